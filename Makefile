@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types contracts unit bench docs clean
+.PHONY: help demo test lint types contracts unit bench docs links clean
 
 help:
 	@echo "make demo    a private regression table on a real survey, with plan, ledger and report (out/demo)"
 	@echo "make test    lint, types, import contracts and tests"
 	@echo "make docs    the guides as a site, every page run, to be read without a network (out/docs/index.html)"
+	@echo "make links   the links of the guides that lead outside, each tried where there is a network; never in CI"
 	@echo "make bench   benchmarks, acceptance checks and long tests; writes JSON to out/bench"
 	@echo "make clean   remove what the targets made"
 
@@ -41,6 +42,9 @@ unit: $(READY)
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .ci/with-postgres $(BIN)/mkdocs build --strict --quiet
 	@echo "open out/docs/index.html"
+
+links: $(READY)
+	$(BIN)/python -m confide_lab.links
 
 bench: $(READY)
 	.ci/with-postgres $(BIN)/confide lab bench all

@@ -122,6 +122,19 @@ def test_distributions_table_one_and_regressions_take_half_widths(method: Any, a
         assert all(1.959964 * expected(plan, own) <= half for own in names)
 
 
+def test_a_kind_stands_for_the_numbers_of_its_kind_alone() -> None:
+    one = cf.tables.TableOne("age + region ~ 1", medians=("age",))
+    forecast = cf.plan(one, SCHEMA, accuracy={"mean": 0.8, "share": 0.03, "quantile": 0.02}, n=5_000)
+    errors = [expected(forecast, name) for name in ("age: mean", "region", "age: median")]
+    assert errors[0] <= 0.8 and errors[1] <= 0.03 and errors[2] <= 0.02
+    by_name = cf.plan(one, SCHEMA, accuracy={"age: mean": 0.8, "region": 0.03, "age: median": 0.02}, n=5_000)
+    assert forecast.guarantee == by_name.guarantee
+    # a count that is known to .05 of a record costs mu = 31
+    for method, kind, words in ((COUNTS, "share", "no share, but counts"), (MEANS, "count", "no count, but means")):
+        with pytest.raises(PlanError, match=words):
+            cf.plan(method, SCHEMA, accuracy={kind: 0.05}, n=5_000)
+
+
 def test_the_half_width_of_a_mean_is_reached() -> None:
     # records as the forecast assumes them: a third of the half-width as sd, the mean half-way to a bound
     schema = cf.Schema({"y": cf.Numeric(-1, 1)})

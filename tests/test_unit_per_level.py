@@ -128,6 +128,19 @@ def test_a_smaller_bound_would_be_wrong() -> None:
         cf.plan(cf.tables.Counts("cut(year, 2020) * g", covers="dataset"), schema(), cf.GDP(1.0))
 
 
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+def test_what_does_not_lie_apart_by_year_costs_each_year(relation: str) -> None:
+    own = cf.Schema({**COLUMNS, "z": cf.Numeric(1, 2)}, unit=cf.Unit("pid", per="year", groups=3))
+    plan = cf.plan(cf.tables.Ratios("x / z ~ year", covers="population"), own, cf.GDP(1.0, relation=relation))
+    apart = {}
+    for name in ("year", "(meat) (total)", "(meat) year"):
+        spend, statistic = plan.spend(name), plan.statistic(name)
+        rows = (spend.sensitivity * spend.step) ** 2 / statistic.sensitivity_squared(relation)
+        apart[name] = separates(statistic, "year")
+        assert rows >= (3 if apart[name] else 9) and rows == pytest.approx(3 if apart[name] else 9)
+    assert apart == {"year": True, "(meat) (total)": False, "(meat) year": False}
+
+
 def test_the_price_is_the_root_of_the_years() -> None:
     one, ten = (
         cf.plan(cf.tables.Counts("year", covers="dataset"), schema(groups), cf.GDP(1.0)).spend("year")

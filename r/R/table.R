@@ -33,8 +33,17 @@ answered <- function(x) {
   x$result
 }
 
+# Table One prints texts such as "49.9 (9.7)"; its numbers stand beside it, a row for each and each group. NULL for all other results.
+long_table <- function(x) answered(x)$cells
+
+long_columns <- list(estimate = "estimate", std_err = "std_err", interval = c("low", "high"))
+
 # Columns by what they are; `of`: which of several of a kind.
 of_kind <- function(x, kind, of = 1L) {
+  if (!is.null(long_table(x))) {
+    named <- long_columns[[kind]]
+    return(if (length(named) < of) NULL else numbers(long_table(x)[[named[of]]]))
+  }
   kinds <- kinds_of(answered(x))
   at <- which(kinds$kind == kind)
   if (length(at) < of) NULL else column(x$result, kinds$name[at[of]], kind)
@@ -45,11 +54,18 @@ estimates <- function(x) {
   if (is.null(found)) {
     stop("this result has no column of estimates; its table: as.data.frame(x)", call. = FALSE)
   }
+  # where a table says that its numbers mean nothing they are not given out, as in Python
+  if (!is.null(long_table(x)) && answered(x)$status != "ok") found[] <- NA_real_
   setNames(found, terms_of(x))
 }
 
 # What each row is about: its name, or the labels to the left of its estimate.
 terms_of <- function(x) {
+  if (!is.null(long_table(x))) {
+    row <- as.character(unlist(long_table(x)$row))
+    group <- as.character(unlist(long_table(x)$group))
+    return(ifelse(group == "overall", row, paste(row, group, sep = " | ")))
+  }
   kinds <- kinds_of(answered(x))
   first <- match("estimate", kinds$kind, nomatch = nrow(kinds) + 1L)
   left <- kinds[seq_len(first - 1L), ]

@@ -32,8 +32,17 @@ _LEAST, _MOST = 1e-3, 64.0
 # The level is found to this factor, and is then rounded up to four digits.
 _CLOSE = 1.005
 _EXAMPLE = 'write cf.plan(method, schema, accuracy={"x": 0.02}, n=5000)'
-# What stands for every number of a forecast.
+# What stands for every number of its kind in a forecast; of a method that is in neither list for every number.
 _KINDS = ("count", "share", "mean", "quantile", "all")
+_KIND_OF = {
+    "counts": "count",
+    "person_counts": "count",
+    "shares": "share",
+    "person_shares": "share",
+    "means": "mean",
+    "distribution": "quantile",
+}
+_TABLE_ONE = {": mean": "mean", ": median": "quantile", "": "share"}
 
 PlanAt = Callable[[float], Plan]
 
@@ -79,7 +88,7 @@ def smallest(plan_at: PlanAt, accuracy: Mapping[str, float], level: float | None
     of records that would.
     """
     best = _reached(plan_at, _MOST)
-    accuracy = _spread(best[1], accuracy)
+    accuracy = _spread(best[0].method.name, best[1], accuracy)
     _check_names(best, accuracy)
     wrong = {name: found for name in accuracy if (found := best[1][name]) > accuracy[name]}
     if wrong:
@@ -128,14 +137,28 @@ def _rounded(level: float) -> float:
     return ceil(level * 10.0**digits * (1 - 1e-12)) / 10.0**digits
 
 
-def _spread(forecast: Mapping[str, float], accuracy: Mapping[str, float]) -> dict[str, float]:
-    """The wishes by the names of the forecast: one of `_KINDS` that it does not have stands for all of them."""
+def _spread(method: str, forecast: Mapping[str, float], accuracy: Mapping[str, float]) -> dict[str, float]:
+    """The wishes by the names of the forecast: one of `_KINDS` that it does not have stands for all of that kind."""
     wanted: dict[str, float] = {}
     for name, x in accuracy.items():
         every = name in _KINDS and name not in forecast
-        for one in forecast if every else (name,):
+        meant = [one for one in forecast if name == "all" or _kind(method, one) in (name, None)] if every else [name]
+        if not meant:
+            kinds = list(dict.fromkeys(str(_kind(method, one)) for one in forecast))
+            raise PlanError(
+                f"{method} forecasts no {name}, but {' and '.join(f'{one}s' for one in kinds)}; write accuracy={{{kinds[0]!r}: ...}} "
+                "with a standard error of that"
+            )
+        for one in meant:
             wanted[one] = min(x, wanted.get(one, inf))
     return wanted
+
+
+def _kind(method: str, name: str) -> str | None:
+    """What a number of a forecast is, of `_KINDS`; None where a forecast is of one kind that has no name."""
+    if method == "table_one":
+        return next(kind for end, kind in _TABLE_ONE.items() if name.endswith(end))
+    return _KIND_OF.get(method)
 
 
 def _check_names(best: tuple[Plan, dict[str, float], int], accuracy: Mapping[str, float]) -> None:

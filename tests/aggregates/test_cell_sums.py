@@ -15,7 +15,9 @@ import confide as cf
 from confide.aggregates.cells.cell_sums import CellCounts, CellIndex, CellTotals
 from confide.aggregates.cells.crossing import Attribute, Crossing
 from confide.aggregates.cells.free_moments import Measure, MomentRows, PairRows, count_steps, free_moments
+from confide.aggregates.cells.unit_cells import RowNumber, UnitCrossing
 from confide.errors import PlanError, SchemaError
+from confide.sources.aggregation import _following
 from confide.testing import codes_of
 
 SCHEMA = cf.Schema(
@@ -144,3 +146,47 @@ def test_several_measures_count_their_missing_values() -> None:
 def test_bad_input_names_what_works(make: object, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         make()  # type: ignore[operator]
+
+
+def marginals(crossing: Crossing) -> list[CellCounts | CellTotals]:
+    x, y = Measure.of("x", SCHEMA), Measure.of("y", SCHEMA)
+    counts = [CellCounts(CellIndex(crossing, axes)) for axes in ((0, 1, 2), (0, 2), (1,), ())]
+    return [*counts, *(CellTotals(MomentRows(crossing, axes, (x, y), 1 << 19)) for axes in ((0, 1), (1,), ()))]
+
+
+def test_marginals_that_follow_from_finer_ones_are_those_that_are_counted_alone() -> None:
+    generator = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "f": generator.choice(["a", "b", "c", "z"], 500),  # "z" is no level: in no cell
+            "g": generator.integers(0, 4, 500),
+            "x": generator.uniform(-3, 7, 500),
+            "y": np.where(generator.random(500) < 0.2, np.nan, generator.uniform(0, 9, 500)),
+        }
+    )
+    source, asked = cf.read(frame, SCHEMA), marginals(CROSSING)
+    together, alone = source.aggregate(*asked), [source.aggregate(one)[0] for one in asked]
+    assert all(one.tolist() == other.tolist() for one, other in zip(together, alone, strict=True))
+    # from the smallest finer one, those of one crossing and one kind alone
+    follow = {at: finer for at, (finer, _) in _following(asked).items()}
+    assert follow == {1: 0, 2: 0, 3: 2, 5: 4, 6: 5}
+    assert _following(asked[1:3]) == {} == _following([asked[0], asked[5]])
+    assert _following([CellCounts(CellIndex(CROSSING, (2, 0))), asked[1]]) == {}
+    # means of another column, at another count or of another crossing are other sums
+    x, y = Measure.of("x", SCHEMA), Measure.of("y", SCHEMA)
+    finer = CellTotals(MomentRows(CROSSING, (0, 1), (x,), 1 << 19))
+    others = [MomentRows(CROSSING, (0,), (y,), 1 << 19), MomentRows(CROSSING, (0,), (x,), 1 << 18)]
+    fewer = Crossing(CROSSING.attributes[:2], SCHEMA)
+    for other in (*others, MomentRows(fewer, (0,), (x,), 1 << 19)):
+        assert _following([finer, CellTotals(other)]) == {}
+    assert list(_following([finer, CellTotals(MomentRows(CROSSING, (0,), (x,), 1 << 19))])) == [1]
+
+
+def test_units_are_counted_in_each_marginal_by_themselves() -> None:
+    schema = cf.Schema({"f": cf.Categorical(["a", "b"])}, unit=cf.Unit("id", rows=2))
+    alike = (
+        RowNumber.at_least_one("any(f == 'b')", "f == 'b'", schema),
+        RowNumber.number("number(1)", None, (), schema),
+    )
+    units = UnitCrossing(alike, schema)
+    assert _following([CellCounts(CellIndex(units, axes)) for axes in ((0, 1), (0,))]) == {}

@@ -120,13 +120,15 @@ def test_rows_are_those_of_exact_sums_record_by_record(formula: str, decades: fl
     terms, keep = design.codes(codes)
     counts = np.ones(codes.shape[1], dtype=bool) if keep is None else keep
     assert not counts.all()
-    for seed in range(4):
-        frame = hard_frame(design, seed, decades)
+    for seed in range(5):
+        # the last one is where a release begins: each row a multiple of one code
+        frame = hard_frame(design, seed, decades) if seed < 4 else Frame.start(Box.of(design))
         cap, theta = float(np.random.default_rng(seed).uniform(0.5, 6)), tuple(frame.line + 0.1)
         moments, meat = WhitenedRows(design).at(frame, cap), ScoreRows(design).at(frame, cap, theta, 0.4)
         b = LimitedScores(design).at(frame, 0.7)
         for rows, slow in ((moments, whitened), (meat, scores), (b, limited)):
             located = exactly(rows.coordinates, terms)
+            assert (rows.coordinates._alone is None) == (seed < 4 or rows is meat)
             found = rows(codes)
             expected = [slow(rows, own, bool(c)) for own, c in zip(located, counts, strict=True)]  # type: ignore[operator]
             assert found.T.astype(int).tolist() == expected

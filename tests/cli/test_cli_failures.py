@@ -93,17 +93,20 @@ def test_an_unexpected_error_behind_the_gate_withholds_even_its_class(planned, m
     done = run("release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "release.json")
     assert done.code == 6
     assert "OverflowError" not in done.err
+    assert ".py" not in done.err
     assert run("release", "plan.json", "survey.csv", "--no-ledger", "-o", "release.json").code == 2
 
 
-def test_an_unexpected_error_in_a_public_step_names_its_class(survey, monkeypatch):
+def test_an_unexpected_error_in_a_public_step_names_its_class_and_line(survey, monkeypatch):
     def fail(*_, **__):
         raise OverflowError("SENTINEL")
 
     monkeypatch.setattr(LeastSquares, "plan", fail)
     done = run("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1")
     assert done.code == 2
-    assert "unexpected error in plan (OverflowError" in done.err
+    line = fail.__code__.co_firstlineno + 1
+    assert f"unexpected error in plan (OverflowError in test_cli_failures.py, line {line}; its text" in done.err
+    assert "SENTINEL" not in done.err
     assert (
         run("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1", "--json").json["error"] == "UnexpectedError"
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tests.cli.cli_runner import entries, good, run
 
@@ -30,6 +32,20 @@ def test_what_is_no_interval(survey):
         in run("interval", "median", "survey.csv", "--column", "age", *_ASK, "--mu", "1").err
     )
     assert run("interval", "mean", "survey.csv", "--column", "age", "--schema", "schema.toml", "--mu", "1").code == 2
+
+
+@pytest.mark.parametrize(
+    ("verb", "column", "asked", "told"),
+    [
+        ("variance", "age", "--mu", 'confide table "age ~ 1" --kind means --covers population'),
+        ("slope", "happy ~ age", "--mu", 'confide regress "happy ~ age"'),
+        ("mean", "age", "--epsilon", "write --mu ..., or --epsilon ... --delta ..., on a ledger with such a budget"),
+    ],
+)
+def test_what_is_not_answered_under_add_remove_names_commands(survey, verb, column, asked, told):
+    done = run("interval", verb, "survey.csv", "--column", column, *_ASK, asked, "1", "--relation", "add-remove")
+    assert done.code == 3 and told in done.err and "--relation substitute and a ledger of that relation" in done.err
+    assert not re.search(r"cf\.|relation=", done.err)
 
 
 def test_bounds_that_nobody_knows(survey):

@@ -15,6 +15,7 @@ from tests.cli.cli_runner import entries, good, run
 from confide import Release
 from confide.ledger import Ledger
 from confide.protocol import Noisy
+from confide.schema import Numeric, Schema, Unit
 
 
 def test_init_says_what_a_bare_budget_means(survey):
@@ -286,3 +287,32 @@ def test_a_mistyped_head_is_refused_without_an_alarm(book):
     typo = run("ledger", "verify", "book.db", "--head", "abc")
     assert "64 hexadecimal digits" in typo.err
     assert "cut from the end" not in typo.err + typo.out
+
+
+def test_a_schema_beside_says_whose_budget_it_is_and_never_in_silence(survey):
+    """Without --unit: the command of the message opens the ledger that the schema's releases need."""
+    persons = Schema({"age": Numeric(15, 65)}, dataset="survey", unit=Unit("pid"))
+    Path("persons.toml").write_text(persons.to_toml())
+    Path("other.toml").write_text("[tool]\nname = 1\n")
+    Path("schema.toml").unlink()
+    init = ("ledger", "init", "b.db")
+    done = run(*init, "--dataset", "Survey", "--mu", "2", "--relation", "substitute")
+    assert done.code == 2 and not Path("b.db").exists()
+    command = re.search(r"confide (ledger init .*)", done.err)[1]
+    good(*shlex.split(command))
+    opened = Ledger.open("b.db")
+    assert (opened.unit, opened.relation, opened.unit_key is not None) == ("pid", "substitute", True)
+    good(*init, "--dataset", "another", "--mu", "1")  # a schema of other records says nothing of these
+    good("ledger", "init", "rows.db", "--dataset", "survey", "--unit", "record", "--mu", "1")
+    assert run("ledger", "init", "c.db", "--mu", "1").code == 2
+
+
+def test_a_budget_takes_name_and_unit_from_the_schema(survey):
+    declared = Schema({"age": Numeric(15, 65)}, dataset="survey", unit="person", rows_per_unit=4)
+    Path("schema.toml").write_text(declared.to_toml())
+    said = ("--mu", "2", "--schema", "schema.toml")
+    good("ledger", "init", "b.db", *said)
+    opened = Ledger.open("b.db", dataset="survey")
+    assert (opened.unit, opened.rows_per_unit, opened.unit_key) == ("person", 4, None)
+    assert "--unit house is not what" in run("ledger", "init", "c.db", *said, "--unit", "house").err
+    assert "--unit person --rows-per-unit 4" in good("explore", "schema.toml").out

@@ -54,6 +54,20 @@ def test_publish_charges_once_and_writes_release_and_report(book: Any) -> None:
     good("verify", "release.json", "--ledger", "book.db")
 
 
+def test_one_question_of_a_publication_and_its_test_cost_nothing_more(book: Any) -> None:
+    means = '[questions.happiness]\nmethod = "means"\nformula = "happy ~ region"\ncovers = "population"\n\n'
+    write(HEAD + means + QUESTIONS)
+    good(*PUBLISH, "-o", "release.json")
+    report = cf.infer(Release.load("release.json"))
+    assert good("infer", "release.json", "--question", "happiness").out == report["happiness"].summary() + "\n"
+    said = run("infer", "release.json", "--test", "ttest_ind")
+    command = "confide infer release.json 'happy ~ region' --question happiness --test ttest_ind"
+    assert said.code == 2 and command in said.err
+    found = good("infer", "release.json", "--question", "happiness", "--test", "ttest_ind", "--json").json["result"]
+    assert found["p"] == [report["happiness"].test("t", "region").pvalue]
+    assert "it has: 'happiness'" in run("infer", "release.json", "--question", "income").err
+
+
 def test_options_win_over_the_file_and_stand_in_for_it(book: Any) -> None:
     write(QUESTIONS)
     assert run(*PUBLISH).code == 2 and "--schema" in run(*PUBLISH).err

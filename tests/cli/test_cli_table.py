@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 from tests.cli.cli_runner import good, run
+
+from confide import Release, infer
 
 TABLE = ("table", "region * cut(age, 40)", "survey.csv", "--schema", "schema.toml", "--mu", "1", "--no-ledger")
 
@@ -73,6 +77,58 @@ def test_a_test_without_an_estimate_has_a_page_and_a_picture(survey):
     assert Path("t.png").stat().st_size > 1_000
 
 
+RELEASED = (
+    ("happy ~ region", "ttest_ind", "happy ~ region", ()),
+    ("region * cut(age, 40)", "chi2_contingency", "cut(age,40) * region", ()),
+    ("region * cut(age, 40)", "binomtest", "region", ("--p", ".4", "--level", "South")),
+    ("region * cut(age, 40)", "chisquare", "cut(age, 40)", ("--expected", ".5,.5")),
+)
+
+
+@pytest.mark.parametrize(("table", "name", "formula", "more"), RELEASED)
+def test_a_released_table_answers_its_tests(survey, table, name, formula, more):
+    good("table", table, *TABLE[2:], "--covers", "population", "-o", "table.json")
+    found = good("infer", "table.json", formula, "--test", name, *more, "--json").json["result"]
+    own = infer(Release.load("table.json"))
+    asked = {
+        "ttest_ind": lambda: own.test("t", "region"),
+        "chi2_contingency": lambda: own.test("independence", "cut(age, 40)", "region"),
+        "binomtest": lambda: own.test("proportion", "region", p=0.4, level="South"),
+        "chisquare": lambda: own.test("fit", "cut(age, 40)", expected=[0.5, 0.5]),
+    }[name]()
+    assert found["p"] == [asked.pvalue]
+
+
+def test_the_one_test_of_a_table_needs_no_formula_and_others_are_listed_with_their_columns(survey):
+    good("table", "happy ~ region * cut(age, 40)", *TABLE[2:], "--covers", "population", "-o", "two.json")
+    good("table", "happy ~ region", *TABLE[2:], "--covers", "population", "-o", "one.json")
+    assert "t test of happy" in good("infer", "one.json", "--test", "ttest_ind").out
+    for words in (("--test", "ttest_ind"), ("happy ~ children", "--test", "ttest_ind")):
+        said = run("infer", "two.json", *words).err
+        for line in said.splitlines()[1:]:
+            good(*shlex.split(line)[1:])  # each command of the message works as it stands
+        assert "'happy ~ cut(age, 40)' --test ttest_ind" in said
+    for words, code in (
+        (("--test", "t"), "write --test ttest_ind"),
+        (("--test", "kruskal"), "say of which columns"),
+        (("happy ~ region", "--test", "kruskal"), "confide test kruskal asks"),
+        (("happy ~ region",), "write --test NAME"),
+        (("--test", "ttest_ind", "-o", "again.json"), "leave out -o"),
+        (("--question", "model"), "holds one question"),
+    ):
+        done = run("infer", "one.json", *words)
+        assert done.code in (2, 3) and code in done.err and "cf." not in done.err
+
+
+def test_a_test_of_a_release_leads_to_the_command_that_asks_it(survey):
+    good("table", "happy ~ region", *TABLE[2:], "--covers", "population", "-o", "one.json")
+    for words in (("t", "one.json"), ("ttest_ind", "happy ~ region", "one.json"), ("t", "one.json", *TABLE[3:])):
+        done = run("test", *words)
+        assert done.code == 2
+        command = re.search(r"confide (infer .*)", done.err)[1]
+        assert "t test of happy" in good(*shlex.split(command)).out
+
+
 def test_medians_and_table_one_in_one_go(survey):
     rest = (*TABLE[2:], "--covers", "population")
     assert "0.5" in good("table", "happy ~ region", *rest, "--kind", "distribution").out
@@ -124,6 +180,28 @@ def test_errors_name_options_and_not_python(survey):
     assert "--kind shares" in done.err and "cf." not in done.err
     done = run("table", "region", "postgresql://me:secret@host/db", *common[1:], "--covers", "dataset", "--mu", "1")
     assert "secret" not in done.err and "cf.sql" in done.err
+
+
+@pytest.mark.parametrize(
+    ("formula", "more"),
+    [
+        ("mean(happy) ~ region", ()),
+        ("sum(happy) ~ region", ()),
+        ("median(happy, na.rm=TRUE) ~ region", ()),
+        ("sd(happy) ~ region", ()),
+        ("n() ~ region", ()),
+        ("prop(region) ~ cut(age, 40)", ()),
+        ("count(region)", ()),
+        ("mean(happy)", ("--kind", "means")),
+    ],
+)
+def test_a_summary_by_name_is_refused_with_the_command_that_gives_it(survey, formula, more):
+    """The command of the message, with the rest of what was typed, runs."""
+    rest = (*TABLE[2:], "--covers", "population")
+    done = run("table", formula, *rest)
+    assert done.code == 3 and "cf." not in done.err
+    command = re.search(r"write confide (.*) \.\.\.", done.err)[1]
+    good(*shlex.split(command), *more, *rest)
 
 
 def test_medians_of_table_one_say_how_fine_they_are(survey):

@@ -15,6 +15,7 @@ import pytest
 
 import confide as cf
 from confide.noise import SimulatedNoise
+from confide.results.base import Column
 
 ROOT = Path(__file__).resolve().parents[2]
 TOLERANCE = 1e-12
@@ -42,6 +43,7 @@ RELEASES: Mapping[str, tuple[Any, cf.Schema]] = {
     "distribution": (cf.tables.Distribution("income ~ smoker", bins=32), SCHEMA),
     "rank test": (cf.tests.MannWhitney("income ~ smoker"), SCHEMA),
     "survey": (cf.tables.Means("income", covers="population"), SURVEY),
+    "table one": (cf.tables.TableOne("income + age + region ~ smoker", covers="population", medians="age"), SCHEMA),
 }
 
 
@@ -98,17 +100,25 @@ def _close(found: Any, expected: Any) -> None:
     )
 
 
+def _long(result: Any) -> list[Column]:
+    """Of Table One, whose columns are texts: its numbers, a row for each and each group."""
+    frame = result.to_frame()
+    kinds = {"estimate": "estimate", "std_err": "std_err", "low": "interval", "high": "interval"}
+    return [Column(name, frame[name].to_numpy(), kind) for name, kind in kinds.items()]
+
+
 @pytest.mark.parametrize("name", RELEASES)
 def test_r_reads_the_numbers_of_python(both: Any, name: str) -> None:
     release, result, read = both[name]
-    kinds = {column.kind: column for column in reversed(list(result.columns(0.05)))}
+    columns = _long(result) if name == "table one" else list(result.columns(0.05))
+    kinds = {column.kind: column for column in reversed(columns)}
     assert read["sha256"] == read["glance"] == release.sha256
     assert read["verified"] in (True, None)  # None where R has no package that computes SHA-256
     assert read["status"] == result.status == "ok"
     assert read["guarantee"] == str(release.charged)
     assert read["printed"] > 10
     _close(read["coef"], kinds["estimate"].values)
-    ends = [column.values for column in result.columns(0.05) if column.kind == "interval"][:2]
+    ends = [column.values for column in columns if column.kind == "interval"][:2]
     _close(read["stored"], np.column_stack(ends))
     for kind, name_in_r in (("std_err", "std.error"), ("statistic", "statistic"), ("p", "p.value")):
         if kind in kinds:
@@ -129,7 +139,12 @@ def test_r_has_covariance_and_intervals_at_any_level(both: Any, name: str) -> No
     _close(read["nobs"], [result.nobs])
 
 
-@pytest.mark.parametrize("name", ["means", "counts", "distribution", "survey"])
+def test_table_one_has_a_term_for_each_number_and_group(both: Any) -> None:
+    _, result, read = both["table one"]
+    assert read["terms"] == list(result.params.index) and "income: mean | smoker=yes" in read["terms"]
+
+
+@pytest.mark.parametrize("name", ["means", "counts", "distribution", "survey", "table one"])
 def test_r_says_what_a_file_does_not_hold(both: Any, name: str) -> None:
     read = both[name][2]
     assert "no covariance between rows" in read["vcov"]

@@ -59,6 +59,8 @@ class Anova(Method):
     intervals: ClassVar[str] = "group means of the clipped column; sampling and privacy noise"
 
     def about(self, schema: cf.Schema) -> GroupMoments:
+        if isinstance(schema[self.response], cf.Categorical) or not isinstance(schema[self.group], cf.Categorical):
+            raise cf.PlanError(f"{self.response!r} by {self.group!r}: name a numeric column and a categorical one")
         return GroupMoments(schema, self.response, self.group)
 
     def statistics(self, rows: GroupMoments, relation: str) -> dict[str, tuple[Total, Fraction]]:
@@ -93,6 +95,16 @@ class Anova(Method):
             reason="a group has too few records for this budget" if weak else "",
             **others,
         )
+
+
+@dataclass(frozen=True)
+class AnyKind(Anova):
+    """The same for columns of any kind: what no group is, it meets in the plan; what has no bounds, after the release."""
+
+    name: ClassVar[str] = "toy_anova_of_any_kind"
+
+    def about(self, schema: cf.Schema) -> GroupMoments:
+        return GroupMoments(schema, self.response, self.group)
 
 
 _sums: dict[str, Any] = {}

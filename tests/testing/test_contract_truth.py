@@ -29,11 +29,13 @@ from confide.testing.hidden import (
 from confide.testing.side_doors import SIDE_DOORS
 from confide.testing.truth import ALARM, Runs, _Run, balanced, coverage, population
 from tests.testing import anova
-from tests.testing.anova import Anova, NoReference, Planted
+from tests.testing.anova import Anova, AnyKind, NoReference, Planted
 from tests.third_party import Mean
 
 SCHEMA = cf.Schema({"v": cf.Numeric(0, 10), "g": cf.Categorical(["a", "b", "c"])})
 NOTHING_ELSE = next(check for check in CHECKS if check.__name__ == "_shows_nothing_else")
+READS_BACK = next(check for check in CHECKS if check.__name__ == "_reads_back")
+IN_WORDS = next(check for check in CHECKS if check.__name__ == "_refuses_in_words")
 SMALL = next(check for check in SIDE_DOORS if check.__name__ == "small_counts_are_treated_like_large_ones")
 
 
@@ -102,6 +104,27 @@ def test_what_hides_is_caught(fault: str, check: Any) -> None:
     if fault == "first":
         case.release(SCHEMA.sample(50, 1))
     assert tried(check, case) is not None
+
+
+def test_a_column_of_another_kind_is_refused_before_anything_is_paid() -> None:
+    assert tried(IN_WORDS, case_of(Anova("v", "g"))) is None
+    said = tried(IN_WORDS, case_of(AnyKind("v", "g")))
+    assert said is not None and "with v categorical after a release, infer ends in AttributeError" in said
+    turned = SCHEMA.with_columns({name: SCHEMA[name] for name in ("g", "v")})
+    said = tried(IN_WORDS, dataclasses.replace(case_of(AnyKind("v", "g")), schema=turned))
+    assert said is not None and "with g numeric the plan ends in AttributeError" in said
+
+
+def test_a_check_that_fails_says_where_in_the_methods_own_package() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Misspelt(Anova):
+        def table(self, release: Any, rows: Any, question: Any) -> Any:
+            return rows.schema[self.response].lowest
+
+    line = Misspelt.table.__code__.co_firstlineno + 1
+    said = tried(READS_BACK, case_of(Misspelt("v", "g")))
+    assert said is not None and said.endswith(f"'lowest' (test_contract_truth.py, line {line}, in table)")
+    assert "(anova.py, line" in (tried(IN_WORDS, case_of(AnyKind("v", "g"))) or "")
 
 
 def test_an_estimate_without_a_reference_is_refused() -> None:

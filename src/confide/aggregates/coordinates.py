@@ -108,10 +108,22 @@ class Coordinates:
         """scale * matrix. Each scale is a power of two, so that sums of the scaled integers are exact where those of the integers are."""
         return self.matrix * self.scale[:, None]
 
+    @cached_property
+    def _alone(self) -> NDArray[np.intp] | None:
+        """The code that each row is a multiple of, where each is, as before anything is known of the columns; None elsewhere."""
+        apart = (self.matrix != 0).sum(axis=1).max() <= 1
+        return np.abs(self.matrix).argmax(axis=1) if apart else None
+
     def __call__(self, codes: Array, out: Array | None = None) -> Array:
         """Rows (v, r), shape (p + 1, records), from the terms' codes; into `out` where it is given."""
         with np.errstate(all="ignore"):
-            if _products_are_exact():
+            if self._alone is not None:
+                if out is None:
+                    out = np.empty((len(self.matrix), codes.shape[1]))
+                # the products of a matrix of these rows, without its zeros: exact as they are
+                for row, at, scaled in zip(out, self._alone, self._scaled, strict=True):
+                    np.multiply(codes[at], scaled[at], out=row)
+            elif _products_are_exact():
                 out = _in_stretches(self._scaled, codes, out)
             else:
                 out = _whole_product(self.matrix, codes, out)

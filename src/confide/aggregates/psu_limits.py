@@ -84,14 +84,15 @@ class Limits:
         shift: float = 0.0,
         centred: bool = False,
         fixed: bool = False,
+        first: float = LEAST,
     ) -> Limits:
         """mu: of the meat, over what one person moves it by; longest: of a person's score, in sds; centred: whether it may be; fixed: they
-        are short, so that none is cut.
+        are short, so that none is cut; first: where cuts of persons of the whole weight begin.
         """
         design, spread = sampled.design, sampled.spread(shift)
         # with uneven weights few persons are near omega = 1
         least = sqrt(min(sampled.second / sampled.first, 1.0))
-        persons = [longest] if fixed else [min(one * least, longest) for one in _MULTIPLES]
+        persons = [longest] if fixed else [min(one * least * first / LEAST, longest) for one in _MULTIPLES]
         largest = longest * design.most if design.psu is not None else longest
 
         def made(k: int, form: bool) -> Limits:
@@ -130,14 +131,21 @@ def hidden_part(design: SurveyDesign, mu: float) -> float:
     return LEAST**2 * wide / mu
 
 
-def too_few(design: SurveyDesign, mu: float) -> tuple[str, ...]:
-    """The warning of a plan whose meat is mostly noise, where the number of PSUs is public. mu: of the meat.
+def too_few(design: SurveyDesign, mu: float, n: int | None = None) -> tuple[str, ...]:
+    """The warning of a plan whose meat is mostly noise, where the number of PSUs is public; where it is not, the note of one that was asked
+    for n persons. mu: of the meat.
 
     >>> from confide.schema import SurveyDesign
     >>> too_few(SurveyDesign(psu="v", size=10, count=20), 0.3)[0][:38]
     'too few PSUs for this budget: the nois'
+    >>> too_few(SurveyDesign(psu="v", size=10), 0.3, 200)[0][:38]
+    'too few PSUs for this budget at n = 20'
     """
-    count = design.psu_count
+    count, told = design.psu_count, ""
+    if n:
+        # of a public number of PSUs there is the warning
+        count = None if count else max(round(n / float(design.size or 1.0)), 2)
+        told = f" at n = {n:,}"
     if design.psu is None or count is None:
         return ()
     sampled = Sampled(count * float(design.size or 1.0), 1.0, 1.0, 1, design)
@@ -145,7 +153,7 @@ def too_few(design: SurveyDesign, mu: float) -> tuple[str, ...]:
     if share <= _WARNED:
         return ()
     return (
-        f"too few PSUs for this budget: the noise of their sums is about {share:.2g} times what they measure, with equal weights, so "
+        f"too few PSUs for this budget{told}: the noise of their sums is about {share:.2g} times what they measure, with equal weights, so "
         f"that intervals are wide; about {ceil(share / _WARNED * count):,} PSUs of {design.psu}, or {share / _WARNED:.1f} times the mu, "
         "would do",
     )

@@ -91,24 +91,27 @@ def log_odds_line(frame: Any, design: Design) -> dict[str, float]:
     return _named(design, found)
 
 
-def likeliest_line(frame: Any, design: Design, family: Family) -> dict[str, float]:
+def likeliest_line(frame: Any, design: Design, family: Family, by: Term | None = None) -> dict[str, float]:
     """The coefficients of the likeliest model of a family, by name: of counts the line of the mean's logarithm, whatever their variance.
 
-    Fisher scoring with halved steps on standardised features. Raises `PlanError` where there is no finite maximum.
+    by: a column of weights, which records without one leave. Fisher scoring with halved steps on standardised features. Raises `PlanError`
+    where there is no finite maximum.
     """
-    x, y = Practice.checked(frame).rows(design)
+    x, y = Practice.checked(frame).rows(design if by is None else replace(design, terms=(*design.terms, by)))
+    weight = np.ones(len(x)) if by is None else x[:, -1]
+    x, weight = x if by is None else x[:, :-1], weight / max(float(weight.mean()) if len(x) else 1.0, 1e-300)
     scale_of = family.high if isinstance(family, Counts) else 1.0
     target = np.asarray(y / scale_of if isinstance(family, Counts) else (y >= 0.5) * 1.0, dtype=np.float64)
     middle, scale = np.zeros(x.shape[1]), np.ones(x.shape[1])
     if len(x):
         middle[1:], scale[1:] = x[:, 1:].mean(axis=0), x[:, 1:].std(axis=0)
-    if not len(x) or not (scale > 0).all() or not 0 < target.mean() < 1:
+    if not len(x) or not (scale > 0).all() or not 0 < (weight * target).mean() < weight.mean():
         raise _undetermined(design)
     z = (x - middle) / scale
     theta = np.zeros(z.shape[1])
-    theta[0] = family.link(float(target.mean()))
+    theta[0] = family.link(float((weight * target).mean()))
     for _ in range(_STEPS):
-        pull, own = family.pull(z @ theta, target)
+        pull, own = (weight * one for one in family.pull(z @ theta, target))
         slope, bend = z.T @ pull / len(z), (z.T * own) @ z / len(z)
         # per outcome, as few of them make both small
         if np.linalg.eigvalsh(bend)[0] < 1e-9 * float(own.mean()) or np.abs(theta).max() > _NO_MAXIMUM:
@@ -118,8 +121,8 @@ def likeliest_line(frame: Any, design: Design, family: Family) -> dict[str, floa
             found = theta / scale
             found[0] -= float(middle @ found)
             return _named(design, found)
-        now = float(family.loss(z @ theta, target).mean())
-        while float(family.loss(z @ (theta - size * step), target).mean()) > now and size > 1e-6:
+        now = float((weight * family.loss(z @ theta, target)).mean())
+        while float((weight * family.loss(z @ (theta - size * step), target)).mean()) > now and size > 1e-6:
             size /= 2
         theta = theta - size * step
     raise _undetermined(design)

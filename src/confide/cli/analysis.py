@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from confide.cli.ask import Asked
 from confide.cli.beyond import Beyond
 from confide.cli.facts import ledger_facts, plan_facts, question, result_facts, show_result
 from confide.cli.files import (
@@ -213,6 +214,12 @@ def release(
 def infer(
     ctx: typer.Context,
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release's file.", show_default=False)],
+    formula: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[FORMULA]", help='Of --test: its columns, "income ~ sex"; one test needs none.', show_default=False
+        ),
+    ] = None,
     subset: Annotated[
         str | None,
         typer.Option(
@@ -223,6 +230,7 @@ def infer(
         ),
     ] = None,
     *,
+    asked: Asked,
     beyond: Beyond,
     alpha: Alpha = None,
     output: Annotated[
@@ -247,11 +255,14 @@ def infer(
 
     confide infer release.json --subset age --report report.html
 
+    confide infer incomes.json "income ~ sex" --test ttest_ind
+
     confide infer visits.json --ratios --effects --predict persons.csv
 
     confide infer release.json -o for-R.json
     """
     session: Session = ctx.obj
+    asked.check(formula, {"--subset": subset, "-o": output})
     beyond.check()
     check_places({"-o": output, **drawings.places}, {"the release": release, "--predict": beyond.predict})
     drawings.check(force=written.force)
@@ -262,7 +273,7 @@ def infer(
         loaded = load_release(release)
     with reserve(output, force=written.force) as place:
         with session.doing("infer"):
-            result = gate.infer(loaded, question(subset))
+            result = asked.of(gate.infer(loaded, question(subset)), release, formula)
         show_result(session, result, alpha, drawings)
         if place is not None:
             with session.doing("writing the results"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +13,7 @@ from confide.cli.files import load_schema
 from confide.cli.options import Json
 from confide.cli.session import Session
 from confide.cli.tables import table
+from confide.cli.whose import unit_options
 
 if TYPE_CHECKING:
     from confide.schema import Schema
@@ -65,10 +66,8 @@ def explore(
 
 def _opening(found: Schema) -> str:
     """The command that opens a ledger of the schema's own data set and unit."""
-    from confide.schema import Unit
-
-    unit = found.unit.column if isinstance(found.unit, Unit) else "record"
-    return f"confide ledger init book.db --dataset {quote(found.dataset or 'NAME')} --unit {quote(unit)} --mu 2"
+    own = join(unit_options(found))
+    return f"confide ledger init book.db --dataset {quote(found.dataset or 'NAME')} {own} --mu 2"
 
 
 def _publication(asked: Sequence[tuple[Any, str]], schema: Path) -> str:

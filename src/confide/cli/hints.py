@@ -140,6 +140,15 @@ def _amount(kind: str, *, delta: bool) -> str:
     return f"{_SIZES.get(kind, '--mu')} ..." + (" --delta ..." if delta or kind == "ApproxDP" else "")
 
 
+def _table(call: re.Match[str], *_: str) -> str:
+    """A table of a formula; counts and means need no kind."""
+    if call[1] == "table_one":
+        return f"confide describe {shlex.quote(call[3])} ..."
+    kind = [] if call[1] in ("counts", "means") else ["--kind", call[1]]
+    within = [] if call[5] is None else ["--within", call[5]]
+    return f"{shlex.join(['confide', 'table', call[3], *kind, *within])} ..."
+
+
 def _term_bounds(call: re.Match[str], *_: str) -> str:
     bounds = {call[1][1:-1]: [float(call[2]), float(call[3])]}
     return f"--set {shlex.quote('term_bounds=' + json.dumps(bounds))} (of confide plan)"
@@ -186,7 +195,17 @@ _CALLS: tuple[tuple[str, str | _Put], ...] = (
     (r"\bconvert=True", "--convert"),
     (r"\bforce=True", "--force"),
     (r"write cf\.plan\(method, schema, accuracy=\{[^}]*\}, n=(\d+)\)", r"write --accuracy mean=0.02 --n \1"),
+    (
+        r'cf\.tables\.(\w+)\("([^"]*)", data, covers="population", \.\.\.\)',
+        r'confide table "\2" --kind \1 --covers population',
+    ),
+    (r"(--covers population)\.sd\(\)", r"\1 -o table.json, and .sd() of it in Python"),
+    (r'cf\.linear_regression\("([^"]*)", data, \.\.\.\)', r'confide regress "\1"'),
+    (r"cf\.GDP\(\.\.\.\) or cf\.ApproxDP\(\.\.\.\)", "--mu ..., or --epsilon ... --delta ..."),
+    (r"\brelation='substitute' in the guarantee and the ledger", "--relation substitute and a ledger of that relation"),
     (r"cf\.tables\.shares\('(\w+)', \.\.\.\)", r'confide table "\1 * ..." --kind shares'),
+    (r"cf\.tables\.(\w+)\((['\"])([^'\"]+)\2(?:, within=(['\"])([^'\"]+)\4)?, \.\.\.\)", _table),
+    (r"the table for test\('f', '([^']*)'\)", "for --test f_oneway"),
     (r"cf\.tests\.f_oneway(, or test\([^)]*\) of the table)?", "confide test f_oneway"),
     (r"declare it as cf\.Numeric\(low, high\)", 'declare it as kind = "numeric"'),
     (r"\bon_missing=(\S+) in the schema", r"on_missing = \1 in the schema"),

@@ -17,6 +17,7 @@ from confide.cli.options import Dataset, Json, Privacy
 from confide.cli.session import Refused, Session
 from confide.cli.spread import spread
 from confide.cli.tables import facts, table
+from confide.cli.whose import Whose
 
 if TYPE_CHECKING:
     from confide.ledger import Entry, Ledger, LedgerState
@@ -31,7 +32,6 @@ _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 _Ledger = Annotated[
     str, typer.Argument(metavar="LEDGER", help="The ledger's file, or its postgresql:// URL.", show_default=False)
 ]
-_Named = Annotated[str, typer.Option("--dataset", metavar="NAME", help="The dataset whose budget it is.")]
 _TRUSTS = {
     "central": "the keeper of the records adds the noise",
     "local": "each row carries its own noise before anyone sees it",
@@ -43,21 +43,9 @@ _TRUSTS = {
 def init(
     ctx: typer.Context,
     book: _Ledger,
-    dataset: _Named,
     *,
+    whose: Whose,
     privacy: Privacy,
-    unit: Annotated[
-        str,
-        typer.Option("--unit", metavar="NAME", help="Who is protected: the id column of the schema's unit, or record."),
-    ] = "record",
-    rows_per_unit: Annotated[
-        int | None,
-        typer.Option(
-            "--rows-per-unit",
-            metavar="N",
-            help="The most rows that one unit has, where the schema declares it and does not enforce it.",
-        ),
-    ] = None,
     trust: Annotated[
         str,
         typer.Option(
@@ -84,17 +72,22 @@ def init(
     A bare budget means: relation add-remove, unit record with one row, trust
     central. All of these are pinned: a release of anything else is refused. With
     --unit person_id all rows of one id are protected together, as schemas with
-    unit = { column = "person_id" } enforce. A ledger holds public numbers alone,
-    nothing that comes from a record.
+    unit = { column = "person_id" } enforce; --schema takes it from there. A ledger
+    holds public numbers alone, nothing that comes from a record.
 
-    Example:
+    Examples:
 
     confide ledger init book.db --dataset survey --mu 2
+
+    confide ledger init book.db --schema schema.toml --mu 2
     """
     session: Session = ctx.obj
     session.ledger = str(book)
     if trust not in _TRUSTS:
         raise Refused(f"--trust is one of {', '.join(_TRUSTS)}, got {trust!r}")
+    options = [privacy.words(), *([] if grants is None else ["--grants", grants])]
+    with session.doing("reading whose budget it is"):
+        dataset, unit, rows_per_unit = whose.said(book, " ".join(options), look=trust == "central")
     bare = unit if trust == "local" and unit in ("record", "attribute") else "record"
     budget = replace(privacy.guarantee(), trust=trust, unit=bare)
     from confide.guarantees.wording import weakness

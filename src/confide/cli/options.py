@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from confide.guarantees import Guarantee
 
 __all__ = [
+    "RECORDS",
     "Account",
     "Alpha",
     "Charged",
@@ -133,12 +134,8 @@ Seed = Annotated[
 SchemaFile = Annotated[
     Path, typer.Option("--schema", metavar="FILE", help="The schema (TOML): what is public about the data.")
 ]
-Data = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="DATA...", help="The records: CSV or Parquet files, or survey.sqlite/answers.", show_default=False
-    ),
-]
+RECORDS = "The records: CSV or Parquet files, or survey.sqlite/answers."
+Data = Annotated[list[Path], typer.Argument(metavar="DATA...", help=RECORDS, show_default=False)]
 Nominal = Annotated[
     int | None,
     typer.Option(
@@ -262,6 +259,11 @@ class Privacy:
         """Whether any number is given."""
         return any(value is not None for value in (self.mu, self.rho, self.epsilon, self.delta))
 
+    def words(self) -> str:
+        """The options as they were given, for a command that works."""
+        given = {name: getattr(self, name) for name in ("mu", "rho", "epsilon", "delta", "relation")}
+        return " ".join(f"--{name} {value}" for name, value in given.items() if value is not None)
+
     def guarantee(self) -> Guarantee:
         """The guarantee that the options ask for.
 
@@ -377,12 +379,12 @@ def delimiter_of(text: str) -> str:
 
 
 def named(text: str | None) -> tuple[str, ...] | None:
-    """Names that commas separate; None stays None.
+    """Names that commas outside of parentheses separate; None stays None.
 
-    >>> named("age, income")
-    ('age', 'income')
+    >>> named("age, income"), named("cut(age, 40), sex")
+    (('age', 'income'), ('cut(age, 40)', 'sex'))
     """
-    return None if text is None else tuple(part.strip() for part in text.split(","))
+    return None if text is None else tuple(part.strip() for part in re.split(r",(?![^()]*\))", text))
 
 
 def value_of(text: str) -> Any:

@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, is_dataclass
 from math import isfinite
 from numbers import Integral, Real
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 import typer
@@ -185,11 +187,11 @@ class Session:
 
         In a step that has records within reach even the class of the exception may depend on them (an overflow for one
         data set and none for its neighbour), so it is withheld too; in steps that see public facts alone it is safe to
-        name. The exit code is 6 as soon as a charge may have been made: whoever reads 2 may try again, and paying twice
-        must not be the outcome.
+        name, and so is the line of code, which an author of a method looks for. The exit code is 6 as soon as a charge may
+        have been made: whoever reads 2 may try again, and paying twice must not be the outcome.
         """
         system = error.strerror if isinstance(error, OSError) else None
-        public = f"{type(error).__name__}{f', {system}' if system else ''}; its text withheld"
+        public = f"{type(error).__name__}{f', {system}' if system else ''}{_line_of(error)}; its text withheld"
         what = "details withheld, they may depend on records" if self.private else public
         code = 2 if self.charge == "none" else 6
         return self._fail("UnexpectedError", f"unexpected error in {self.step} ({what}){self._charge_words()}", code)
@@ -220,6 +222,12 @@ class Session:
         self.note("the release has no file and follows on stdout: save it, it was paid for and cannot be drawn again")
         typer.echo(text, nl=not text.endswith("\n"))
         self.spoke = True
+
+
+def _line_of(error: BaseException) -> str:
+    """The file, without its folders, and the line where an error arose."""
+    places = [(Path(frame.f_code.co_filename).name, line) for frame, line in walk_tb(error.__traceback__)]
+    return f" in {places[-1][0]}, line {places[-1][1]}" if places else ""
 
 
 def reading_only(error: ReleaseError) -> ReleaseError:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from confide.cli.ask import TESTS, TestsOwn, known_test, not_of_a_release
 from confide.cli.gate import Once, at_once
-from confide.cli.options import Covers, Data, SchemaFile, Weights, Within, named
+from confide.cli.options import RECORDS, Covers, Data, SchemaFile, Weights, Within, named
 from confide.cli.session import Refused, Session
 from confide.cli.spread import spread
 
@@ -85,76 +86,56 @@ def table(
     at_once(ctx.obj, once, data, schema, name, formula, settings)
 
 
-# as in cf.tests, which is slow to load: the name of the method behind each is its own
-_TESTS = (
-    "ttest_ind",
-    "ttest_rel",
-    "f_oneway",
-    "chi2_contingency",
-    "chisquare",
-    "binomtest",
-    "trend",
-    "pearsonr",
-    "mannwhitneyu",
-    "kruskal",
-    "wilcoxon",
-)
-# what people call them
-_CALLED = {
-    "t": "ttest_ind", "ttest": "ttest_ind", "t-test": "ttest_ind", "paired": "ttest_rel", "f": "f_oneway", "anova": "f_oneway",
-    "chi2": "chi2_contingency", "chisq": "chi2_contingency", "binomial": "binomtest", "correlation": "pearsonr", "cor": "pearsonr",
-    "mann-whitney": "mannwhitneyu", "kruskal-wallis": "kruskal",
-}  # fmt: skip
-
-
 @spread
 def test(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="TEST", help=f"One of {', '.join(_TESTS)}.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="TEST", help=f"One of {', '.join(TESTS)}.", show_default=False, is_eager=True)
+    ],
     formula: Annotated[
         str,
         typer.Argument(
-            metavar="FORMULA", help='For instance "income ~ sex", "smoker * region", "x + y".', show_default=False
+            metavar="FORMULA",
+            help='For instance "income ~ sex", "smoker * region", "x + y".',
+            show_default=False,
+            is_eager=True,
+            callback=not_of_a_release,
         ),
     ],
-    data: Data,
+    data: Annotated[
+        list[Path],
+        typer.Argument(metavar="DATA...", help=RECORDS, show_default=False, is_eager=True, callback=not_of_a_release),
+    ],
     schema: SchemaFile,
-    p: Annotated[float | None, typer.Option("--p", help="binomtest: the share to test.")] = None,
-    level: Annotated[
-        str | None,
-        typer.Option("--level", help="binomtest, trend: the level whose share it is; left out, the last one."),
-    ] = None,
-    expected: Annotated[
-        str | None,
-        typer.Option("--expected", metavar="A,B,C", help="chisquare: public shares, in the order of the levels."),
-    ] = None,
     weights: Weights = None,
     effect: Annotated[
         float | None,
         typer.Option("--effect", help="Print the power for this effect (Cohen's d, f, w or r) at --n records first."),
     ] = None,
     *,
+    own: TestsOwn,
     once: Once,
 ) -> None:
     """Plan, release and test in one go, under the names of scipy.stats; p-values account for sampling and noise.
 
     What is printed may be published. With --n, a number of records that is public,
     the power is printed before anything is spent; see `confide plan` for more.
+    A table that was released answers its tests for nothing: confide infer --test.
 
     Example:
 
     confide test f_oneway "happy ~ region" survey.csv --schema schema.toml \\
       --mu .3 --ledger book.db
     """
-    if name not in _TESTS:
-        meant = _CALLED.get(name.lower())
-        lead = f"; write confide test {meant} ..." if meant else ""
-        raise Refused(f"there is no test {name!r}{lead}; there are: {', '.join(_TESTS)}")
-    asked, ask = _question(name, formula, p, level, expected)
+    known_test(name, lambda meant: f"confide test {meant} ...")
+    from confide.faces.tests import asked_of
+
+    given = own.given()
+    asked, ask = asked_of(name, formula, **given)
     method, settings = _behind(name, once.parameters.settings(weights=weights))
     _check_groups(ctx.obj, schema, name, asked, settings)
     if effect is not None or once.n is not None:
-        _say_power(ctx.obj, once, schema, name, formula, effect, settings, p=p, level=level)
+        _say_power(ctx.obj, once, schema, name, formula, effect, settings, p=own.p, level=own.level)
 
     def read(done: Release) -> Any:
         from confide import gate
@@ -208,17 +189,3 @@ def _say_power(
     for note in made.notes:
         if "power" in note:
             session.say(note)
-
-
-def _question(name: str, formula: str, p: float | None, level: str | None, expected: str | None) -> tuple[str, Any]:
-    """(the formula of the release, the question to its table)."""
-    from confide.faces.tests import asked_of
-
-    shares = None
-    if expected is not None:
-        try:
-            shares = [float(part) for part in expected.split(",")]
-        except ValueError:
-            raise Refused(f"--expected takes numbers, got {expected!r}; write --expected .5,.3,.2") from None
-    given = {"p": p, "level": level, "f_exp": shares}
-    return asked_of(name, formula, **{key: value for key, value in given.items() if value is not None})

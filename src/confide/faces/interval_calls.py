@@ -30,7 +30,7 @@ from confide.protocol import Noise, Release, Source
 from confide.protocol.allowance import checked_privacy
 from confide.protocol.contributions import shown
 from confide.results.base import BaseResult
-from confide.schema import Categorical, Schema
+from confide.schema import Categorical, Integer, Schema
 
 __all__ = [
     "Answer",
@@ -84,9 +84,15 @@ def interval_method(
     if verb == "quantile":
         return _of_quantile(column, privacy, pure_ledger, kind, settings)
     where = privacy.relation or relation or "substitute"
-    if where == "substitute":
+    if where == "substitute" and not (verb == "difference" and _needs_tables(column, schema, kind)):
         return _noise_aware(verb, column, kind, settings)
     return _of_tables(verb, column, schema, privacy, kind, settings)
+
+
+def _needs_tables(formula: str, schema: Schema, kind: str | None) -> bool:
+    """Whether a difference is of means, of several groups or a confidence interval: a posterior is of two shares."""
+    columns = [schema[name.strip("`")] for name in _sides(formula)]
+    return kind == "confidence" or any(own.steps != 2 or not isinstance(own, (Categorical, Integer)) for own in columns)
 
 
 def _noise_aware(verb: str, column: str, kind: str | None, settings: dict[str, Any]) -> Answer:
@@ -137,7 +143,7 @@ def _of_quantile(
 def _of_tables(
     verb: str, column: str, schema: Schema, privacy: Guarantee, kind: str | None, settings: dict[str, Any]
 ) -> Answer:
-    """Under add-remove: the number of records is secret, and a table releases it with the rest."""
+    """A table releases the number of records with the rest where it is secret; it answers differences that have no posterior either way."""
     if verb in _INSTEAD:
         raise PlanError(
             f"{verb} is answered where the number of records is public; under add-remove write {_INSTEAD[verb].format(column)}, or ask "
@@ -145,13 +151,16 @@ def _of_tables(
         )
     if kind == "credible":
         raise PlanError(
-            f"a posterior of {verb} rests on a public number of records; under add-remove leave kind out (confidence), or ask with "
+            "a posterior of a difference is of two columns of two levels, with a public number of records; leave kind out (confidence)"
+            if verb == "difference"
+            else f"a posterior of {verb} rests on a public number of records; under add-remove leave kind out (confidence), or ask with "
             "relation='substitute' in the guarantee and the ledger"
         )
     if isinstance(privacy, PureDP):
+        alone = "a posterior of a difference of two shares" if verb == "difference" else verb
         raise PlanError(
-            f"under add-remove {verb} is answered by a release with Gaussian noise, got {privacy}; write cf.GDP(...) or cf.ApproxDP(...), "
-            f"or ask with relation='substitute', where {verb} has a pure guarantee"
+            f"{verb} is answered by a table with Gaussian noise here, got {privacy}; write cf.GDP(...) or cf.ApproxDP(...), on a ledger "
+            f"with such a budget; with relation='substitute' in the guarantee and the ledger {alone} has a pure guarantee"
         )
     level = settings.pop("level", None)
     where = settings.pop("where", None)
@@ -165,8 +174,8 @@ def _of_tables(
     if verb in ("mean", "rate"):
         made = Means(f"{column} ~ 1", covers=_POPULATION, where=where)
         return Answer(made, lambda release: _row(release, made, column, column))
-    outcome, group = (part.strip() for part in _sides(column))
-    if isinstance(schema[outcome], Categorical):
+    outcome, group = _sides(column)
+    if isinstance(schema[outcome.strip("`")], Categorical):
         what = level_name(schema, outcome, level_code(schema, outcome, level))
         made = Shares(f"{outcome} * {group}", within=group, covers=_POPULATION, where=where)
         return Answer(made, lambda release: _difference(release, made, group, outcome, what))
@@ -178,7 +187,7 @@ def _sides(formula: str) -> list[str]:
     parts = formula.split("~")
     if len(parts) != 2 or not all(part.strip() for part in parts):
         raise PlanError(f'a difference takes outcome ~ group, got {formula!r}; write "smoker ~ sex" or "income ~ sex"')
-    return parts
+    return [part.strip() for part in parts]
 
 
 def _row(release: Release, method: Any, name: str, column: str) -> ConfidenceIntervals:
@@ -365,8 +374,8 @@ def quantile() -> Any:
 def difference() -> Any:
     """A share or a mean in one group less that in the first, "smoker ~ sex", "income ~ sex".
 
-    Under substitute the posterior of a difference of two shares; under add-remove, for means and for several groups, MOVER's interval from
-    the tables of shares or means.
+    Under substitute the posterior of a difference of two shares; under add-remove, for means, for several groups and for
+    kind="confidence", MOVER's interval from the tables of shares or means.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"smoker": cf.Categorical(["no", "yes"]), "sex": cf.Categorical(["f", "m"])})

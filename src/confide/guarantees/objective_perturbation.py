@@ -25,6 +25,7 @@ Sources: Chaudhuri, Monteleoni, Sarwate 2011; Kifer, Smith, Thakurta 2012; Redbe
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import ceil, exp, expm1, inf, log1p, sqrt
 
@@ -149,10 +150,7 @@ def _unit_sd(epsilon: float, delta: float, ratio: float, after: float, relation:
                 f"objective perturbation at epsilon = {epsilon:g} needs a ridge above {_up(needed)} times the curvature bound "
                 f"of a record, got {1 / ratio:.4g} times; give a larger ridge or leave it out"
             )
-    while high > low * (1 + 1e-6):
-        middle = sqrt(low * high)
-        low, high = (middle, high) if much(middle) else (low, middle)
-    return high
+    return _least(much, low, high, 1e-6)
 
 
 def general_sd(epsilon: float, delta: float, ridge: float, slope: float = 1.0, curvature: float = 1.0) -> float:
@@ -161,16 +159,15 @@ def general_sd(epsilon: float, delta: float, ridge: float, slope: float = 1.0, c
     >>> round(general_sd(1.0, 1e-6, 2.0), 2)
     4.91
     """
-    if ridge <= least_ridge(epsilon, curvature):
-        raise _too_small(epsilon, ridge, curvature)
+    _check_ridge(epsilon, ridge, curvature)
+
+    def much(sd: float) -> bool:
+        return general_delta(epsilon, sd, ridge, slope, curvature) > delta
+
     low, high = slope * 1e-9, slope / gaussian_mu(epsilon, delta)
-    while general_delta(epsilon, high, ridge, slope, curvature) > delta:
+    while much(high):
         low, high = high, 2 * high
-    while high > low * (1 + 1e-9):
-        middle = sqrt(low * high)
-        above = general_delta(epsilon, middle, ridge, slope, curvature) > delta
-        low, high = (middle, high) if above else (low, middle)
-    return high
+    return _least(much, low, high, 1e-9)
 
 
 def closed_sd(epsilon: float, delta: float, ridge: float, slope: float = 1.0, curvature: float = 1.0) -> float:
@@ -179,8 +176,7 @@ def closed_sd(epsilon: float, delta: float, ridge: float, slope: float = 1.0, cu
     >>> round(closed_sd(1.0, 1e-6, 2.0), 2)
     4.75
     """
-    if ridge <= least_ridge(epsilon, curvature):
-        raise _too_small(epsilon, ridge, curvature)
+    _check_ridge(epsilon, ridge, curvature)
     return slope / gaussian_mu(epsilon - log1p(curvature / (4 * ridge)), delta)
 
 
@@ -197,12 +193,11 @@ def least_ridge(
     """
     if after == 0 and relation == "add-remove":
         return curvature / (4 * expm1(min(epsilon, _FAR)))
-    low, high = 1e-9, 1e9
-    while high > low * (1 + 1e-6):
-        middle = sqrt(low * high)
-        enough = logistic_delta(epsilon, _MUCH, middle, after=after, relation=relation) <= max(delta, 1e-12)
-        low, high = (low, middle) if enough else (middle, high)
-    return high * curvature
+
+    def short(ridge: float) -> bool:
+        return not logistic_delta(epsilon, _MUCH, ridge, after=after, relation=relation) <= max(delta, 1e-12)
+
+    return _least(short, 1e-9, 1e9, 1e-6) * curvature
 
 
 def minimiser_sensitivity(ridge: float, slope: float) -> float:
@@ -220,11 +215,21 @@ def stable_sensitivity(certified: float, ridge: float, slope: float, longest: fl
     return min(slope / ridge, -log1p(-share) / longest) if share < 1 else slope / ridge
 
 
-def _too_small(epsilon: float, ridge: float, curvature: float) -> PrivacyError:
-    return PrivacyError(
-        f"at epsilon = {epsilon:g} objective perturbation needs a ridge above {_up(least_ridge(epsilon, curvature))}, got {ridge:g}; "
-        "give a larger ridge or a larger epsilon"
-    )
+def _least(short: Callable[[float], bool], low: float, high: float, close: float) -> float:
+    """The least number that is not short of its goal, between one that is and one that is not; rounded up by at most `close` of it."""
+    while high > low * (1 + close):
+        middle = sqrt(low * high)
+        low, high = (middle, high) if short(middle) else (low, middle)
+    return high
+
+
+def _check_ridge(epsilon: float, ridge: float, curvature: float) -> None:
+    least = least_ridge(epsilon, curvature)
+    if ridge <= least:
+        raise PrivacyError(
+            f"at epsilon = {epsilon:g} objective perturbation needs a ridge above {_up(least)}, got {ridge:g}; "
+            "give a larger ridge or a larger epsilon"
+        )
 
 
 def _up(value: float) -> str:

@@ -50,18 +50,9 @@ def exact_variance(sigma2: object) -> Fraction:
     >>> exact_variance(0.1) == Fraction(0.1)
     True
     """
-    value = exact_rational(sigma2)
-    if value is None or value <= 0:
-        raise PrivacyError(
-            f"sigma2 is {described(sigma2)}, but the variance of the noise, in squared grid steps, must be a positive "
-            "finite number: an int, a float or a fractions.Fraction, as in grid_gaussian(Fraction(9, 4), 100)."
-        )
-    if value >= 4**MAX_SCALE_BITS:
-        raise PrivacyError(
-            f"sigma2 is at least 2^{_floor_log2(value)} squared grid steps, but it must be below "
-            f"2^{2 * MAX_SCALE_BITS} for the noise to fit 64-bit integers: use fewer grid steps."
-        )
-    return value
+    return _positive(
+        sigma2, "sigma2", "variance", "squared grid steps", 2 * MAX_SCALE_BITS, "grid_gaussian(Fraction(9, 4), 100)"
+    )
 
 
 def exact_scale(scale: object) -> Fraction:
@@ -72,16 +63,20 @@ def exact_scale(scale: object) -> Fraction:
     >>> exact_scale(3)
     Fraction(3, 1)
     """
-    value = exact_rational(scale)
+    return _positive(scale, "scale", "scale", "grid steps", MAX_SCALE_BITS, "grid_laplace(Fraction(5, 2), 100)")
+
+
+def _positive(number: object, name: str, what: str, unit: str, bits: int, call: str) -> Fraction:
+    value = exact_rational(number)
     if value is None or value <= 0:
         raise PrivacyError(
-            f"scale is {described(scale)}, but the scale of the noise, in grid steps, must be a positive finite "
-            "number: an int, a float or a fractions.Fraction, as in grid_laplace(Fraction(5, 2), 100)."
+            f"{name} is {described(number)}, but the {what} of the noise, in {unit}, must be a positive finite number: "
+            f"an int, a float or a fractions.Fraction, as in {call}."
         )
-    if value >= 2**MAX_SCALE_BITS:
+    if value >= 2**bits:
         raise PrivacyError(
-            f"scale is at least 2^{_floor_log2(value)} grid steps, but it must be below 2^{MAX_SCALE_BITS} for the "
-            "noise to fit 64-bit integers: use fewer grid steps."
+            f"{name} is at least 2^{_floor_log2(value)} {unit}, but it must be below 2^{bits} for the noise to fit "
+            "64-bit integers: use fewer grid steps."
         )
     return value
 

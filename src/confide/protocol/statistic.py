@@ -11,7 +11,7 @@ and are flushed to Python integers before 2^(62-2b) rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -88,6 +88,14 @@ class Beginning(Protocol):
     """
 
     def __call__(self, codes: Codes, /) -> Any: ...
+
+
+class Marginal(Protocol):
+    """A statistic that may follow from a finer one of the same pass, to the bit, without a look at the records."""
+
+    def marginal_of(self, other: Statistic, /) -> Callable[[Any], Any] | None:
+        """The other's state, merged, to this one's; None where it does not follow. From public configuration only."""
+        ...
 
 
 def moved_squared(statistic: Statistic, own: Any, rows: Any) -> Any:

@@ -142,7 +142,7 @@ def check_rows(method: Any, schema: Any) -> None:
     if design is not None and not surveyed and method.intervals != "no interval":
         raise PlanError(
             f"intervals of {method.name} take records as drawn alike and one by one, and the schema has a design ({design.words}); ask for "
-            "counts, shares, means, totals, ratios or a line, or take design out of the schema if the population does not matter"
+            "counts, shares, means, totals, ratios, a line or odds, or take design out of the schema if the population does not matter"
         )
     if not isinstance(unit, Unit) and cluster is None:
         return

@@ -31,8 +31,10 @@ __all__ = [
     "base_words",
     "bias_words",
     "clean",
+    "either",
     "flag_words",
     "level_words",
+    "missing_rules",
     "missing_words",
     "notes",
     "relation_words",
@@ -244,17 +246,22 @@ def missing_words(columns: Mapping[str, Column], design: Design) -> str:
     >>> missing_words(schema.columns, Design.of("y ~ age + z", schema))
     'a record with a missing age or y is left out; a missing z counts as 0'
     """
-    used = {name: columns[name] for name in design.columns}
-    dropped = [name for name, column in used.items() if column.on_missing == "drop"]
-    parts = [f"a record with a missing {_either(dropped)} is left out"] if dropped else []
-    parts += [f"a missing {name} counts as {_put_in(used[name])}" for name in used if name not in dropped]
-    if any(isinstance(column, Categorical) for column in used.values()):
-        parts.append("a label that is not declared counts as missing")
-    if any(
+    derived = any(
         isinstance(part, Value) and part.name not in columns
         for term in (*design.terms, design.response)
         for part in term.parts
-    ):
+    )
+    return missing_rules({name: columns[name] for name in design.columns}, derived=derived)
+
+
+def missing_rules(used: Mapping[str, Column], *, derived: bool = False) -> str:
+    """The same of columns by name. derived: whether a term of them may have no finite value."""
+    dropped = [name for name, column in used.items() if column.on_missing == "drop"]
+    parts = [f"a record with a missing {either(dropped)} is left out"] if dropped else []
+    parts += [f"a missing {name} counts as {_put_in(used[name])}" for name in used if name not in dropped]
+    if any(isinstance(column, Categorical) for column in used.values()):
+        parts.append("a label that is not declared counts as missing")
+    if derived:
         parts.append("a derived term without a finite value is treated as missing")
     return "; ".join(parts)
 
@@ -290,7 +297,8 @@ def _put_in(column: Column) -> str:
     return "the midpoint of its bounds" if column.on_missing == "midpoint" else f"{wanted:.12g}"
 
 
-def _either(names: Sequence[str]) -> str:
+def either(names: Sequence[str]) -> str:
+    """Names joined by "or"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 

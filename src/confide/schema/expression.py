@@ -22,6 +22,7 @@ from confide._text import near_match
 from confide.errors import PlanError
 from confide.schema.intervals import Interval, repeated_product
 from confide.schema.schema import Schema
+from confide.schema.summaries import summary_words
 
 __all__ = ["Expression", "parse_expression", "quoted", "unknown_column", "without_backticks"]
 
@@ -99,16 +100,30 @@ class Expression:
 
 
 def _evaluate(node: _Node, values: Mapping[str, Array]) -> Any:
+    return _walked(node, values, np.float64, _power, 0)
+
+
+def _interval(node: _Node, bounds: Mapping[str, Interval]) -> Interval:
+    found: Interval = _walked(node, bounds, Interval.point, Interval.power, 1)
+    return found
+
+
+def _walked(
+    node: _Node,
+    columns: Mapping[str, Any],
+    constant: Callable[[float], Any],
+    power: Callable[[Any, float], Any],
+    way: int,
+) -> Any:
+    """The value of a tree: of numbers (way 0), or of their bounds (way 1)."""
     if node.kind == "constant":
-        return np.float64(node.value)
+        return constant(node.value)
     if node.kind == "column":
-        return values[node.value]
-    arguments = [_evaluate(argument, values) for argument in node.arguments]
+        return columns[node.value]
+    arguments = [_walked(argument, columns, constant, power, way) for argument in node.arguments]
     if node.kind == "power":
-        return _power(arguments[0], node.value)
-    if len(arguments) == 1:
-        return _FUNCTIONS[node.kind][0](arguments[0])
-    return _OPERATORS[node.kind][0](arguments[0], arguments[1])
+        return power(arguments[0], node.value)
+    return (_FUNCTIONS if len(arguments) == 1 else _OPERATORS)[node.kind][way](*arguments)
 
 
 def _power(base: Any, exponent: float) -> Any:
@@ -121,19 +136,6 @@ def _power(base: Any, exponent: float) -> Any:
     if exponent.is_integer():
         return repeated_product(base, int(exponent))
     return np.power(base, exponent)
-
-
-def _interval(node: _Node, bounds: Mapping[str, Interval]) -> Interval:
-    if node.kind == "constant":
-        return Interval.point(node.value)
-    if node.kind == "column":
-        return bounds[node.value]
-    arguments = [_interval(argument, bounds) for argument in node.arguments]
-    if node.kind == "power":
-        return arguments[0].power(node.value)
-    if len(arguments) == 1:
-        return _FUNCTIONS[node.kind][1](arguments[0])
-    return _OPERATORS[node.kind][1](arguments[0], arguments[1])
 
 
 # reading --------------------------------------------------------------------------------------------------------------
@@ -155,6 +157,8 @@ def parse_expression(text: str, schema: Schema, formula: str, names: Mapping[str
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, PlanError):
             raise
+        if meant := summary_words(formula):
+            raise PlanError(f"the formula {formula!r} is refused: {meant}") from None
         raise PlanError(
             f"{_restored(plain, names).strip()!r} in the formula {formula!r} cannot be read as arithmetic; "
             "write for example log(income), I(age ** 2) or `odd name`"
@@ -268,6 +272,8 @@ class _Reader:
                 raise self._refused(tree, f"{function} takes exactly one expression, as in {function}(x)")
             inner = self.node(tree.args[0])
             return inner if function == "I" else _Node(function, arguments=(inner,))
+        if meant := summary_words(self.formula):
+            raise PlanError(f"the formula {self.formula!r} is refused: {meant}")
         reason = _REFUSED.get(function, _REFUSED.get(function.lower()))
         raise self._refused(
             tree, reason or f"{name} is not among the functions that are known to look at one record only"

@@ -32,8 +32,8 @@ _Lists = tuple[tuple[str, tuple[str, ...]], ...]
 
 @dataclass(frozen=True)
 class SurveyDesign:
-    """How a sample was drawn, from public facts; counts, means, totals, shares, ratios and least-squares
-    lines are then those of the population.
+    """How a sample was drawn, from public facts; counts, means, totals, shares, ratios, least-squares lines and logistic regressions are
+    then those of the population.
 
     weight: a numeric column with public bounds from 0 up; strata: a categorical column; psu: the primary sampling units, either an id
     column of the data, which is no column of the schema, or, where the sampled PSUs are public, a categorical column with `psus`.

@@ -7,11 +7,13 @@ show.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, reduce
+from math import prod
+from operator import itemgetter
 from threading import Lock
 from typing import Any, Protocol, TypeAlias
 
@@ -106,7 +108,9 @@ def summed(
 ) -> tuple[NDArray[Any], ...]:
     """`run` over any input whose rows are at least those that the statistics ask for."""
     queue = _Queue(source.parts, source.columns)
-    work = partial(_work, queue, source, statistics, block_rows)
+    follow = _following(statistics)
+    added = [at for at in range(len(statistics)) if at not in follow]
+    work = partial(_work, queue, source, [statistics[at] for at in added], block_rows)
     # each worker multiplies its own blocks: threads inside BLAS would only compete with it
     with _BLAS.limit(limits=1, user_api="blas"):
         try:
@@ -114,7 +118,9 @@ def summed(
             done = [work() for _ in range(threads)] if alone else _together(work, threads, queue)
         finally:
             queue.end()
-    return guarded("the sums over the records could not be put together", partial(_merged, statistics, done))
+    return guarded(
+        "the sums over the records could not be put together", partial(_merged, statistics, added, follow, done)
+    )
 
 
 class _Queue:
@@ -235,6 +241,33 @@ def _picked(columns: tuple[str, ...], rows: tuple[str, ...]) -> slice | list[int
     return slice(first, first + len(places)) if places == list(range(first, first + len(places))) else places
 
 
-def _merged(statistics: Sequence[Statistic], done: list[list[Any]]) -> tuple[NDArray[Any], ...]:
-    states = zip(*done, strict=True)
-    return tuple(one.value(reduce(one.merge, own)) for one, own in zip(statistics, states, strict=True))
+def _following(statistics: Sequence[Statistic]) -> dict[int, tuple[int, Callable[[Any], Any]]]:
+    """The statistics that follow from finer ones of the pass, each with the place of the smallest and how (`Marginal`)."""
+    found = {}
+    for at, one in enumerate(statistics):
+        marginal_of = getattr(one, "marginal_of", None)
+        if marginal_of is None:
+            continue
+        ways = ((place, marginal_of(other)) for place, other in enumerate(statistics) if place != at)
+        finer = [(prod(statistics[place].shape), place, way) for place, way in ways if way is not None]
+        if finer:
+            _, place, way = min(finer, key=itemgetter(0))
+            found[at] = place, way
+    return found
+
+
+def _merged(
+    statistics: Sequence[Statistic],
+    added: Sequence[int],
+    follow: Mapping[int, tuple[int, Callable[[Any], Any]]],
+    done: list[list[Any]],
+) -> tuple[NDArray[Any], ...]:
+    states = {at: reduce(statistics[at].merge, own) for at, own in zip(added, zip(*done, strict=True), strict=True)}
+
+    def state(at: int) -> Any:
+        if at not in states:
+            finer, way = follow[at]
+            states[at] = way(state(finer))
+        return states[at]
+
+    return tuple(one.value(state(at)) for at, one in enumerate(statistics))

@@ -8,8 +8,11 @@ import json
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,7 @@ from numpy.typing import NDArray
 from confide import gate, registry
 from confide.audit.lattice import lattice
 from confide.audit.replay import replay
-from confide.errors import PrivacyError
+from confide.errors import ConfideError, PrivacyError
 from confide.guarantees import GDP, Guarantee
 from confide.noise import SimulatedNoise
 from confide.protocol import (
@@ -37,11 +40,11 @@ from confide.protocol import (
 )
 from confide.protocol.events import is_path
 from confide.protocol.weighted import rows_moved
-from confide.schema import Schema
+from confide.schema import Categorical, Numeric, Schema
 from confide.sources import read
 from confide.testing.practice import codes_of, edge_frame, hostile_frames
 
-__all__ = ["CHECKS", "Case", "ContractBroken"]
+__all__ = ["CHECKS", "Case", "ContractBroken", "place_of"]
 
 
 # Records of a small data set, for whoever needs no more.
@@ -140,6 +143,49 @@ def _pays_for_what_it_draws(case: Case) -> None:
         except PrivacyError:
             continue
         raise ContractBroken(f"{relation} is not among its relations, yet it plans for it")
+
+
+def _refuses_in_words(case: Case) -> None:
+    """Another kind of column, or none of that name, is refused by the plan as a ConfideError, or goes through to the result."""
+    columns = {name: case.schema[name] for name in case.schema.names}
+    for name, column in columns.items():
+        if isinstance(column, Categorical):
+            _refuses_or_goes_through(case, {**columns, name: Numeric(0, 1)}, f"with {name} numeric")
+        else:
+            _refuses_or_goes_through(case, {**columns, name: Categorical(["no", "yes"])}, f"with {name} categorical")
+        _refuses_or_goes_through(case, {k: v for k, v in columns.items() if k != name}, f"without a column {name}")
+
+
+def _refuses_or_goes_through(case: Case, columns: Mapping[str, Any], said: str) -> None:
+    try:
+        changed = dataclasses.replace(case, schema=case.schema.with_columns(columns))
+    except ConfideError:  # no such schema: it has no columns, or its design names this one
+        return
+    step = "the plan"
+    try:
+        with suppress(ConfideError):
+            changed.plan()
+            step = "after a release, infer"
+            case.method.infer(changed.release(changed.schema.sample(changed.few, 7)))
+    except Exception as error:
+        raise ContractBroken(
+            f"{said} {step} ends in {type(error).__name__}: {error}{place_of(error, case.method)}; refuse it in the plan, "
+            "with a PlanError that says what to name"
+        ) from error
+
+
+def place_of(error: BaseException, method: Method) -> str:
+    """Where in the package of a method an error arose, innermost; nothing where none of its lines was running."""
+    own = type(method).__module__.partition(".")[0]
+    places = [
+        (frame.f_code, line)
+        for frame, line in walk_tb(error.__traceback__)
+        if str(frame.f_globals.get("__name__")).partition(".")[0] == own
+    ]
+    if not places or isinstance(error, ContractBroken):
+        return ""
+    code, line = places[-1]
+    return f" ({Path(code.co_filename).name}, line {line}, in {code.co_name})"
 
 
 def _reads_back(case: Case) -> None:
@@ -299,6 +345,7 @@ CHECKS: tuple[Callable[..., None], ...] = (
     _describes_itself,
     _plans_from_public_facts,
     _pays_for_what_it_draws,
+    _refuses_in_words,
     _reads_back,
     _same_integers,
     _maps_one_record,

@@ -14,7 +14,7 @@ from confide.errors import ConfideError
 from confide.guarantees import GDP, Guarantee
 from confide.protocol import Method
 from confide.schema import Schema
-from confide.testing.checks import CHECKS, Case, ContractBroken
+from confide.testing.checks import CHECKS, Case, ContractBroken, place_of
 from confide.testing.hidden import HIDDEN
 from confide.testing.practice import practice_schema
 from confide.testing.side_doors import SIDE_DOORS
@@ -87,5 +87,5 @@ def tried(check: Callable[[Case], None], case: Case) -> str | None:
         LookupError,
         AttributeError,
     ) as error:
-        return f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {error}{place_of(error, case.method)}"
     return None

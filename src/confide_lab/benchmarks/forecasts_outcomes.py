@@ -3,9 +3,11 @@
 For each table, n and mu: the chance of status "ok" and the share of coefficients that are answered, as the plan says without anything
 stated, and what three releases of records drawn again from the table gave. Tables: two-valued outcomes of the real sets of CONFIDE_DATA and
 synthetic designs (`confide_lab.benchmarks.outcome_sets`), on which the forecast was built; counts and probits, made and real; the whole
-responses of the real sets as counts; and apart from them the outside tables that judge (`confide_lab.benchmarks.outside_outcomes`).
-Printed: what was said, in words, against what came; and how often realised standard errors lie within the forecast's interval.
-CONFIDE_FORECASTS (sets, families, counts, outside; comma-separated, default all) chooses.
+responses of the real sets as counts; and apart from them the outside tables that judge (`confide_lab.benchmarks.outside_outcomes`, and
+of counts `confide_lab.benchmarks.outside_counts`).
+Printed: what was said, in words, against what came; how often realised standard errors lie within the forecast's interval, how wide it is
+as the ratio of its ends, and for how many none is said.
+CONFIDE_FORECASTS (sets, families, counts, outside, outside-counts; comma-separated, default all) chooses.
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ from confide.protocol import seal
 from confide.regression import Logistic
 from confide_lab.benchmarks import log_odds
 from confide_lab.benchmarks.outcome_sets import OutcomeSet, count_sets, family_sets, outcome_sets
+from confide_lab.benchmarks.outside_counts import outside_counts
 from confide_lab.benchmarks.outside_tables import OUTCOMES, frame_of, missing
 
 OUT = Path("out/bench")
-CHOSEN = tuple(os.environ.get("CONFIDE_FORECASTS", "sets,families,counts,outside").split(","))
+CHOSEN = tuple(os.environ.get("CONFIDE_FORECASTS", "sets,families,counts,outside,outside-counts").split(","))
 SIZES, LEVELS, RELEASES = (2_000, 10_000), (0.3, 1.0, 3.0), 3
 
 
@@ -96,7 +99,10 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
 def run() -> list[dict[str, Any]]:
     """All kinds of tables."""
     checks = []
-    kinds = {"sets": outcome_sets, "families": family_sets, "counts": count_sets, "outside": outside}
+    kinds = {
+        "sets": outcome_sets, "families": family_sets, "counts": count_sets, "outside": outside,
+        "outside-counts": outside_counts,
+    }  # fmt: skip
     for kind in CHOSEN:
         tables = kinds[kind]()
         found = measured(tables)
@@ -108,7 +114,12 @@ def run() -> list[dict[str, Any]]:
         # features that fill their box evenly and do not hang together are the best case, and lie at or below the interval's lower end
         made = [name for name in log_odds.DESIGNS if name not in log_odds.NEEDS]
         seen = found[found["realised"].notna() & ~found["table"].isin(made)]
-        within = float(seen["realised"].between(seen["low"], seen["high"]).mean())
-        print(f"{kind}: {within:.3f} of {len(seen)} realised standard errors of real records lie within what was said")
+        said = seen[seen["low"].notna()]
+        within = float(said["realised"].between(said["low"], said["high"]).mean())
+        print(f"{kind}: {within:.3f} of {len(said)} realised standard errors of real records lie within what was said")
+        for words, side in (("smaller", said["realised"] < said["low"]), ("larger", said["realised"] > said["high"])):
+            print(f"{kind}: {words} than said: {said.loc[side, 'table'].value_counts().to_dict()}")
+        print(f"{kind}: its ends lie {(said['high'] / said['low']).median():.0f} times apart in the median; ", end="")
+        print(f"none was said for {len(seen) - len(said)}")
         checks.append({"check": f"forecasts of outcomes, {kind}: within", "value": within, "passed": True})
     return checks

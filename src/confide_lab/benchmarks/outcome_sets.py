@@ -25,14 +25,14 @@ from confide_lab.benchmarks.truth.models import MODELS, OUTSIDE
 from confide_lab.datasets import SETS, Table, available
 from confide_lab.datasets import table as table_of
 
-__all__ = ["OutcomeSet", "count_sets", "family_sets", "outcome_sets"]
+__all__ = ["COUNTED", "OutcomeSet", "count_sets", "family_sets", "outcome_sets"]
 
 #: What share of the records lies above, by turns; and how many features a formula has at most.
 _ABOVE, _MOST = (0.5, 0.25, 0.1), 8
 #: Sets of their own in `log_odds`, or with too many columns.
 _LEFT = ("D9",)
 #: Declared bounds of responses that may be read as counts.
-_COUNTED = 3_000
+COUNTED = 3_000
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def count_sets() -> Iterator[OutcomeSet]:
         if name not in _LEFT and available(name) is None:
             found = table_of(name)
             own = found.schema[found.target]
-            if isinstance(own, Integer) and own.low == 0 and own.high <= _COUNTED:
+            if isinstance(own, Integer) and own.low == 0 and own.high <= COUNTED:
                 kept = _kept(found)
                 formula = f"{quoted(found.target)} ~ " + " + ".join(map(quoted, kept))
                 columns = [*kept, found.target]

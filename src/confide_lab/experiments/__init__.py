@@ -50,6 +50,7 @@ _PLACES: dict[str, str | Callable[[], Experiment]] = {
     "survey.clusters": "confide_lab.experiments.survey:CLUSTERS",
     "survey.designs": "confide_lab.experiments.survey:DESIGNS",
     "survey.lines": "confide_lab.experiments.survey:LINES",
+    "survey.logits": "confide_lab.experiments.survey:LOGITS",
     "survey.rare": "confide_lab.experiments.survey:RARE",
     "survey.real": "confide_lab.experiments.survey_real:REAL",
     "tables.coverage": "confide_lab.experiments.tables:COVERAGE",

@@ -1,11 +1,11 @@
 """`precise.real`: means and quantiles of the numeric columns of real sets, against the whole table, with bounds up to 20 times too wide.
 
 A sample of n records is drawn from the table with replacement; each of its numeric columns is asked for by itself, relation substitute,
-mu = 1 each. The target is the table's own mean or quantile, whatever the column's shape. "mean": the default of `cf.intervals.mean`;
-"quantile": the .1, .5 and .9 quantiles of `cf.intervals.quantile`; "pure quantile": the same with epsilon = 1; "exponential": three plain
-exponential mechanisms with a third of that epsilon each, which have no interval; "sample mean": Student's interval, no privacy; "sample
-quantile": order statistics, no privacy. Errors are in widths of the interval without privacy. A replication counts as one trial, however
-many columns it has.
+mu = 1 each. The target is the table's own mean or quantile, of values moved into their bounds, whatever the column's shape. "mean": the
+default of `cf.intervals.mean`; "quantile": the .1, .5 and .9 quantiles of `cf.intervals.quantile`; "pure quantile": the same with
+epsilon = 1; "exponential": three plain exponential mechanisms with a third of that epsilon each, which have no interval; "sample mean":
+Student's interval, no privacy; "sample quantile": order statistics, no privacy. Errors are in widths of the interval without privacy. A
+replication counts as one trial, however many columns it has.
 """
 
 from __future__ import annotations
@@ -59,8 +59,10 @@ def measure_real(at: Mapping[str, Any], generator: np.random.Generator) -> dict[
     rows = shared("precise real", settings).integers(0, len(frame), n)
     inside, ratios, errors = [], [], []
     for name in frame:
-        whole, values = frame[name].to_numpy(), frame[name].to_numpy()[rows]
-        found, bare = _answers(method, values, bounds[str(name)], wide, generator), _plain(method, values)
+        box = _box(bounds[str(name)], wide)
+        whole = np.clip(frame[name].to_numpy(), *box)  # the column as declared
+        values = whole[rows]
+        found, bare = _answers(method, values, box, generator), _plain(method, values)
         truths = [whole.mean()] if method.endswith("mean") else np.quantile(whole, QUANTILES, method="inverted_cdf")
         for truth, (estimate, low, high), (_, least, most) in zip(truths, found, bare, strict=True):
             inside.append(low <= truth <= high)
@@ -72,13 +74,15 @@ def measure_real(at: Mapping[str, Any], generator: np.random.Generator) -> dict[
     return {"covered": float(np.mean(inside)), "ratio": float(np.nanmedian(ratios)), "distance": error}
 
 
-def _answers(
-    method: str, values: Array, bounds: tuple[float, float], wide: float, generator: np.random.Generator
-) -> list[Answer]:
+def _box(bounds: tuple[float, float], wide: float) -> tuple[float, float]:
+    """Bounds about the same middle, so many times as wide."""
+    centre, half = sum(bounds) / 2, (bounds[1] - bounds[0]) / 2
+    return centre - wide * half, centre + wide * half
+
+
+def _answers(method: str, values: Array, box: tuple[float, float], generator: np.random.Generator) -> list[Answer]:
     if method.startswith("sample"):
         return _plain(method, values)
-    centre, half = sum(bounds) / 2, (bounds[1] - bounds[0]) / 2
-    box = (centre - wide * half, centre + wide * half)
     if method == "exponential":
         found = [private_quantile(values, q, 1 / len(QUANTILES), box, generator) for q in QUANTILES]
         return [(one, np.nan, np.nan) for one in found]

@@ -1,8 +1,9 @@
 """Survey designs: coverage and width of intervals on simulated finite populations, against the page's numbers.
 
 `survey.designs`: 20 strata at rates 3:1, PSUs of 20 to 60 persons whose mean rises with their size, and R's formula without
-privacy beside ours; `survey.lines`: the same for a weighted line. `survey.caps`: weights of coefficient of variation 1.5 whose bound is 50
-means; `survey.rare`: few persons of large weights far from all others. `survey.clusters`: schools.
+privacy beside ours; `survey.lines`: the same for a weighted line, `survey.logits`: for one of log-odds. `survey.caps`: weights of
+coefficient of variation 1.5 whose bound is 50 means; `survey.rare`: few persons of large weights far from all others.
+`survey.clusters`: schools.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
+from confide.aggregates.cells.weight_cap import CELLS, DISTANCE, worst
 from confide.noise import SimulatedNoise
 from confide_lab.experiment import Block, Drawing, Experiment, Quantity
 
-__all__ = ["CAPS", "CLUSTERS", "DESIGNS", "LINES", "RARE"]
+__all__ = ["CAPS", "CLUSTERS", "DESIGNS", "LINES", "LOGITS", "RARE", "half_if_known"]
 
 Array = NDArray[np.float64]
 
@@ -154,7 +156,16 @@ def _features() -> tuple[tuple[tuple[Array, ...], ...], Array]:
 
 def lines(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
     """Whether the intervals of the population's line cover it, and the slope's width over that of the weighted line without privacy."""
-    x, truth = _features()
+    return _regressed(at, generator, outcome=False)
+
+
+def logits(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
+    """The same for log-odds of whether the response is above 1, about a quarter of all."""
+    return _regressed(at, generator, outcome=True)
+
+
+def _regressed(at: Mapping[str, Any], generator: np.random.Generator, *, outcome: bool) -> dict[str, float]:
+    x, truth = _features()[0], _log_odds() if outcome else _features()[1]
     sizes, values, _ = _population()
     rate = np.where(np.arange(_STRATA) % 2 == 0, 1.5, 0.5)
     sampled: NDArray[np.int64] = np.maximum(np.rint(at["psus"] / _STRATA * rate).astype(np.int64), 2)
@@ -167,15 +178,134 @@ def lines(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, fl
                 (y, x[h][i][own], np.full(take, _PSUS / count * sizes[h, i] / take), np.full(take, h), np.full(take, k))
             )
     frame = pd.DataFrame(dict(zip("yxwhk", [np.concatenate(part) for part in zip(*parts, strict=True)], strict=True)))
-    r = _r_line(frame, sampled)
+    if outcome:
+        frame["y"] = (frame.y > _ABOVE).astype(int)
+    r = _r_line(frame, sampled, outcome=outcome)
     if at["method"] == "R":
         low, high = r
     else:
         frame["psu"] = [f"{h}.{k}" for h, k in zip(frame.h, frame.k, strict=True)]
         frame["h"] = "h" + frame.h.astype(str)
-        schema = _schema(at["method"], sampled, at["take"], {"y": cf.Numeric(-6, 6), "x": cf.Numeric(-4, 4)})
-        found = _asked(frame, schema, cf.regression.LeastSquares("y ~ x"), at["mu"], generator).conf_int().to_numpy()
+        response = cf.Integer(0, 1) if outcome else cf.Numeric(-6, 6)
+        schema = _schema(at["method"], sampled, at["take"], {"y": response, "x": cf.Numeric(-4, 4)})
+        method = cf.regression.Logistic("y ~ x") if outcome else cf.regression.LeastSquares("y ~ x")
+        found = _asked(frame, schema, method, at["mu"], generator).conf_int().to_numpy()
         low, high = found[:, 0], found[:, 1]
+    return _told(low, high, truth, r)
+
+
+# Responses above it are an outcome.
+_ABOVE = 1.0
+
+
+@lru_cache(maxsize=1)
+def _log_odds() -> Array:
+    """The logistic line of y + x/2 > 1 on x in the whole population."""
+    x, _ = _features()
+    every = np.concatenate([one for row in x for one in row])
+    y = np.concatenate([one for row in _population()[1] for one in row]) + every / 2
+    outcome = np.asarray(y > _ABOVE, dtype=np.float64)
+    return _likeliest(np.column_stack([np.ones(len(every)), every]), outcome, np.ones(len(every)))[0]
+
+
+def _likeliest(z: Array, y: Array, w: Array) -> tuple[Array, Array, Array]:
+    """(theta, residuals, (sum w h z z')^-1) of the weighted likeliest logistic line, by Newton's steps."""
+    theta, bread = np.zeros(z.shape[1]), np.eye(z.shape[1])
+    for _ in range(30):
+        p = 1 / (1 + np.exp(-(z @ theta)))
+        bread = np.asarray(np.linalg.inv((z * (w * p * (1 - p))[:, None]).T @ z), dtype=np.float64)
+        theta = theta + bread @ (z.T @ (w * (y - p)))
+    return theta, y - p, bread
+
+
+def _r_line(frame: pd.DataFrame, sampled: NDArray[np.int64], *, outcome: bool = False) -> tuple[Array, Array]:
+    """The intervals of R's `svyglm`; outcome: with quasibinomial()."""
+    z = np.column_stack([np.ones(len(frame)), frame.x])
+    w, y = frame.w.to_numpy(dtype=np.float64), frame.y.to_numpy(dtype=np.float64)
+    if outcome:
+        theta, residual, bread = _likeliest(z, y, w)
+    else:
+        bread = np.linalg.inv((z * w[:, None]).T @ z)
+        theta = bread @ (z * w[:, None]).T @ y
+        residual = y - z @ theta
+    scores, meat = z * (w * residual)[:, None], np.zeros((2, 2))
+    for h, count in enumerate(sampled):
+        here = (frame.h == h).to_numpy()
+        sums = np.stack([np.bincount(frame.k[here], weights=own[here], minlength=count) for own in scores.T])
+        sums -= sums.mean(axis=1, keepdims=True)
+        meat += count / (count - 1) * sums @ sums.T
+    half = float(stats.t.ppf(0.975, sampled.sum() - _STRATA - 1)) * np.sqrt(np.diag(bread @ meat @ bread))
+    return theta - half, theta + half
+
+
+_LINE_QUANTITIES = (
+    Quantity("intercept", of="intercept"),
+    Quantity("slope", of="slope"),
+    Quantity("width of slope", of="width"),
+    Quantity("width of intercept", of="level"),
+    Quantity("answered", of="answered"),
+)
+
+LINES = Experiment(
+    "survey.lines",
+    "Intervals of a weighted least-squares line from stratified samples of PSUs",
+    (
+        Block(
+            "main",
+            {"psus": (160, 400), "take": (20,), "mu": (0.3, 1.0)},
+            ("R", "persons", "uncentred", "centred"),
+            lines,
+            _LINE_QUANTITIES,
+            60,
+            title="y on x over 20 strata at rates 3:1, PSUs of 20 to 60 persons, informative",
+        ),
+    ),
+    sources=("docs/survey.md",),
+    notes=("Widths are over those of R's svyglm on the same sample; the population is the lab's own.",),
+)
+
+
+# Weights of persons alone: their bound, and how log-odds rise with them.
+_ODDS = {"near": 2.0, "lognormal": 50.0, "lognormal, rare": 50.0, "1 % of 33": 50.0}
+
+
+def _chosen(kind: str, n: int, g: np.random.Generator) -> pd.DataFrame:
+    x = g.uniform(-1, 1, n)
+    if kind == "near":
+        w = np.asarray(g.uniform(0.5, 2, n), dtype=np.float64)
+        eta = w - 2
+    elif kind == "1 % of 33":
+        w = np.where(g.random(n) < 0.01, 33.0, 1.0)
+        eta = np.where(w > 1, 2.0, -1.0)
+    else:
+        w = np.minimum(np.exp(g.standard_normal(n)), 50)
+        eta = np.log(w) / 2 - (3.6 if "rare" in kind else 1.0)
+    y = g.random(n) < 1 / (1 + np.exp(-(eta + x)))
+    return pd.DataFrame({"x": x, "w": w, "y": y.astype(int)})
+
+
+@lru_cache(maxsize=8)
+def _odds_of_all(kind: str) -> Array:
+    frame = _chosen(kind, 3_000_000, np.random.default_rng(7))
+    z, w = np.column_stack([np.ones(len(frame)), frame.x]), frame.w.to_numpy(dtype=np.float64)
+    return _likeliest(z, frame.y.to_numpy(dtype=np.float64), w)[0]
+
+
+def odds(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
+    """Whether the intervals of log-odds cover, of persons with informative weights."""
+    kind, n = at["weights"], at["n"]
+    frame, truth = _chosen(kind, n, generator), _odds_of_all(kind)
+    low, high = r = _r_line(frame.assign(h=0, k=np.arange(n)), np.array([n]), outcome=True)
+    if at["method"] != "R":
+        columns = {"x": cf.Numeric(-1, 1), "y": cf.Integer(0, 1), "w": cf.Numeric(0, _ODDS[kind])}
+        schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w"))
+        found = _asked(frame, schema, cf.regression.Logistic("y ~ x"), at["mu"], generator).conf_int().to_numpy()
+        low, high = found[:, 0], found[:, 1]
+    return _told(low, high, truth, r)
+
+
+def _told(low: Array, high: Array, truth: Array, r: tuple[Array, Array]) -> dict[str, float]:
+    """Coverage of intercept and slope, and widths over those of R."""
     answered = bool(np.isfinite(high).all())
     inside = (low <= truth) & (truth <= high) if answered else np.full(2, np.nan)
     wide = (high - low) / (r[1] - r[0])
@@ -188,47 +318,56 @@ def lines(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, fl
     }
 
 
-def _r_line(frame: pd.DataFrame, sampled: NDArray[np.int64]) -> tuple[Array, Array]:
-    """The intervals of R's `svyglm`."""
-    z, w = np.column_stack([np.ones(len(frame)), frame.x]), frame.w.to_numpy()
-    bread = np.linalg.inv((z * w[:, None]).T @ z)
-    theta = bread @ (z * w[:, None]).T @ frame.y.to_numpy()
-    scores, meat = z * (w * (frame.y.to_numpy() - z @ theta))[:, None], np.zeros((2, 2))
-    for h, count in enumerate(sampled):
-        here = (frame.h == h).to_numpy()
-        sums = np.stack([np.bincount(frame.k[here], weights=own[here], minlength=count) for own in scores.T])
-        sums -= sums.mean(axis=1, keepdims=True)
-        meat += count / (count - 1) * sums @ sums.T
-    half = float(stats.t.ppf(0.975, sampled.sum() - _STRATA - 1)) * np.sqrt(np.diag(bread @ meat @ bread))
-    return theta - half, theta + half
-
-
-LINES = Experiment(
-    "survey.lines",
-    "Intervals of a weighted least-squares line from stratified samples of PSUs",
+LOGITS = Experiment(
+    "survey.logits",
+    "Intervals of a weighted logistic line from stratified samples of PSUs, and of persons with uneven weights",
     (
         Block(
             "main",
             {"psus": (160, 400), "take": (20,), "mu": (0.3, 1.0)},
             ("R", "persons", "uncentred", "centred"),
-            lines,
-            (
-                Quantity("intercept", of="intercept"),
-                Quantity("slope", of="slope"),
-                Quantity("width of slope", of="width"),
-                Quantity("width of intercept", of="level"),
-                Quantity("answered", of="answered"),
-            ),
+            logits,
+            _LINE_QUANTITIES,
             60,
-            title="y on x over 20 strata at rates 3:1, PSUs of 20 to 60 persons, informative",
+            title="y + x/2 > 1 on x over 20 strata at rates 3:1, PSUs of 20 to 60 persons, informative",
+        ),
+        Block(
+            "weights",
+            {"weights": tuple(_ODDS), "n": (2_000, 10_000), "mu": (0.3, 1.0)},
+            ("R", "persons"),
+            odds,
+            _LINE_QUANTITIES,
+            60,
+            title="an outcome on x, whose odds rise with the weight; weights of .5 to 2, lognormal ones, and 33 for 1 %",
         ),
     ),
     sources=("docs/survey.md",),
-    notes=("Widths are over those of R's svyglm on the same sample; the population is the lab's own.",),
+    notes=("Widths are over those of R's svyglm(quasibinomial) on the same sample; the population is the lab's own.",),
 )
 
 
 # weights --------------------------------------------------------------------------------------------------------------
+
+
+def half_if_known(frame: pd.DataFrame, schema: cf.Schema, mu: float) -> float:
+    """The shortest half-width of a weighted mean over all cuts of weights, had the lost share of each been known, in units of y.
+
+    What is left to the noise of sums alone: sampling, that noise, and a bias of at most two standard deviations times the lost share.
+    """
+    w, y = frame.w.to_numpy(dtype=np.float64), frame.y.to_numpy(dtype=np.float64)
+    spend = cf.plan(_MEAN, schema, cf.GDP(mu)).spend("(total)")
+    y_column, w_column = schema["y"], schema["w"]
+    assert isinstance(y_column, cf.Numeric) and isinstance(w_column, cf.Numeric) and spend.noise_sd is not None
+    noise = spend.noise_sd / 2**20 * (float(y_column.high) - float(y_column.low)) / 2
+    found = []
+    for cap in float(w_column.high) * 2.0 ** (-np.arange(CELLS) / 2):
+        counted = np.minimum(w, cap)
+        total = float(counted.sum())
+        residual = y - float(counted @ y) / total
+        sd = np.sqrt(float((counted**2) @ residual**2) + (noise * cap) ** 2) / total
+        bias = DISTANCE * float(y.std()) * float(np.maximum(w - cap, 0).sum()) / float(w.sum())
+        found.append(float(worst(np.array([bias / sd]), 0.05)[0] * sd))
+    return min(found)
 
 
 def weighted(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
@@ -242,7 +381,8 @@ def weighted(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str,
     schema = cf.Schema({"y": cf.Numeric(-5, 5), "w": cf.Numeric(0, 50)}, design=cf.SurveyDesign(weight="w", cap=cap))
     found = _asked(frame, schema, _MEAN, at["mu"], generator)
     low, high = _interval(found, "y")
-    return {"covered": float(low <= truth <= high), "half": (high - low) / 2, "lost": found.lost}
+    known = half_if_known(frame, schema, at["mu"]) if cap == "auto" else float("nan")
+    return {"covered": float(low <= truth <= high), "half": (high - low) / 2, "lost": found.lost, "known": known}
 
 
 CAPS = Experiment(
@@ -254,7 +394,12 @@ CAPS = Experiment(
             {"n": (2_000, 20_000), "mu": (0.3, 1.0)},
             ("capped", "full range"),
             weighted,
-            (_COVERED, Quantity("half-width", of="half"), Quantity("lost", of="lost")),
+            (
+                _COVERED,
+                Quantity("half-width", of="half"),
+                Quantity("lost", of="lost"),
+                Quantity("half-width, lost share known", of="known"),
+            ),
             100,
         ),
     ),
@@ -274,7 +419,9 @@ def _heavy(kind: str, n: int, g: np.random.Generator) -> pd.DataFrame:
         y += up * heavy
         w = np.where(heavy, 33.0, 1.0)
     else:
-        w = np.exp(g.standard_normal(n))
+        # those of Pareto(1.7) have a mean of 1, and .03 % lie beyond the bound
+        w = np.exp(g.standard_normal(n)) if kind == "lognormal" else 0.7 / 1.7 * (1 - g.random(n)) ** (-1 / 1.7)
+        w = np.minimum(w, 50)
         y += np.log(w) / 2
     return pd.DataFrame({"x": x, "y": np.clip(y + x / 2, -9, 11), "w": np.minimum(w, 50)})
 
@@ -310,7 +457,7 @@ RARE = Experiment(
     (
         Block(
             "main",
-            {"weights": (*_RARE, "lognormal"), "n": (2_000, 10_000), "mu": (0.3, 1.0, 3.0)},
+            {"weights": (*_RARE, "lognormal", "Pareto 1.7"), "n": (2_000, 10_000), "mu": (0.3, 1.0, 3.0)},
             ("R", "persons"),
             rare,
             (

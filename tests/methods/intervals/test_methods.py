@@ -125,6 +125,36 @@ def test_verbs_under_add_remove_answer_from_tables_or_say_what_does() -> None:
             getattr(I, verb)(data, column, **asked)
     with pytest.raises(cf.PlanError, match="public number of records"):
         I.mean(data, "x", kind="credible", **asked)
+    with pytest.raises(
+        cf.PlanError, match=r"cf\.GDP\(\.\.\.\).*with relation='substitute'.* proportion has a pure guarantee"
+    ):
+        I.proportion(data, "s", **{**asked, "privacy": cf.PureDP(1.0, relation="add-remove")})
+
+
+@pytest.mark.parametrize(
+    ("formula", "kind", "names", "truth"),
+    [
+        ("x ~ t", None, ["(t=m) - (t=f)"], 0.0),
+        ("s ~ t", "confidence", ["(t=m) - (t=f)"], 0.0),
+        ("s ~ g", None, ["(g=b) - (g=a)", "(g=c) - (g=a)"], 0.0),
+    ],
+)
+def test_differences_that_have_no_posterior_have_confidence_limits_under_substitute(
+    formula: str, kind: str | None, names: list[str], truth: float
+) -> None:
+    asked = {"privacy": cf.GDP(1.0, relation="substitute"), "ledger": None, "noise": SimulatedNoise(1)}
+    found = I.difference(cf.read(_records(3_000), SCHEMA), formula, kind=kind, **asked)
+    assert list(found.names) == names and (found.relation, found.status) == ("substitute", "ok")
+    ends = found.conf_int().to_numpy()
+    assert (ends[:, 0] <= truth).all() and (truth <= ends[:, 1]).all() and (ends[:, 1] - ends[:, 0] < 0.5).all()
+    with pytest.raises(cf.PlanError, match="posterior of a difference of two shares has a pure guarantee"):
+        I.difference(
+            cf.read(_records(100), SCHEMA),
+            formula,
+            kind=kind,
+            privacy=cf.PureDP(1.0, relation="substitute"),
+            ledger=None,
+        )
 
 
 def test_a_prior_that_says_as_much_as_the_records_is_flagged() -> None:
@@ -195,6 +225,14 @@ def test_pure_quantiles_cover_and_are_narrow() -> None:
         half = 1.96 * np.sqrt(np.array(q) * (1 - np.array(q)) / 10_000)
         plain += np.quantile(x, np.array(q) + half) - np.quantile(x, np.array(q) - half)
     assert (hits >= 25).all() and (width <= 1.5 * plain).all()
+
+
+def test_releases_of_fewer_bins_are_read() -> None:
+    """Version 1 had 1,024 bins, 1,096 nodes; today's column has twice as many."""
+    from confide.methods.intervals.pure_quantiles import TreePlace
+
+    assert TreePlace.read(SCHEMA, "x", 1096).tree == (8, 8, 16)
+    assert I.PureQuantiles("x").about(SCHEMA).nodes == 8 + 128 + 2048
 
 
 def test_the_contract_of_pure_quantiles() -> None:

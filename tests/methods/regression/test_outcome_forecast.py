@@ -17,6 +17,7 @@ from confide.aggregates.ranges import CellIndices, RangeCells
 from confide.aggregates.rows import Box
 from confide.aggregates.scores.fisher_rows import Excess, FisherRows, FisherScores, FisherSum, InformationIndices
 from confide.aggregates.whitened_rows import Frame, WhitenedRows
+from confide.methods.regression.forecast import _entry
 from confide.methods.regression.likelihood.logistic_design import binary_design
 from confide.methods.regression.likelihood.simulated_draw import Plain, SimulatedMeter, WeightedSource
 from confide.methods.regression.practice import shapes
@@ -127,7 +128,8 @@ def test_counts_are_foreseen_by_where_they_lie_within_their_bound() -> None:
 
     near, wide, far = said(20, (0, 8)), said(60, (0, 8)), said(2_000, (0, 8))
     assert near["ok"]["5,000"] >= 0.8 > 0.5 >= far["ok"]["5,000"]
-    assert near["price"]["5,000"] < 2 < wide["price"]["5,000"]
+    # every second shape is of a quantity that varies less than counts do, whose intervals are those of counts all the same
+    assert near["price"]["5,000"] < 3 < wide["price"]["5,000"] < 10 < far["price"]["5,000"]
 
 
 def test_a_release_of_counts_has_standard_errors_within_what_was_said() -> None:
@@ -142,3 +144,27 @@ def test_a_release_of_counts_has_standard_errors_within_what_was_said() -> None:
     for name in ("x0", "x1"):
         low, high = plan.forecast["5,000"][name]
         assert low <= found.bse[name] <= high, name
+
+
+def test_counts_that_vary_less_than_poisson_counts_and_zeros_in_excess_lie_within_what_was_said() -> None:
+    g = np.random.default_rng(4)
+    frame = pd.DataFrame({name: g.normal(0, 0.3, 5_000).clip(-1, 1) for name in ("x0", "x1")})
+    rate = np.exp(0.3 * frame.x0 - 0.2 * frame.x1)
+    schema = cf.Schema({"x0": cf.Numeric(-1, 1), "x1": cf.Numeric(-1, 1), "y": cf.Integer(0, 40)})
+    method = Poisson("y ~ x0 + x1")
+    plan = cf.plan(method, schema, cf.GDP(3.0), n=5_000)
+    for y in (g.binomial(40, 0.5 * rate), g.poisson(16 * rate) * (g.random(5_000) < 0.25)):
+        data = cf.read(frame.assign(y=y.clip(0, 40)), schema)
+        found = method.infer(seal(method, data, plan, SimulatedNoise(2)))
+        assert found.status == "ok"
+        for name in ("x0", "x1"):
+            low, high = plan.forecast["5,000"][name]
+            assert low <= found.bse[name] <= high, name
+
+
+def test_no_range_is_said_where_next_to_no_shape_is_answered() -> None:
+    errors = np.array([np.nan] * 30 + [0.5, 0.6])
+    assert _entry(errors, False) is None
+    assert _entry(errors, True) == 0.55
+    low, high = _entry(np.linspace(1, 2, 12), False)
+    assert (low, high) == (1, 2)

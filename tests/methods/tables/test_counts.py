@@ -441,3 +441,13 @@ def test_the_groups_alone() -> None:
     both = cf.Publication({"one": Counts("0 + a:b", covers="dataset"), "two": Counts("a", covers="dataset")})
     report = cf.infer(cf.release(both, cf.read(full.sample(300, seed=1), full), cf.GDP(1.0), ledger=None))
     assert [len(report[name].to_frame()) for name in ("one", "two")] == [4, 3]
+
+
+def test_powers_and_sums_of_hundreds_of_terms_are_marginals() -> None:
+    schema = cf.Schema({f"c{i}": cf.Categorical(["a", "b"]) for i in range(40)})
+    pairs = [f"c{i}:c{j}" for i in range(40) for j in range(i)]
+    written = (" + ".join(pairs), "(" + " + ".join(f"c{i}" for i in range(40)) + ")**2")
+    listed, power = (Counts(formula, covers="dataset").about(schema) for formula in written)
+    assert len(listed.maximal) == len(power.maximal) == len(pairs) == 780
+    with pytest.raises(PlanError, match="a whole number from 1 to 9"):
+        Counts("(c0 + c1)**c2", covers="dataset").about(schema)

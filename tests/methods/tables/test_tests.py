@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from math import isnan
 
 import numpy as np
@@ -13,7 +14,7 @@ import confide as cf
 from confide import registry
 from confide.errors import PlanError
 from confide.methods.tables.correlation import Correlation
-from confide.methods.tables.counts import Counts
+from confide.methods.tables.counts import Counts, CountTable, Shares
 from confide.methods.tables.means import Means
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
@@ -32,7 +33,7 @@ SCHEMA = cf.Schema(
 
 @pytest.fixture(autouse=True)
 def registered() -> None:
-    for method in (Counts, Means, Correlation):
+    for method in (Counts, Means, Shares, Correlation):
         registry.register(method)
 
 
@@ -183,12 +184,43 @@ def test_correlations_cover_where_fishers_interval_without_noise_does_not() -> N
         (lambda t: t.test("proportion", "smoker", p=0.5, level="maybe"), "no level"),
         (lambda t: t.test("trend", "smoker", "region", scores=[1]), "3 numbers"),
         (lambda t: t.test("independence", "smoker", "sex"), "no attribute"),
+        (lambda t: t.test("t", "smoker"), r"answers test\('independence', 'region', 'smoker'\)"),
     ],
 )
 def test_a_test_that_cannot_be_answered_is_named(ask: object, words: str) -> None:
     counts = table(Counts("region * smoker", covers="population"), records(200, 1), 1.0, 1)
     with pytest.raises(PlanError, match=words):
         ask(counts)
+
+
+def test_means_that_cannot_answer_name_their_own_columns() -> None:
+    means = table(Means("x + y ~ region * smoker", covers="population"), records(200, 1), 1.0, 1)
+    for ask in (lambda: means.test("t"), lambda: means.test("anova", "region")):
+        with pytest.raises(PlanError, match=r"test\('t', 'smoker', of='x'\)") as refused:
+            ask()
+        assert "'sex'" not in str(refused.value) and "(its attributes: region, smoker)" in str(refused.value)
+
+
+def test_means_asked_for_a_test_of_two_columns_say_what_they_answer() -> None:
+    source = cf.read(SCHEMA.sample(500, seed=1), SCHEMA)
+    means = cf.tables.means("x ~ region", source, covers="population", privacy=cf.GDP(1.0), ledger=None)
+    for asked in (("independence", "region", "smoker"), ("t", "region", "smoker")):
+        with pytest.raises(PlanError, match=r"no answer to test.*for counts plan cf\.tables\.Counts"):
+            means.test(*asked)
+
+
+def test_shares_answer_the_tests_of_the_counts_behind_them() -> None:
+    shares = table(Shares("region * smoker", within="region", covers="dataset"), records(300, 1), 1.0, 1)
+    own = {field.name: getattr(shares, field.name) for field in fields(shares) if field.name != "within"}
+    counts = CountTable(**own)
+    for kind, names, given in (
+        ("independence", ("region", "smoker"), {}),
+        ("fit", ("region",), {}),
+        ("trend", ("smoker", "region"), {}),
+        ("proportion", ("smoker",), {"p": 0.3}),
+    ):
+        found = shares.test(kind, *names, **given)
+        assert found.pvalue == counts.test(kind, *names, **given).pvalue and found.status == "ok"
 
 
 def test_one_calls_refuse_what_they_cannot_read() -> None:

@@ -12,8 +12,10 @@ Marginals are counted one by one: noise, and with it the budget, is the marginal
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property, partial
 from math import isqrt
 from typing import Any, ClassVar
 
@@ -59,6 +61,10 @@ class CellIndex(CellNumber):
         return self.crossing.separated(self.axes)
 
     @property
+    def additive(self) -> bool:
+        return self.crossing.additive
+
+    @cached_property
     def digest(self) -> str:
         return digest(["cell", self.crossing.digest, list(self.axes)])
 
@@ -69,7 +75,9 @@ class CellIndex(CellNumber):
 
 
 class _Added:
-    """What sums by cell share: int64 states that begin at zeros and merge by adding."""
+    """What sums by cell share: int64 states that begin at zeros and merge by adding; cells stand last in them, before what is in none."""
+
+    map: Any
 
     def zero(self) -> Whole:
         return np.zeros(self._state, dtype=np.int64)
@@ -83,6 +91,25 @@ class _Added:
 
     def value(self, state: Whole) -> NDArray[Any]:
         return state.ravel().astype(object)
+
+    def marginal_of(self, other: Any) -> Callable[[Whole], Whole] | None:
+        """`Marginal`: each cell is the sum of the cells of a finer marginal that lie in it, and what is in none is in none of either."""
+        if type(other) is not type(self) or not self.map.additive:
+            return None
+        own, finer = self.map, other.map
+        if len(own.axes) >= len(finer.axes) or own.axes != tuple(axis for axis in finer.axes if axis in own.axes):
+            return None
+        if own.crossing != finer.crossing or replace(own, axes=finer.axes) != finer:
+            return None
+        return partial(self._folded, finer.axes)
+
+    def _folded(self, finer: Axes, state: Whole) -> Whole:
+        crossing, own = self.map.crossing, self.map.axes
+        cells = crossing.cells(finer)
+        parts = state[..., :cells].reshape(*state.shape[:-1], *crossing.shape(finer))
+        out = tuple(axis - len(finer) for axis, name in enumerate(finer) if name not in own)
+        kept = parts.sum(axis=out).reshape(*state.shape[:-1], crossing.cells(own))
+        return np.concatenate([kept, state[..., cells:]], axis=-1)
 
 
 @dataclass(frozen=True)
@@ -129,6 +156,8 @@ class CellRows(ABC):
 
     crossing: Crossing
     axes: Axes
+    #: Whether a record's block is the same in every marginal, so that coarser ones are sums of finer ones.
+    additive: ClassVar[bool] = False
 
     @property
     def cells(self) -> int:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,6 +155,8 @@ class Crossing:
 
     attributes: tuple[Attribute, ...]
     schema: Schema
+    #: Whether a record lies in the cell of a marginal that holds its cell in a finer one.
+    additive: ClassVar[bool] = True
 
     @classmethod
     def of(cls, names: Iterable[str], schema: Schema) -> Crossing:

@@ -179,6 +179,7 @@ class MomentRows(_Measured):
 
     measures: tuple[Measure, ...]
     count: int
+    additive = True
 
     @property
     def steps(self) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +98,8 @@ class UnitCrossing(Crossing):
     >>> own.columns[:-1], own.places(rows, (0, 1)).tolist()
     (('g',), [1, 0, 4])
     """
+
+    additive: ClassVar[bool] = False
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

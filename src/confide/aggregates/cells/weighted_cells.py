@@ -86,6 +86,7 @@ class CountRows(CellRows):
     count = _ONE
     l2_squared = BOUND
     together = BOUND
+    additive = True
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -27,6 +27,11 @@ The meat's rows are b alone, |w r u| <= D, with w, r, N at the line where they a
 counts N^2 in cells. The excess is sum q min((N/D - 1)+, 1), q = r^2 of the logit and |r|/m of other families, one number to which a record
 adds from 0 to 1: it moves by 1 under both relations.
 
+Under a survey's design a record counts by omega = min(w, W)/W in [0, 1] (`weighted_cells`): its parts of A, g and the meat's rows are omega
+w h u u' and omega w r u, its part of the excess omega times what it would be. N and w = min(1, D/N) are as without weights, so that all
+parts are at most as long as those of omega = 1: every bound above stays, whatever W is, and is enforced in integers all the same. W may
+follow from earlier noisy numbers. In the histogram of N^2 a record counts whole. A record without a weight counts as nothing.
+
 Float steps are elementwise, column by column; a record's integers must not depend on its batch.
 """
 
@@ -36,13 +41,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from math import isqrt, sqrt
+from math import inf, isqrt, sqrt
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BITS, BOUND, aligned, lengths, leverage, pieces, round_within
+from confide.aggregates.cells.weighted_cells import CappedWeight, places_of_weights
+from confide.aggregates.rows import BITS, BOUND, LongRows, aligned, lengths, leverage, pieces, round_within
 from confide.aggregates.scores.fisher_families import LOGIT, Family
 from confide.aggregates.scores.score_rows import InCoordinates, cell_among
 from confide.aggregates.whitened_rows import Frame
@@ -58,6 +64,7 @@ __all__ = [
     "FisherScores",
     "FisherSum",
     "InformationIndices",
+    "LongFisherScores",
     "SumAndExcess",
 ]
 
@@ -76,7 +83,7 @@ _SURE, _SURELY = 50, 1 - 2.0**-30
 
 
 class _Parts(NamedTuple):
-    """u (k, records); h, r, N (records,); which records count (None: all); m, |u|^2 (records,)."""
+    """u (k, records); h, r, N (records,); which records count (None: all); m, |u|^2, omega (None: 1) (records,)."""
 
     u: Array
     information: Array
@@ -85,15 +92,17 @@ class _Parts(NamedTuple):
     keep: NDArray[np.bool_] | None
     most: Array
     square: Array
+    omega: Array | None
 
 
 @dataclass(frozen=True)
 class _AtLine(InCoordinates):
-    """What the maps share. alpha weighs information against score in N; bound: D; family: h, r and m of a record."""
+    """What the maps share. alpha weighs information against score in N; bound: D; family: h, r and m of a record; weight: of a design."""
 
     alpha: float = 1.0
     bound: float = 1.0
     family: Family = LOGIT
+    weight: CappedWeight | None = None
 
     def at(self, frame: Frame, alpha: float, bound: float) -> Self:
         """The map in the coordinates and at the line of a frame."""
@@ -104,9 +113,15 @@ class _AtLine(InCoordinates):
         return self.features
 
     @cached_property
+    def columns(self) -> tuple[str, ...]:
+        own = () if self.weight is None else self.weight.columns
+        return (*self.design.columns, *(name for name in own if name not in self.design.columns))
+
+    @cached_property
     def digest(self) -> str:
         # the frame, D and a cut are left out: the bounds hold for any, and the plan does not know them yet
         own = [] if self.family == LOGIT else [self.family.name]
+        own += [] if self.weight is None else [self.weight.digest]
         return digest([type(self).__name__, self.design.to_dict(), *own])
 
     @property
@@ -116,7 +131,8 @@ class _AtLine(InCoordinates):
 
     def parts(self, codes: Array, out: Array | None = None) -> _Parts:
         """The record's parts at the line. out: where u may be written, shape (k + 1, records)."""
-        terms, keep = self.design.codes(codes)
+        terms, keep = self.design.codes(codes[: len(self.design.columns)])
+        omega, keep = self._omega(codes, keep)
         steps = self.design.response.steps - 1
         rows = self.coordinates(terms, out)
         u = rows[:-1]
@@ -132,7 +148,22 @@ class _AtLine(InCoordinates):
         product = most * most
         product *= square
         size += product
-        return _Parts(u, h, r, np.sqrt(size, out=size), keep, most, square)
+        return _Parts(u, h, r, np.sqrt(size, out=size), keep, most, square, omega)
+
+    def _omega(self, codes: Array, keep: NDArray[np.bool_] | None) -> tuple[Array | None, NDArray[np.bool_] | None]:
+        """(omega, which records count and have a weight)."""
+        if self.weight is None:
+            return None, keep
+        rows = codes[[self.columns.index(name) for name in self.weight.columns]]
+        omega, there = places_of_weights(self.weight, rows)
+        return omega, there if keep is None else keep if there is None else keep & there
+
+    def counted(self, parts: _Parts) -> Array:
+        """omega w."""
+        w = self.weights(parts.size)
+        if parts.omega is not None:
+            w *= parts.omega
+        return w
 
     def weights(self, size: Array) -> Array:
         """w = min(1, D/N)."""
@@ -184,8 +215,8 @@ class FisherRows(_AtLine):
         for piece in pieces(codes.shape[1]):
             own = room[:, : piece.stop - piece.start]
             parts = self.parts(codes[:, piece], own[k:])
-            u, h, r, size, keep = parts[:5]
-            w = self.weights(size)
+            u, h, r, _, keep = parts[:5]
+            w = self.counted(parts)
             h *= w
             h *= gram
             np.sqrt(h, out=h)
@@ -329,19 +360,56 @@ class FisherScores(_AtLine):
         """S': integer steps in one unit of w r u."""
         return self.reach / self.bound
 
+    def cut(self, r: Array, square: Array) -> None:
+        """Shorten S' w r in place, where rows are to be shorter than D."""
+
     def __call__(self, codes: Array) -> Array:
         k = self.features
         whole, room = np.empty((k, codes.shape[1])), aligned(k + 1)
         with np.errstate(all="ignore"):
             for piece in pieces(codes.shape[1]):
-                u, _, r, size, keep, _, square = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
-                r *= self.weights(size)
+                parts = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
+                r = parts.residual
+                r *= self.counted(parts)
                 r *= self.steps
-                if keep is not None:
-                    r *= keep
-                np.multiply(u, r, out=whole[:, piece])
-                round_within(whole[:, piece], length=lengths(square) * np.abs(r))
+                if parts.keep is not None:
+                    r *= parts.keep
+                self.cut(r, parts.square)
+                np.multiply(parts.u, r, out=whole[:, piece])
+                round_within(whole[:, piece], self.l2_squared, length=lengths(parts.square) * np.abs(r))
         return whole
+
+
+@dataclass(frozen=True)
+class LongFisherScores(LongRows, FisherScores):
+    """The same, cut to a length `limit` of at most D, in `longest` steps less room for rounding, |b|^2 <= longest^2: what a meat of persons
+    or PSUs is made of. limit: from earlier noisy numbers.
+    """
+
+    longest: int = 1 << BITS
+    limit: float = inf
+
+    @property
+    def steps(self) -> float:
+        return self.reach / min(self.limit, self.bound)
+
+    def cut(self, r: Array, square: Array) -> None:
+        size = lengths(square)
+        size *= np.abs(r)
+        np.maximum(size, self.reach, out=size)
+        r *= np.divide(self.reach, size, out=size)
+
+    @property
+    def reach(self) -> float:
+        return self.longest - sqrt(self.features) / 2 - 1
+
+    @cached_property
+    def digest(self) -> str:
+        return digest([super().digest, self.longest])
+
+    def of_length(self, longest: int) -> Self:
+        """The same with scores of so many steps."""
+        return replace(self, longest=longest)
 
 
 @dataclass(frozen=True)
@@ -397,6 +465,8 @@ class Excess(_AtLine):
         np.fmin(size, 1.0, out=size)
         np.maximum(size, 0.0, out=size)
         size *= self.family.missed(parts.residual, parts.most)
+        if parts.omega is not None:
+            size *= parts.omega
         np.fmin(size, 1.0, out=size)
         size *= float(BOUND)
         np.rint(size, out=size)

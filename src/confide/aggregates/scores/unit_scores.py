@@ -198,11 +198,12 @@ class UnitFisherScores(_OfUnits, FisherScores):
         return self.reach / self.bound / self.counting.spread
 
     def row_scores(self, codes: Array) -> Array:
-        u, _, r, size, keep = self.parts(codes)[:5]
-        r *= self.weights(size)
-        if keep is not None:
-            r *= keep
-        return np.asarray(u * r)
+        parts = self.parts(codes)
+        r = parts.residual
+        r *= self.counted(parts)
+        if parts.keep is not None:
+            r *= parts.keep
+        return np.asarray(parts.u * r)
 
     def __call__(self, codes: Array) -> Array:
         return self.by_unit(

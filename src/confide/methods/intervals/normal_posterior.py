@@ -3,7 +3,8 @@
 y = (sum z, sum z^2) + noise, z = clip((x - c)/R, -1, 1), x ~ N(., .). Given (m, s) in units of R the two sums are normal with the exact
 moments of the clipped normal (`clipped`) times n: this is the only approximation (central limit theorem), noise is exact. Of a column of
 any distribution m and s are the clipped numbers' own, and n m and n (m^2 + s^2) what the sums are expected to be. The posterior is
-likelihood times prior on a grid in (m, log s), zoomed to where its mass is.
+likelihood times prior on a grid in (m, log s), zoomed to where its mass is. On the way there what the sums are expected to be within a
+cell counts as further noise: a peak that is narrow beside the cells would lie between their points, unseen.
 
 Prior, as a density in (mean, sd): "uniform" over the public box (default), "reference" 1/sd^2 in (mean, sd^2), or "jeffreys", of the noisy
 release, |dE/d(m, s)|/sqrt(det(covariance with noise)).
@@ -33,8 +34,8 @@ __all__ = ["PRIORS", "NormalGrid", "NormalSums", "confidence_region", "normal_po
 Array = NDArray[np.float64]
 
 PRIORS = ("uniform", "reference", "jeffreys")
-# Sides of the grids, each over where the one before had its mass, until it fills about half of one; the first one is rough.
-_SIDE, _LAST, _ZOOMS, _SETTLED = 41, 61, 10, 0.4
+# Sides of the grids, each over where the one before had its mass, until it fills most of one; the first one is rough.
+_SIDE, _LAST, _ZOOMS, _SETTLED = 41, 61, 20, 0.7
 # Cells whose share of a marginal is below this, against its largest, are outside the next grid.
 _EDGE, _ROUGH = 1e-7, 1e-9
 # A log density of so much less than the largest weighs nothing.
@@ -62,12 +63,14 @@ class NormalSums:
         """Of one clipped record at a grid of (m, s)."""
         return (ColumnMoments if self.column else ClippedNormal).of(m, s)
 
-    def log_likelihood(self, m: Array, s: Array) -> Array:
-        """At a grid of (m, s); under Laplace noise where it is next to nothing a bound from above, which is next to nothing too."""
+    def log_likelihood(self, m: Array, s: Array, *, cells: bool = False) -> Array:
+        """At a grid of (m, s), or of its cells; under Laplace noise where it is next to nothing a bound from above, next to nothing too."""
         own = self.moments(m, s)
         n = self.n
         r1, r2 = self.first - n * own.mean, self.second - n * own.square
         c11, c12, c22 = n * own.c11, n * own.c12, n * own.c22
+        if cells:
+            c11, c12, c22 = (one + more for one, more in zip((c11, c12, c22), self._within(own), strict=True))
         if self.law1.name == "normal":
             return _normal(r1, r2, c11 + self.law1.variance, c12, c22 + self.law2.variance)
         b1, b2 = self.law1.scale, self.law2.scale
@@ -79,6 +82,16 @@ class NormalSums:
         kept = found > self._exact(parts, best)[0] - _NOTHING
         found[kept] = self._exact(parts, kept)
         return found
+
+    def _within(self, own: ClippedNormal) -> tuple[Array, Array, Array]:
+        """Covariance of the two expected sums over each cell of a grid, with the larger of the steps to either side."""
+        of11, of12, of22 = (np.zeros_like(own.mean) for _ in range(3))
+        for axis in (0, 1):
+            (largest1, step1), (largest2, step2) = (_steps(values, axis) for values in (own.mean, own.square))
+            of11 += largest1**2
+            of12 += step1 * step2
+            of22 += largest2**2
+        return tuple(self.n**2 / 12 * one for one in (of11, of12, of22))  # type: ignore[return-value]
 
     def _exact(self, parts: Sequence[Array], at: Any) -> Array:
         r1, r2, c11, c12, c22 = (part[at] for part in parts)
@@ -92,12 +105,14 @@ class NormalSums:
         )  # type: ignore[return-value]
 
     def rough(self, m: Array, s: Array) -> Array:
-        """From the two sums as if they were independent: where to look first, down to lower weights."""
+        """Of cells, from the two sums as if they were independent: where to look first, down to lower weights."""
         if self.law1.name == "normal":
-            return self.log_likelihood(m, s)
+            return self.log_likelihood(m, s, cells=True)
         own = self.moments(m, s)
         n = self.n
-        return sum(self._alone(self.first - n * own.mean, self.second - n * own.square, n * own.c11, n * own.c22))  # type: ignore[return-value]
+        within1, _, within2 = self._within(own)
+        rests = self.first - n * own.mean, self.second - n * own.square
+        return sum(self._alone(*rests, n * own.c11 + within1, n * own.c22 + within2))  # type: ignore[return-value]
 
     def log_prior(self, prior: str, m: Array, s: Array) -> Array:
         """Density in (m, log s): that in (m, s) times s.
@@ -121,6 +136,14 @@ class NormalSums:
         determinant = np.abs(d11 * d22 - d12 * d21) / (4 * h * h)
         v11, v22 = self.n * own.c11 + self.law1.variance, self.n * own.c22 + self.law2.variance
         return np.asarray(np.log(determinant + 1e-300) - np.log(v11 * v22 - (self.n * own.c12) ** 2) / 2)
+
+
+def _steps(values: Array, axis: int) -> tuple[Array, Array]:
+    """The larger of the steps to the neighbours along an axis, and the mean of both; at an end the only one."""
+    steps = np.diff(values, axis=axis)
+    first, last = (steps.take([at], axis=axis) for at in (0, -1))
+    before, after = np.concatenate([first, steps], axis=axis), np.concatenate([steps, last], axis=axis)
+    return np.maximum(np.abs(before), np.abs(after)), (before + after) / 2
 
 
 def _normal(r1: Array, r2: Array, v11: Array, v12: Array, v22: Array) -> Array:
@@ -195,7 +218,7 @@ def normal_posterior(sums: NormalSums, prior: str = "uniform") -> NormalGrid:
     ends_m, ends_s = (-1.0, 1.0), (log(sums.low), log(sums.high))
     whole = (*ends_m, *ends_s)
     for level in range(_ZOOMS):
-        m, log_s, weights = _weighed(sums, prior, ends_m, ends_s, _SIDE, rough=level == 0)
+        m, log_s, weights = _weighed(sums, prior, ends_m, ends_s, _SIDE, "rough" if level == 0 else "cells")
         edge = _ROUGH if level == 0 else _EDGE
         new_m, new_s = _kept(m, weights.sum(axis=1), edge), _kept(log_s, weights.sum(axis=0), edge)
         settled = level > 0 and _share(new_m, ends_m) > _SETTLED and _share(new_s, ends_s) > _SETTLED
@@ -213,13 +236,12 @@ def _weighed(
     ends_m: tuple[float, float],
     ends_s: tuple[float, float],
     side: int,
-    *,
-    rough: bool = False,
+    of: str = "points",
 ) -> tuple[Array, Array, Array]:
-    """(m, log s, weights) on an even grid."""
+    """(m, log s, weights) on an even grid, of its points, its cells or, roughly, its cells."""
     m, log_s = np.linspace(*ends_m, side), np.linspace(*ends_s, side)
     grid = m[:, None], np.exp(log_s)[None, :]
-    found = sums.rough(*grid) if rough else sums.log_likelihood(*grid)
+    found = sums.rough(*grid) if of == "rough" else sums.log_likelihood(*grid, cells=of == "cells")
     log_weights = found + sums.log_prior(prior, *grid)
     return m, log_s, np.exp(log_weights - log_weights.max())
 
@@ -244,20 +266,37 @@ def _at_edge(grid: NormalGrid, whole: tuple[float, float, float, float]) -> bool
 
 
 def confidence_region(sums: NormalSums, alpha: float, side: int = 161) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """(m, s, accepted (m, s)): the (m, s) that neither of the two sums rejects; the grid is zoomed to the region twice."""
-    beta = alpha / 10
+    """(m, s, accepted (m, s)): the (m, s) that neither of the two sums rejects, on a grid over all cells with such a place."""
     ends_m, ends_s = (-1.0, 1.0), (log(sums.low), log(sums.high))
-    for _ in range(3):
+    for _ in range(_ZOOMS):
         m, log_s = np.linspace(*ends_m, side), np.linspace(*ends_s, side)
         own = sums.moments(m[:, None], np.exp(log_s)[None, :])
-        inside = _middle(sums.first - sums.n * own.mean, sums.n * own.c11, sums.law1, alpha - beta)
-        inside &= _middle(sums.second - sums.n * own.square, sums.n * own.c22, sums.law2, beta)
-        if not inside.any():
+        cells = _accepted(sums, own, alpha, cells=True)
+        if not cells.any():
+            return m, np.exp(log_s), cells
+        new_m, new_s = _kept(m, cells.mean(axis=1), 0.0), _kept(log_s, cells.mean(axis=0), 0.0)
+        if _share(new_m, ends_m) > _SETTLED and _share(new_s, ends_s) > _SETTLED:
             break
-        held_m, held_s = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
-        ends_m = float(m[max(held_m[0] - 1, 0)]), float(m[min(held_m[-1] + 1, side - 1)])
-        ends_s = float(log_s[max(held_s[0] - 1, 0)]), float(log_s[min(held_s[-1] + 1, side - 1)])
-    return m, np.exp(log_s), inside
+        ends_m, ends_s = new_m, new_s
+    points = _accepted(sums, own, alpha)
+    return m, np.exp(log_s), points if points.any() else cells
+
+
+def _accepted(sums: NormalSums, own: ClippedNormal, alpha: float, *, cells: bool = False) -> NDArray[np.bool_]:
+    """Points of a grid; or cells, in which each sum may be as near to what is expected, and as variable, as it is anywhere there."""
+    beta, n = alpha / 10, sums.n
+    both = (sums.first, own.mean, own.c11, sums.law1, alpha - beta), (sums.second, own.square, own.c22, sums.law2, beta)
+    found = []
+    for y, expected, variance, law, part in both:
+        near, more = (_half(expected), _half(variance)) if cells else (0.0, 0.0)
+        rest = np.maximum(np.abs(y - n * expected) - n * near, 0.0)
+        found.append(_middle(rest, n * (variance + more), law, part))
+    return found[0] & found[1]
+
+
+def _half(values: Array) -> Array:
+    """How far values go from a grid's points to the corners of their cells."""
+    return np.asarray((_steps(values, 0)[0] + _steps(values, 1)[0]) / 2)
 
 
 def _middle(rest: Array, variance: Array, law: NoiseLaw, alpha: float) -> NDArray[np.bool_]:

@@ -1,7 +1,7 @@
 """Quantiles of a column under pure epsilon, all of them and both ends of each interval from one noisy tree of counts.
 
 Guarantee: PureDP(epsilon), add-remove or substitute. A record lies in one of m public bins, and in one node of each of h levels above them
-(nodes of 8 and of 64 of 1,024 bins): numbers of records of all nodes, which one record moves by 1 in each of h levels (add-remove), or two
+(8 and 128 nodes of 2,048 bins): numbers of records of all nodes, which one record moves by 1 in each of h levels (add-remove), or two
 by 1 in each (substitute): h and 2 h in l1. Two-sided geometric noise (Ghosh, Roughgarden, Sundararajan 2012) on the whole numbers.
 
 Least squares makes counts of the bins that add up (Hay, Rastogi, Miklau, Suciu 2010): "up to x" is the sum of a few nodes of each level,
@@ -40,9 +40,8 @@ __all__ = ["PureQuantiles", "TreeCounts", "TreePlace"]
 
 Array = NDArray[np.float64]
 
-# Children of a node, level by level: 8, 64 and 1,024 nodes.
-_TREE = (8, 8, 16)
-_SMALL_TREE = (8, 16)
+# Points of a grid -> children of a node, level by level, for columns with more: 8, 128 and 2,048 nodes, fewer where points are few.
+_TREES = {1024: (8, 16, 16), 256: (8, 8, 16), 0: (8, 16)}
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,17 @@ class TreePlace(CellNumber):
 
     schema: Schema
     column: str
-    tree: tuple[int, ...] = _TREE
+    tree: tuple[int, ...] = _TREES[1024]
+
+    @classmethod
+    def read(cls, schema: Schema, column: str, nodes: int) -> TreePlace:
+        """Of a release, by the number of its nodes: columns had fewer bins in version 1."""
+        return next(own for tree in _TREES.values() if (own := cls(schema, column, tree)).nodes == nodes)
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes of all levels."""
+        return sum(prod(self.tree[: level + 1]) for level in range(len(self.tree)))
 
     @property
     def cells(self) -> int:
@@ -89,7 +98,7 @@ class TreeCounts(WholeSums):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (sum(prod(self.map.tree[: level + 1]) for level in range(len(self.map.tree))),)
+        return (self.map.nodes,)
 
     def sensitivity_squared(self, relation: str) -> Fraction:
         return Fraction(len(self.map.tree) * (2 if relation == "substitute" else 1))
@@ -147,6 +156,8 @@ class PureQuantiles(Method):
     q: float | tuple[float, ...] = 0.5
 
     name: ClassVar[str] = "pure_quantiles"
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("1",)  # fewer bins
     family: ClassVar[str] = "intervals"
     source: ClassVar[str] = (
         "tree of counts with geometric noise, least squares (Hay et al. 2010); interval derived in confide"
@@ -163,7 +174,7 @@ class PureQuantiles(Method):
     def about(self, schema: Any) -> TreePlace:
         whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
         own = numeric(whole, self.column, "a quantile")
-        return TreePlace(whole, self.column, _TREE if own.steps > 256 else _SMALL_TREE)
+        return TreePlace(whole, self.column, next(tree for least, tree in _TREES.items() if own.steps > least))
 
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
@@ -202,7 +213,8 @@ class PureQuantiles(Method):
         """Quantiles; question: `quantiles` in place of the plan's."""
         qs = self._qs if question.quantiles is None else _checked(question.quantiles)
         own = _Tree.of(release, about)
-        low, high = (float(end) for end in (about.edges[0], about.edges[-1]))
+        edges = own.edges
+        low, high = float(edges[0]), float(edges[-1])
 
         def limits(alpha: float) -> tuple[list[float], list[float]]:
             found = [own.interval(q, alpha) for q in qs]
@@ -217,7 +229,7 @@ class PureQuantiles(Method):
             bounds=[(low, high)] * len(qs),
             facts=(
                 ("Records", f"{own.size:,.0f} (noise sd {own.size_sd:,.3g})"),
-                ("Bins", f"{about.cells:,}, public, {low:,g} to {high:,g}"),
+                ("Bins", f"{len(edges) - 1:,}, public, {low:,g} to {high:,g}"),
             ),
         )
 
@@ -225,7 +237,7 @@ class PureQuantiles(Method):
         """(sums up to each edge, sds of their noise, edges in the column's units), (m + 1,) each."""
         about = self.about(release.plan.schema)
         own = _Tree.of(release, about)
-        return own.sums, own.sds, about.edges
+        return own.sums, own.sds, own.edges
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The quantiles of the clipped column: the least value that a share of at least q of the records does not exceed."""
@@ -254,8 +266,10 @@ class _Tree(CumulativeCounts):
 
     @classmethod
     def of(cls, release: Release, about: TreePlace) -> _Tree:
-        noisy, own = release["tree"], _strategy(about.tree)
-        return cls(own.counts(noisy.decode() * 2.0**BITS), noisy.variance, own, about.edges)
+        noisy = release["tree"]
+        place = TreePlace.read(about.schema, about.column, len(noisy.values))
+        own = _strategy(place.tree)
+        return cls(own.counts(noisy.decode() * 2.0**BITS), noisy.variance, own, place.edges)
 
     def interval(self, q: float, alpha: float) -> tuple[float, float]:
         """Ends in the column's units."""

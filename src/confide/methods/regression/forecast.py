@@ -31,6 +31,8 @@ _FEWEST, _SHAPES = 24, 48
 _WORK = 20_000
 # An interval holds so much of the family.
 _HOLDS = 0.98
+# Fewer standard errors than so many say too little of where another one lies: it is between them with a chance of 1 - 2/13 from here on.
+_TOLD = 12
 # Columns of at most so many whole numbers are told apart by how many they are: most are spread over all of them.
 _WHOLE = 20
 # Where something else is offered: standard errors so many times those without privacy, or a smaller chance of an answer.
@@ -99,7 +101,7 @@ def forecast_table(
     """Predicted standard errors by number of records and name, and the chance that the status is `ok`.
 
     A number, the median over the shapes, where every column of numbers states its typical spread; else (low, high), between which 98 % of
-    the family's standard errors lie. "-" stands where no shape has an interval. Levels of one factor whose shares are not stated are
+    the family's standard errors lie. "-" stands where next to no shape has one. Levels of one factor whose shares are not stated are
     interchangeable before the data are seen, and so are columns whose spreads are not: what the shapes say of one is said of all, of
     columns in units of their half-ranges. "answered": the share of coefficients with an interval, over the shapes. "price": how many
     times as large as without privacy noise. "between": where a number stands, (low, high) beside it. without: standard errors without
@@ -186,12 +188,14 @@ def _kind(term: Term, schema: Schema, used: Mapping[str, int]) -> str:
 
 
 def _entry(errors: Array, known: bool) -> Any:
-    """One cell: a number, the interval of 98 % of what was found, or None where no shape has an interval."""
+    """One cell: a number, the interval of 98 % of what was found, or None where next to no shape has an interval."""
     found = errors[np.isfinite(errors)]
     if not found.size:
         return None
     if known:
         return _rounded(float(np.median(found)))
+    if found.size < _TOLD:
+        return None
     # one more of them lies between these with that chance: the least and the largest, where there are few
     low, high = np.quantile(found, [(1 - _HOLDS) / 2, (1 + _HOLDS) / 2], method="weibull")
     return _rounded(float(low)), _rounded(float(high))

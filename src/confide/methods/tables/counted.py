@@ -1,10 +1,10 @@
-"""What tables of counts and shares share: counts of cells, in records or in weight."""
+"""What tables of counts and shares share: counts of cells, in records or in weight, and the tests that they answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,14 @@ from numpy.typing import NDArray
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.rows import BITS
+from confide.errors import PlanError
+from confide.methods.tables import independence as tests
+from confide.methods.tables.answers import refused
+from confide.methods.tables.per_level import check_one_test
 from confide.methods.tables.result import CellTable
 from confide.methods.tables.simultaneous import expected_cells, summed
 from confide.methods.tables.weighted import mean_weights
+from confide.results.hypothesis import HypothesisTests
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +40,7 @@ _STEPS = 1 << BITS
 
 
 class CountedTable(CellTable):
-    """What tables of counts and shares share: joint errors of counts, and the weights behind them."""
+    """What tables of counts and shares share: joint errors of counts, the weights behind them, tests of the population."""
 
     def counts(self, axes: Axes) -> Array:
         y = super().counts(axes)
@@ -70,3 +75,30 @@ class CountedTable(CellTable):
 
     def _bases(self) -> tuple[Axes, ...]:
         return ()
+
+    def test(self, kind: str, *attributes: str, given: Any = None, **settings: Any) -> HypothesisTests:
+        """A test that counts answer, of the population; shares have the same counts behind them.
+
+        test("independence", "smoker", "region", given="sex"): chi-square, noise-aware; test("fit", "region", expected=[.5, .3, .2]):
+        public shares, equal ones when left out; test("trend", "case", "dose", scores=[0, 1, 5], level="yes"): whether a share changes with
+        the dose; test("proportion", "smoker", p=.2, level="yes", alternative="less"): one share. `PlanError` for any other.
+        """
+        check_one_test(self.layout)
+        if self.layout.of_units:
+            raise PlanError(OF_ROWS)
+        if self.layout.weight is not None:
+            raise PlanError(
+                "the null laws of these tests are of records that count alike, and this table is weighted; ask cf.tables.shares(..., "
+                f"weights={self.layout.weight.name!r}) for intervals and differences, or plan the test without weights"
+            )
+        if kind == "independence" and len(attributes) in (0, 2):
+            first, second = attributes or (None, None)
+            return tests.independence(self, first, second, given, **settings)
+        if kind == "fit" and len(attributes) == 1:
+            return tests.fit(self, attributes[0], settings.pop("expected", None), **settings)
+        if kind == "trend" and len(attributes) == 2:
+            return tests.trend(self, *attributes, settings.pop("scores", None), settings.pop("level", None), **settings)
+        if kind == "proportion" and len(attributes) == 1 and "p" in settings:
+            rest = (settings.pop("level", None), settings.pop("p"), settings.pop("alternative", "two-sided"))
+            return tests.proportion(self, attributes[0], *rest, **settings)
+        raise refused(self, kind, *attributes)

@@ -28,12 +28,12 @@ from confide.aggregates.rows import BITS
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
 from confide.methods.tables.comparisons import compared, standardised
-from confide.methods.tables.counted import OF_ROWS, CountedTable
+from confide.methods.tables.counted import CountedTable
 from confide.methods.tables.intervals import count_interval, share_interval
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
 from confide.methods.tables.method import TableMethod, tabulated
-from confide.methods.tables.per_level import LevelStrategy, check_one_test, check_within, of_each_level, whose_words
+from confide.methods.tables.per_level import LevelStrategy, check_within, of_each_level, whose_words
 from confide.methods.tables.precise import checked_precision, least_mu, precise_strategy
 from confide.methods.tables.result import CellTable, cell_names
 from confide.methods.tables.simultaneous import expected_cells, summed
@@ -41,7 +41,6 @@ from confide.methods.tables.strategy import Strategy
 from confide.protocol import Release, Statistic
 from confide.protocol.orthogonal import per_of
 from confide.protocol.plan import LATE
-from confide.results.hypothesis import HypothesisTests
 from confide.schema import Practice
 
 if TYPE_CHECKING:
@@ -74,39 +73,6 @@ class CountTable(CountedTable):
         own = self.counts(axes), self.count_variance(axes), z, self.part, self.mean_weight(axes)
         low, high = (self.layout.heaviest * end for end in count_interval(*own))
         return (low, high) if self.population is None else (low, np.minimum(high, self.population))
-
-    def test(self, kind: str, *attributes: str, given: Any = None, **settings: Any) -> HypothesisTests:
-        """A test that counts answer, of the population.
-
-        test("independence", "smoker", "region", given="sex"): chi-square, noise-aware; test("fit", "region", expected=[.5, .3, .2]):
-        public shares, equal ones when left out; test("trend", "case", "dose", scores=[0, 1, 5], level="yes"): whether a share changes with
-        the dose; test("proportion", "smoker", p=.2, level="yes", alternative="less"): one share. `PlanError` for any other.
-        """
-        from confide.methods.tables import independence as own
-
-        check_one_test(self.layout)
-        if self.layout.of_units:
-            raise PlanError(OF_ROWS)
-        if self.layout.weight is not None:
-            raise PlanError(
-                "the null laws of these tests are of records that count alike, and this table is weighted; ask cf.tables.shares(..., "
-                f"weights={self.layout.weight.name!r}) for intervals and differences, or plan the test without weights"
-            )
-        if kind == "independence" and len(attributes) in (0, 2):
-            first, second = attributes or (None, None)
-            return own.independence(self, first, second, given, **settings)
-        if kind == "fit" and len(attributes) == 1:
-            return own.fit(self, attributes[0], settings.pop("expected", None), **settings)
-        if kind == "trend" and len(attributes) == 2:
-            return own.trend(self, *attributes, settings.pop("scores", None), settings.pop("level", None), **settings)
-        if kind == "proportion" and len(attributes) == 1 and "p" in settings:
-            rest = (settings.pop("level", None), settings.pop("p"), settings.pop("alternative", "two-sided"))
-            return own.proportion(self, attributes[0], *rest, **settings)
-        raise PlanError(
-            f"counts do not answer test({kind!r}, {', '.join(map(repr, attributes))}); they answer test('independence', 'a', 'b'), "
-            "test('fit', 'a', expected=[...]), test('trend', 'case', 'dose') and test('proportion', 'a', p=.5); for means plan "
-            "cf.tables.Means, for ranks cf.tests.mannwhitneyu"
-        )
 
     def covariance(self, axes: Axes, column: int, one: int, other: int) -> float:
         """Between two cells of a marginal: noise alone, as Poisson counts are independent."""

@@ -33,6 +33,7 @@ from confide.guarantees import Guarantee
 from confide.methods.tables.distribution_reading import Group
 from confide.methods.tables.distribution_result import DistributionResult, checked_quantiles
 from confide.methods.tables.layout import Layout
+from confide.methods.tables.missing import missing_lines
 from confide.methods.tables.result import checked_reading
 from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Statistic, Together
 from confide.schema import Practice, Schema
@@ -260,7 +261,11 @@ class Distribution(Method):
         covers = checked_reading(question.covers or self.covers, "distribution")
         shown = self.quantiles if question.quantiles is None else question.quantiles
         return DistributionResult.read(
-            release, tuple(_groups(release, about, covers)), checked_quantiles(shown), covers
+            release,
+            tuple(_groups(release, about, covers)),
+            checked_quantiles(shown),
+            covers,
+            missing_lines(release, about.layout),
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:

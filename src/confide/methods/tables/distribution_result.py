@@ -59,7 +59,14 @@ class DistributionResult(BaseResult):
     rows_are: ClassVar[str] = "quantile"
 
     @classmethod
-    def read(cls, release: Release, groups: tuple[Group, ...], q: tuple[float, ...], reading: str) -> Self:
+    def read(
+        cls,
+        release: Release,
+        groups: tuple[Group, ...],
+        q: tuple[float, ...],
+        reading: str,
+        legend: tuple[tuple[str, str], ...] = (),
+    ) -> Self:
         """The result of a release."""
         rows = [(group.below_noise, bool(one)) for group in groups for one in group.quantiles(np.array(q), 0.05).open]
         status, reason = "ok", ""
@@ -79,6 +86,7 @@ class DistributionResult(BaseResult):
             q=q,
             reading=reading,
             laid="starts" in release.public,
+            legend=legend,
         )
 
     # the table --------------------------------------------------------------------------------------------------------

@@ -21,12 +21,13 @@ from scipy import special, stats
 
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
+from confide.methods.tables.answers import said_of
 from confide.methods.tables.margins import Margins, subsets
 from confide.noise import keyed_generator
 from confide.results.hypothesis import HypothesisTests
 
 if TYPE_CHECKING:
-    from confide.methods.tables.counted import CountedTable
+    from confide.methods.tables.result import CellTable
 
 __all__ = ["TableTest", "fit", "independence", "noise_matrix", "proportion", "table_test", "tested", "trend"]
 
@@ -84,7 +85,7 @@ def _multinomial(p: Array) -> Array:
     return np.asarray(np.einsum("ri,ij->rij", p, np.eye(p.shape[1])) - p[:, :, None] * p[:, None, :])
 
 
-def independence(table: CountedTable, first: str | None, second: str | None, given: Any) -> HypothesisTests:
+def independence(table: CellTable, first: str | None, second: str | None, given: Any) -> HypothesisTests:
     """Whether two attributes are independent, within each combination of the attributes `given`."""
     pair, strata = _attributes(table, first, second, given)
     axes = tuple(sorted((*pair, *strata)))
@@ -134,14 +135,12 @@ def table_test(tables: Array, noise: Array, generator: np.random.Generator) -> T
     return TableTest(total, df, (1 + float((simulated >= total).sum())) / (_RUNS + 1), True)
 
 
-def _attributes(table: CountedTable, first: str | None, second: str | None, given: Any) -> tuple[Axes, Axes]:
+def _attributes(table: CellTable, first: str | None, second: str | None, given: Any) -> tuple[Axes, Axes]:
     strata = () if given is None else table.layout.axes(given)
     if first is None or second is None:
         left = tuple(axis for axis in range(len(table.layout.crossing.attributes)) if axis not in strata)
         if len(left) != 2:
-            raise PlanError(
-                "name the two attributes whose independence is tested: test('independence', 'smoker', 'region')"
-            )
+            raise PlanError(f"name the two attributes whose independence is tested: {said_of(table)}")
         return left, strata
     return (*table.layout.axes(first), *table.layout.axes(second)), strata
 
@@ -167,7 +166,7 @@ def _root(covariance: Array) -> Array:
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
-def fit(table: CountedTable, attribute: str, expected: Any) -> HypothesisTests:
+def fit(table: CellTable, attribute: str, expected: Any) -> HypothesisTests:
     """Whether the levels of an attribute have public shares."""
     axes = table.layout.axes(attribute)
     own = table.layout.crossing.attributes[axes[0]]
@@ -204,7 +203,7 @@ def fit(table: CountedTable, attribute: str, expected: Any) -> HypothesisTests:
 
 
 def trend(
-    table: CountedTable, outcome: str, dose: str, scores: Sequence[float] | None, level: str | None
+    table: CellTable, outcome: str, dose: str, scores: Sequence[float] | None, level: str | None
 ) -> HypothesisTests:
     """Whether the share of a level of the outcome (its last one when left out) changes with the dose: Cochran, Armitage, with noise."""
     case, by = table.layout.axes(outcome)[0], table.layout.axes(dose)[0]
@@ -236,16 +235,14 @@ def trend(
     return _result(table, "trend", z, nan, float(2 * special.ndtr(-abs(z))), "normal", statistic="z")
 
 
-def proportion(
-    table: CountedTable, attribute: str, level: str | None, value: float, alternative: str
-) -> HypothesisTests:
+def proportion(table: CellTable, attribute: str, level: str | None, value: float, alternative: str) -> HypothesisTests:
     """Whether the share of a level, the last one when left out, is `value`.
 
     Exact where the number of records is public: the released count is binomial plus Gaussian noise, and p its tail (twice the smaller one).
     Else the normal distribution of (Y - p N) at the value, as the interval of a share.
     """
     if not 0 < value < 1:
-        raise PlanError(f"p must be between 0 and 1, got {value!r}; write binomtest('smoker', p=0.2)")
+        raise PlanError(f"p must be between 0 and 1, got {value!r}; write p=0.2")
     if alternative not in ("two-sided", "less", "greater"):
         raise PlanError(f"alternative must be 'two-sided', 'less' or 'greater', got {alternative!r}")
     axes = table.layout.axes(attribute)
@@ -281,7 +278,7 @@ def proportion(
 
 
 def _result(
-    table: CountedTable,
+    table: CellTable,
     name: str,
     found: float,
     df: float,

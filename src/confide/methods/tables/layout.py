@@ -18,6 +18,7 @@ from confide.errors import PlanError, SchemaError
 from confide.schema import Categorical, Schema, Unit
 from confide.schema.expression import quoted, without_backticks
 from confide.schema.formula import cut, parsed
+from confide.schema.summaries import summary_words
 
 __all__ = ["FormulaReader", "Layout", "both_sides", "marginal_name", "summands", "weight_of"]
 
@@ -241,6 +242,15 @@ def summands(left: str) -> list[str]:
     return [part.strip() for part in parts] if left.strip() else []
 
 
+def _summed(tree: Any) -> list[Any]:
+    """What an operator joins; of + all of it, as long sums hang to the left, deeper than calls may nest."""
+    found: list[Any] = []
+    while getattr(tree, "operator", None) is not None and str(tree.operator.symbol) == "+" and len(tree.args) == 2:
+        tree, last = tree.args
+        found.append(last)
+    return [tree, *reversed(found)] if found else list(tree.args)
+
+
 class FormulaReader:
     """Right sides as sets of attribute names; collects the attributes in order of appearance."""
 
@@ -261,14 +271,15 @@ class FormulaReader:
         if not hasattr(tree, "operator"):
             text = str(tree.token).strip()
             return [frozenset()] if text == "1" else [frozenset((self._attribute(text),))]
-        symbol, parts = str(tree.operator.symbol), [self._read(part) for part in tree.args]
+        symbol = str(tree.operator.symbol)
+        if symbol in ("**", "^") and len(tree.args) == 2:
+            return self._power(self._read(tree.args[0]), str(getattr(tree.args[1], "token", "")).strip())
+        parts = [self._read(part) for part in _summed(tree)]
         if symbol == "+":
             return list(dict.fromkeys(one for part in parts for one in part))
         if symbol in ("*", ":") and len(parts) == 2:
             crossed = list(dict.fromkeys(one | other for one in parts[0] for other in parts[1]))
             return crossed if symbol == ":" else list(dict.fromkeys((*parts[0], *parts[1], *crossed)))
-        if symbol in ("**", "^") and len(parts) == 2:
-            return self._power(parts[0], str(getattr(tree.args[1], "token", "")))
         raise PlanError(f"the operator {symbol!r} in {self.shown!r} is not used in tables; {_EXAMPLE}")
 
     def _power(self, sets: _Sets, times: str) -> _Sets:
@@ -291,6 +302,8 @@ class FormulaReader:
             return self._cut(call.group(1))
         if text in self._names or re.fullmatch(r"[^\W\d]\w*(\.\w+)*", text):
             return Attribute.of(self._name(text), self.schema)
+        if meant := summary_words(self.shown):
+            raise PlanError(f"the formula {self.shown!r} is refused: {meant}")
         raise PlanError(f"{text!r} in {self.shown!r} is neither a column nor a cut of one; {_EXAMPLE}")
 
     def spelled(self, text: str) -> str:

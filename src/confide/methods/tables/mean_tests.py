@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from confide import _special as special
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
+from confide.methods.tables.answers import said_of
 from confide.methods.tables.independence import tested
 from confide.methods.tables.intervals import MeanSums
 from confide.methods.tables.measured import MeasuredTable
@@ -45,8 +46,7 @@ def groups(table: MeasuredTable, attribute: str | None, column: int, *, names: s
     own = table.layout.crossing.attributes[axes[0]]
     if names == "t" and own.size != 2:
         raise PlanError(
-            f"a t test compares two groups, and {own.name!r} has {own.size}; "
-            f"ask for cf.tests.f_oneway, or test('f', {own.name!r}) of the table"
+            f"a t test compares two groups, and {own.name!r} has {own.size}; ask the table for test('f', {own.name!r})"
         )
     if axes not in table.marginals:
         raise PlanError(
@@ -162,7 +162,7 @@ def level_left_out(ends: Callable[[float], tuple[float, float]], value: float) -
 def _one_attribute(table: MeasuredTable, attribute: str | None) -> Axes:
     if attribute is None:
         if len(table.layout.crossing.attributes) != 1:
-            raise PlanError("name the attribute whose groups are compared: test('t', 'sex')")
+            raise PlanError(f"name the attribute whose groups are compared: {said_of(table)}")
         return (0,)
     return table.layout.axes(attribute)
 

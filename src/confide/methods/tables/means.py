@@ -28,6 +28,7 @@ from confide.aggregates.cells.unit_blocks import UnitCells
 from confide.aggregates.cells.weighted_cells import WeightedRows
 from confide.errors import PlanError
 from confide.methods.tables import mean_tests as own
+from confide.methods.tables.answers import refused
 from confide.methods.tables.comparisons import standardised
 from confide.methods.tables.counted import OF_ROWS
 from confide.methods.tables.layout import Layout
@@ -98,23 +99,18 @@ class MeanTable(MeasuredTable):
         product = sums.mean[one] * sums.mean[other]
         return float(half * half * (of_s + product * of_n) / (sums.size[one] * sums.size[other]))
 
-    def test(
-        self, kind: str, attribute: str | None = None, *, of: str | None = None, value: float = 0.0
-    ) -> HypothesisTests:
+    def test(self, kind: str, *attributes: str, of: str | None = None, value: float = 0.0) -> HypothesisTests:
         """A test that means answer, of the population: test("t", "sex"), two groups; test("f", "region"), several; test("mean", value=0),
         all records, which for the difference of two columns is the paired t test. of: which variable. `PlanError` for any other.
         """
         check_one_test(self.layout)
         if self.layout.of_units:
             raise PlanError(OF_ROWS)
-        if kind in ("t", "f"):
-            return own.groups(self, attribute, self.column(of), names=kind)
-        if kind == "mean" and attribute is None:
+        if kind in ("t", "f") and len(attributes) <= 1:
+            return own.groups(self, attributes[0] if attributes else None, self.column(of), names=kind)
+        if kind == "mean" and not attributes:
             return own.one_mean(self, value, self.column(of))
-        raise PlanError(
-            f"means do not answer test({kind!r}); they answer test('t', 'sex'), test('f', 'region') and test('mean', value=0); for counts "
-            "plan cf.tables.Counts, for ranks cf.tests.mannwhitneyu"
-        )
+        raise refused(self, kind, *attributes)
 
     def strata(self, axes: Axes, column: int) -> tuple[Array, Array, Array, float, float]:
         """(estimates, standard errors, sizes, noise sd of a size, the largest variance there is) for `standardise`."""

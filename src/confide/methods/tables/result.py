@@ -21,6 +21,7 @@ from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.margins import Margins
+from confide.methods.tables.missing import missing_lines
 from confide.methods.tables.per_level import whose_words
 from confide.methods.tables.shape import ALL
 from confide.protocol import Release
@@ -133,6 +134,7 @@ class CellTable(BaseResult):
             reading=reading,
             target=target,
             covers=_READING_WORDS[reading],
+            legend=missing_lines(release, layout, margins, others.get("rows")),
             **others,
         )
 

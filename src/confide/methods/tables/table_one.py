@@ -187,9 +187,18 @@ class TableOne(Method):
     def table(self, release: Release, about: TableOneAbout, question: Question) -> TableOneResult:
         """All rows. question: `covers`."""
         reading = checked_reading(question.covers or self.covers, "table_one")
-        rows, sizes, sd = Reader(release, about, 1.0 if reading == "population" else 0.0).read()
+        reader = Reader(release, about, 1.0 if reading == "population" else 0.0)
+        rows, sizes, sd = reader.read()
         return TableOneResult.read(
-            release, rows, about.names, sizes, sd, reading, heaviest=about.heaviest, weights=self.weights
+            release,
+            rows,
+            about.names,
+            sizes,
+            sd,
+            reading,
+            heaviest=about.heaviest,
+            weights=self.weights,
+            legend=reader.missing(),
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from confide.aggregates.cells.cumulative_strategy import strategy
 from confide.aggregates.cells.free_moments import Measure, MomentRows
 from confide.methods.tables.distribution_reading import Group
 from confide.methods.tables.intervals import MeanSums
+from confide.methods.tables.missing import UNKNOWN, alone_parts, missing_parts, noisy_numbers
 from confide.methods.tables.table_one_about import STEPS, TableOneAbout
 from confide.methods.tables.table_one_reading import Level, Numeric, Row
 from confide.methods.tables.weighted import WeightedSums, mean_weights
@@ -39,6 +41,38 @@ class Reader:
             rows += [row for own in self.about.levels if own.name == name for row in self._levels(own)]
         sizes, variance = self._sizes
         return tuple(rows), np.append(sizes.sum(), sizes), float(np.sqrt(variance))
+
+    def missing(self) -> tuple[tuple[str, str], ...]:
+        """What becomes of missing values: of a group's column the record, of a row's the value, in numbers as far as they are released."""
+        about = self.about
+        columns = {name: about.schema[name] for own in about.measures for name in own.columns}
+        columns |= {own.column: about.schema[own.column] for own in about.levels}
+        apart = [own.name for own in about.measures if own.drops]
+        apart += [own.name for own in about.levels if about.schema[own.column].on_missing == "drop"]
+        kept = {name: column for name, column in columns.items() if column.on_missing != "drop"}
+        parts = missing_parts(about.groups, [] if about.weight is None else [about.weight])
+        parts += [UNKNOWN] if any("left out" in part for part in parts) else []
+        parts += alone_parts(kept, apart, noisy_numbers(self._without()))
+        return (("Missing", "; ".join(parts)),) if parts else ()
+
+    def _without(self) -> dict[str, tuple[float, float]]:
+        """(number of records without a value, its noise sd) by column; nothing of weighted records."""
+        if self.about.weight is not None:
+            return {}
+        found, (sizes, variance), cells = {}, self._sizes, self.about.cells
+        for k, own in enumerate(self.about.measures):
+            table, rows, noise = self._moments
+            if rows.counts_missing(k):
+                found[own.name] = float(table[rows.starts[k] + 4].sum()) / STEPS, sqrt(cells * noise) / STEPS
+            elif own.drops:
+                number = float(sizes.sum() - table[0].sum() / rows.count)
+                found[own.name] = number, sqrt(cells * (variance + noise / rows.count**2))
+        for level in self.about.levels:
+            if self.about.schema[level.column].on_missing == "drop":
+                noisy = self.release[f"levels of {level.name}"]
+                sd = sqrt(cells * (variance + level.size * noisy.variance))
+                found[level.name] = float(sizes.sum() - noisy.decode().sum()), sd
+        return found
 
     @cached_property
     def _moments(self) -> tuple[Array, MomentRows, float]:

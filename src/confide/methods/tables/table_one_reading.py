@@ -11,7 +11,7 @@ noise. Of levels m = p and s^2 = p (1 - p), so that all follows from the varianc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import nan
+from math import inf, nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from confide.results.table import DASH
 __all__ = ["Cells", "Level", "Numeric", "Row", "standardised"]
 
 Array = NDArray[np.float64]
+
+# Sds of its noise that a variance stands above, for differences in units of it.
+_STANDS = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,17 +106,23 @@ class Numeric(Row):
         return Cells(f"{self.name}: median", estimates, np.full(len(found), nan), low, high, open_, tuple(texts))
 
     def difference(self, one: int, other: int, alpha: float) -> tuple[float, float, float]:
-        """Standardised, between two groups: estimate, low, high."""
+        """Standardised, between two groups: estimate, low, high; nothing is said where a variance is lost in its noise.
+
+        There S is what noise made of it, and no interval about D/S holds d. At five sds, because of releases of which few pass most were
+        helped by noise (`_STANDS`).
+        """
         sums = self.sums
         pair = [one, other]
         square = sums.plain_variance[pair]
+        if not (square > _STANDS * np.sqrt(sums.variance_noise[pair])).all():
+            return nan, -inf, inf
         sampled = self.part / sums.size[pair]
         m, q = sums.mean[pair], 1.0 - square - sums.mean[pair] ** 2
         v0, v1 = sums.v0[pair] / sums.size[pair] ** 2, sums.v1[pair] / sums.size[pair] ** 2
         of_mean = sampled * sums.variance[pair] + v1 + m * m * v0
         of_square = sampled * sums.spread_sampling[pair] + sums.variance_noise[pair]
         together = sampled * sums.joint_sampling[pair] - 2 * m * v1 - m * (q + 2 * m * m) * v0
-        return standardised(m, square, of_mean, of_square, together, alpha, clear=bool(sums.clear[pair].all()))
+        return standardised(m, square, of_mean, of_square, together, alpha)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,25 +189,13 @@ class Level(Row):
 
 
 def standardised(
-    means: Array,
-    squares: Array,
-    of_mean: Array,
-    of_square: Array,
-    together: Array,
-    alpha: float,
-    *,
-    clear: bool = True,
+    means: Array, squares: Array, of_mean: Array, of_square: Array, together: Array, alpha: float
 ) -> tuple[float, float, float]:
-    """d with its interval, from two means, variances, and the variances and covariances of their estimates.
-
-    clear: whether the variances stand above their noise. Where they do not, the covariances are noise that errs with d itself (a mean that
-    is too large goes with a third moment that is): they may lengthen the interval, never shorten it.
-    """
+    """d with its interval, from two means, variances, and the variances and covariances of their estimates."""
     scale = float(np.sqrt(squares.mean()))
     d = float(means[0] - means[1]) / scale
     cross = -d * float(together[0] - together[1]) / 2 / scale**3
-    variance = float(of_mean.sum()) / scale**2 + d * d * float(of_square.sum()) / 16 / scale**4
-    variance += cross if clear else max(cross, 0.0)
+    variance = float(of_mean.sum()) / scale**2 + d * d * float(of_square.sum()) / 16 / scale**4 + cross
     half = float(-special.ndtri(alpha / 2)) * float(np.sqrt(max(variance, 0.0)))
     return d, d - half, d + half
 

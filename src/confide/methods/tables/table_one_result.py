@@ -64,6 +64,7 @@ class TableOneResult(BaseResult):
         *,
         weights: str | None = None,
         heaviest: float = 1.0,
+        legend: tuple[tuple[str, str], ...] = (),
     ) -> Self:
         """The result of a release."""
         stated: dict[str, str] = {}
@@ -75,6 +76,7 @@ class TableOneResult(BaseResult):
         return cls.of(
             release,
             covers=_COVERS[reading],
+            legend=legend,
             rows=rows,
             groups=groups,
             sizes=heaviest * sizes,
@@ -111,10 +113,7 @@ class TableOneResult(BaseResult):
             found.append(Column(name, [sizes[k], *(one.texts[k] for one in cells)], "text"))
         if len(self.groups) == 2:
             differences = [self._difference(row, one, 1, 2, alpha) for row, one in self._cells(alpha)]
-            texts = ["", *("" if one is None else f"{one[0]:.2f}" for one in differences)]
-            for place, (row, _) in enumerate(self._cells(alpha), start=1):
-                if texts[place] and isinstance(row, Numeric) and not row.sums.clear[1:].all():
-                    texts[place] = DASH
+            texts = ["", *("" if one is None else _two_digits(one[0]) for one in differences)]
             found.append(Column("std_difference", texts, "text", head="std. diff"))
         return tuple(found)
 
@@ -137,10 +136,11 @@ class TableOneResult(BaseResult):
             for row in self.rows
             if isinstance(row, Numeric) and row.quartiles
         ]
-        hidden = any(isinstance(row, Numeric) and not row.sums.clear.all() for row in self.rows)
-        dash = (
-            "; (-): an sd that does not stand above its noise, nor does a difference in units of it" if hidden else ""
-        )
+        numeric = [row for row in self.rows if isinstance(row, Numeric)]
+        hidden = any(not row.sums.clear.all() for row in numeric)
+        dash = "; (-): an sd that does not stand above its noise" if hidden else ""
+        if len(self.groups) == 2 and any(np.isnan(row.difference(1, 2, 0.05)[0]) for row in numeric):
+            dash += "; std. diff -: the sds that are its unit do not stand five sds above their noise"
         told = (
             [("Medians", f"are told to a bin, and lie anywhere in it; its width: {', '.join(steps)}")] if steps else []
         )
@@ -206,7 +206,10 @@ class TableOneResult(BaseResult):
         return pd.DataFrame({0: frame["low"], 1: frame["high"]})
 
     def differences(self, one: str | None = None, other: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
-        """Standardised differences of two groups, the first two when left out: estimate, low, high for each mean and level."""
+        """Standardised differences of two groups, the first two when left out: estimate, low, high for each mean and level.
+
+        A mean whose sds do not stand above their noise has no difference in units of them: NaN, between -inf and inf.
+        """
         pair = (one, other) if one is not None and other is not None else self.groups[:2]
         unknown = [name for name in pair if name not in self.groups]
         if len(pair) != 2 or unknown or pair[0] == pair[1]:
@@ -228,8 +231,11 @@ class TableOneResult(BaseResult):
             return
         frame = self.differences(alpha=alpha)
         places = np.arange(len(frame))[::-1]
-        ax.hlines(places, frame["low"], frame["high"], color="#d1772e", linewidth=2)
-        ax.scatter(frame["estimate"], places, color="#1f4e79", zorder=3)
+        known = np.isfinite(frame["estimate"].to_numpy())
+        ax.hlines(places[known], frame["low"][known], frame["high"][known], color="#d1772e", linewidth=2)
+        ax.scatter(frame["estimate"][known], places[known], color="#1f4e79", zorder=3)
+        for place in places[~known]:
+            ax.annotate("not above its noise", (0.0, place), xytext=(6, -3), textcoords="offset points", fontsize=8)
         ax.axvline(0.0, color="#777777", linewidth=0.8)
         ax.set_yticks(places, list(frame.index), parse_math=False)
         ax.set_xlabel(f"standardised difference, {self.groups[0]} less {self.groups[1]}", parse_math=False)
@@ -237,3 +243,7 @@ class TableOneResult(BaseResult):
     def picture(self, alpha: float) -> str:
         """How to read the picture."""
         return f"Differences of the first two groups in standard deviations, with {1 - alpha:.0%} intervals."
+
+
+def _two_digits(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else DASH

@@ -111,6 +111,7 @@ class _Ranks(Method):
     """What rank tests share: two rounds over one pass."""
 
     family: ClassVar[str] = "tests"
+    _read: ClassVar[staticmethod[..., RankTest]]
 
     def _check(self, text: str, example: str) -> None:
         if not isinstance(text, str) or not text.strip():
@@ -154,6 +155,12 @@ class _Ranks(Method):
         first, second = release["cumulative"], release["scores"]
         shape = about.shape(first.decode(), first.variance)
         return about, shape, about.scored(shape, second.decode(), second.variance)
+
+    def table(self, release: Release, about: RankAbout, question: Question) -> RankTest:
+        """The test, with what it tests: an estimate and its interval, or mean ranks."""
+        about, shape, scored = self._rounds(release)
+        generator = keyed_generator(release.sha256, question.sha256, "rank test")
+        return self._read(release, about.first.measure.name, about.groups, shape, scored, generator)
 
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """A record at either end of the scores."""
@@ -263,6 +270,7 @@ class MannWhitney(_Ranks):
     reads: ClassVar[tuple[str, ...]] = ("2",)
     source: ClassVar[str] = "Mann, Whitney 1947; Brunner, Munzel 2000; two rounds of noisy ranks"
     intervals: ClassVar[str] = "P(Y1 > Y2) + P(Y1 = Y2)/2 - 1/2; any laws; sampling and privacy noise"
+    _read: ClassVar[staticmethod[..., RankTest]] = staticmethod(read_two)
 
     def __post_init__(self) -> None:
         self._check(self.formula, 'MannWhitney("income ~ sex")')
@@ -285,12 +293,6 @@ class MannWhitney(_Ranks):
             "target": f"P({y} of {one} > {y} of {other}), ties counted half, less 1/2; null hypothesis of the test: equal laws",
             "covers": "two independent groups of independent records, any laws, unequal sizes and spreads; sampling and privacy noise",
         }
-
-    def table(self, release: Release, about: RankAbout, question: Question) -> RankTest:
-        """The estimate, its interval, the test."""
-        about, shape, scored = self._rounds(release)
-        generator = keyed_generator(release.sha256, question.sha256, "rank test")
-        return read_two(release, about.first.measure.name, about.groups, shape, scored, generator)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The same number from all pairs of practice records."""
@@ -321,6 +323,7 @@ class Kruskal(_Ranks):
     name: ClassVar[str] = "kruskal"
     version: ClassVar[str] = "2"
     source: ClassVar[str] = "Kruskal, Wallis 1952; two rounds of noisy ranks"
+    _read: ClassVar[staticmethod[..., RankTest]] = staticmethod(read_several)
 
     def __post_init__(self) -> None:
         self._check(self.formula, 'Kruskal("income ~ region")')
@@ -335,12 +338,6 @@ class Kruskal(_Ranks):
             "target": f"mean rank of {about.first.measure.name} in {len(about.groups)} groups; null hypothesis of the test: equal laws",
             "covers": "the test: independent groups of independent records, any law; it is of equal laws, and also finds unequal spreads",
         }
-
-    def table(self, release: Release, about: RankAbout, question: Question) -> RankTest:
-        """Mean ranks and the test."""
-        about, shape, scored = self._rounds(release)
-        generator = keyed_generator(release.sha256, question.sha256, "rank test")
-        return read_several(release, about.first.measure.name, about.groups, shape, scored, generator)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """Mean ranks of the groups among all practice records, between 0 and 1."""
@@ -371,6 +368,7 @@ class Wilcoxon(_Ranks):
     reads: ClassVar[tuple[str, ...]] = ("2",)
     source: ClassVar[str] = "Wilcoxon 1945; two rounds of noisy ranks"
     intervals: ClassVar[str] = "P(d + d' > 0) + P(d + d' = 0)/2 - 1/2; any law; sampling and privacy noise"
+    _read: ClassVar[staticmethod[..., RankTest]] = staticmethod(read_one)
 
     def __post_init__(self) -> None:
         self._check(self.formula, 'Wilcoxon("after - before")')
@@ -394,12 +392,6 @@ class Wilcoxon(_Ranks):
             "the test: a law that is symmetric about 0",
             "covers": "independent records, any law; sampling and privacy noise",
         }
-
-    def table(self, release: Release, about: RankAbout, question: Question) -> RankTest:
-        """The estimate, its interval, the test."""
-        about, shape, scored = self._rounds(release)
-        generator = keyed_generator(release.sha256, question.sha256, "rank test")
-        return read_one(release, about.first.measure.name, shape, scored, generator)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The same number from practice records: the mean of sign(d) times the rank of |d|."""

@@ -188,10 +188,17 @@ def read_two(
     return _estimated(release, response, name, groups, two_groups(shape, scored, generator), shape, scored)
 
 
-def read_one(release: Release, response: str, shape: Shape, scored: Scored, generator: np.random.Generator) -> RankTest:
+def read_one(
+    release: Release,
+    response: str,
+    groups: tuple[str, ...],
+    shape: Shape,
+    scored: Scored,
+    generator: np.random.Generator,
+) -> RankTest:
     """Wilcoxon's."""
     found = one_sample(shape, scored, generator)
-    return _estimated(release, response, "P(d + d' > 0) - 1/2", ("",), found, shape, scored)
+    return _estimated(release, response, "P(d + d' > 0) - 1/2", groups, found, shape, scored)
 
 
 def read_several(

@@ -57,6 +57,12 @@ def _bent_counts(g: np.random.Generator) -> Made:
     return _records(a, b, f, g.poisson(0.5 + 0.6 * a**2 + np.exp(0.5 * np.sin(2 * b))))
 
 
+def _full_counts(g: np.random.Generator) -> Made:
+    """A steep rate that stops growing: what lies far out is below every exponential."""
+    a, b, f = _features(g)
+    return _records(a, b, f, g.poisson(np.exp(np.clip(1.2 * a - 0.3 * b, -6.0, 3.0))).clip(0, 30))
+
+
 def _shares(share: Callable[[Array, Array, Array], Array]) -> Callable[[np.random.Generator], Made]:
     def made(g: np.random.Generator) -> Made:
         a, b, f = _features(g)
@@ -89,6 +95,7 @@ MODELS: Mapping[str, tuple[str, Method, Mapping[str, Any], Callable[[np.random.G
         _counts(lambda g, rate: g.poisson(2 * rate) * (g.random(len(rate)) < 0.5)),
     ),
     "counts-bent": ("counts, a mean that is no exponential", _POISSON, _columns(_COUNT), _bent_counts),
+    "counts-full": ("counts, a steep mean that stops growing", _POISSON, _columns(_COUNT), _full_counts),
     "counts-tail": (
         "counts, a lognormal tail (sigma 1)",
         _POISSON,

@@ -18,6 +18,7 @@ records <- function() {
 }
 d <- records()
 d$z <- 2 * d$x + 1000 * (d$sex == "m") + 500 * d$age + d$y %/% 4
+d$v <- as.integer(d$y + 400 * (d$sex == "m") + 300 * d$age > d$x + 1500)
 d$sex <- factor(d$sex)
 designs <- list(
   persons = svydesign(ids = ~1, weights = ~w, data = d),
@@ -40,6 +41,11 @@ for (name in names(designs)) {
   for (k in rownames(line)) put(paste("line", k), line[k, 1], line[k, 2])
   line <- summary(svyglm(y ~ x + sex + age, s))$coefficients
   for (k in rownames(line)) put(paste("wide", k), line[k, 1], line[k, 2])
+  exact <- glm.control(epsilon = 1e-14, maxit = 50)
+  for (link in c("logit", "probit")) {
+    line <- summary(svyglm(v ~ x + sex + age, s, family = quasibinomial(link), control = exact))$coefficients
+    for (k in rownames(line)) put(paste(link, k), line[k, 1], line[k, 2])
+  }
   ps <- postStratify(s, ~sex, data.frame(sex = c("f", "m"), Freq = c(51000, 49000)))
   m <- svymean(~y, ps); put("poststratified", coef(m), SE(m))
   totals <- c("(Intercept)" = 100000, sexm = 49000, "age1" = 34000, "age2" = 35000)

@@ -35,6 +35,14 @@ persons:wide (Intercept),2412.39270582644,25.9964103933504
 persons:wide x,0.00297097720808362,0.0142004540924562
 persons:wide sexm,0.548753271168731,16.2741847810433
 persons:wide age,-5.4458246649813,9.85869178840668
+persons:logit (Intercept),1.22336595463935,0.0540889034164313
+persons:logit x,-0.00133595102988983,3.10182005714346e-05
+persons:logit sexm,0.536351103514992,0.0343771150137215
+persons:logit age,0.416488829829275,0.020925470637885
+persons:probit (Intercept),0.751901100906277,0.0329574386608671
+persons:probit x,-0.00081781017061893,1.83984216932947e-05
+persons:probit sexm,0.326878690795137,0.0208065569975121
+persons:probit age,0.253932500184866,0.0126402856232711
 persons:poststratified,2411.67564647133,8.16239064112671
 persons:two margins,2411.48017726499,8.17310125505059
 clusters:mean,2411.72117592585,31.4384875174089
@@ -53,6 +61,14 @@ clusters:wide (Intercept),2412.39270582644,85.2587535433332
 clusters:wide x,0.00297097720808362,0.054419766722859
 clusters:wide sexm,0.548753271168731,10.8987003309866
 clusters:wide age,-5.4458246649813,3.74403367838779
+clusters:logit (Intercept),1.22336595463935,0.16122703163807
+clusters:logit x,-0.00133595102988983,0.000102742546314489
+clusters:logit sexm,0.536351103514992,0.0329729877159895
+clusters:logit age,0.416488829829275,0.0204281238039134
+clusters:probit (Intercept),0.751901100906277,0.0974592861376419
+clusters:probit x,-0.00081781017061893,6.1031638660976e-05
+clusters:probit sexm,0.326878690795137,0.0199350540104139
+clusters:probit age,0.253932500184866,0.0122982261217419
 clusters:poststratified,2411.67564647133,31.453795651679
 clusters:two margins,2411.48017726499,31.4550635505638
 clusters:subgroup,2414.06053019058,31.7359512066852
@@ -72,6 +88,14 @@ strata:wide (Intercept),2412.39270582644,84.8398977761099
 strata:wide x,0.00297097720808362,0.0535864895281127
 strata:wide sexm,0.548753271168731,10.9187724638418
 strata:wide age,-5.4458246649813,3.75060409731964
+strata:logit (Intercept),1.22336595463935,0.160811725670757
+strata:logit x,-0.00133595102988983,0.000101787736531437
+strata:logit sexm,0.536351103514992,0.0329796055339818
+strata:logit age,0.416488829829275,0.0204155919095562
+strata:probit (Intercept),0.751901100906277,0.0972091761008729
+strata:probit x,-0.00081781017061893,6.04578840682818e-05
+strata:probit sexm,0.326878690795137,0.0199400199334201
+strata:probit age,0.253932500184866,0.0122943109397234
 strata:poststratified,2411.67564647133,30.1788654112517
 strata:two margins,2411.48017726499,30.1796377901708
 strata:subgroup,2414.06053019058,30.4624241255594
@@ -84,6 +108,7 @@ COLUMNS: dict[str, Any] = {
     "age": cf.Integer(0, 2),
     "group": cf.Categorical(["0", "1", "2"]),
     "z": cf.Integer(1_000, 8_206, on_missing="midpoint"),
+    "v": cf.Integer(0, 1),
 }
 STRATA = [str(h) for h in range(5)]
 PSUS = {stratum: [str(psu) for psu in range(1000) if psu % 5 == int(stratum)] for stratum in STRATA}
@@ -124,6 +149,7 @@ def records() -> pd.DataFrame:
             "age": age,
             "group": age.astype(str),
             "z": 2 * x + 1000 * male + 500 * age + y // 4,
+            "v": (y + 400 * male + 300 * age > x + 1500).astype(int),
         }
     )
 
@@ -198,6 +224,18 @@ def test_lines_and_two_margins(name: str, tmp_path: Path) -> None:
     assert two.estimate["total"] == pytest.approx(100_000 * two.estimate["mean"], rel=1e-15)
 
 
+@pytest.mark.parametrize("link", ["logit", "probit"])
+@pytest.mark.parametrize("name", list(DESIGNS))
+def test_lines_of_an_outcome(name: str, link: str) -> None:
+    """Scores have some 20 bits: 1e-6 of coefficients, 1e-7 of standard errors."""
+    found = table(name, cf.regression.Logistic("v ~ x + sex + age", link=link))
+    for ours, theirs in {"Intercept": "(Intercept)", "x": "x", "sex[T.m]": "sexm", "age": "age"}.items():
+        value, error = said(PRINTED)[f"{name}:{link} {theirs}"]
+        assert found.params[ours] == pytest.approx(value, rel=1e-6)
+        assert found.bse[ours] == pytest.approx(error, rel=1e-7)
+    assert found.status == "ok" and (found.df <= {"persons": 19_996, "clusters": 996, "strata": 992}[name]).all()
+
+
 @pytest.mark.parametrize("name", ["clusters", "strata"])
 def test_subgroups_keep_all_psus(name: str) -> None:
     found = table(name, cf.tables.Means("y ~ 1", covers="population", where="age == 1"))
@@ -225,10 +263,17 @@ def test_the_guide_shows_what_its_file_gives(tmp_path: Path, monkeypatch: pytest
         for formula in ("income ~ age + hours", "income ~ sex + region")
     )
     shown |= {name: (line.params[name], line.bse[name]) for name in ("age", "hours")}
+    made["survey"]["rich"] = (made["survey"].income > 480).astype(int)
+    columns = {name: own for name, own in made["schema"].columns.items() if name != "income"}
+    schema = cf.Schema(columns | {"rich": cf.Integer(0, 1)}, design=made["schema"].design)
+    outcome, logistic = cf.read(made["survey"], schema), cf.regression.Logistic("rich ~ age + hours")
+    odds = cf.infer(cf.release(logistic, outcome, cf.GDP(1e6), ledger=None, noise=ZeroNoise()))
     people = {"sex": {"f": 51_000, "m": 49_000}, "region": {"north": 40_000, "south": 30_000, "west": 30_000}}
     shown["calibrated"] = tuple(both.calibrate(people).loc["mean"][["estimate", "std_err"]])
-    rows = [line.split(" | ")[1:3] for line in guide.splitlines() if line.startswith(("| `svy", "| m |", "| hours |"))]
-    assert len(rows) == len(shown) == 7
+    shown |= {f"odds of {name}": (odds.params[name], odds.bse[name]) for name in ("age", "hours")}
+    first = ("| `svy", "| m |", "| hours |", "| log-odds")
+    rows = [line.split(" | ")[1:3] for line in guide.splitlines() if line.startswith(first)]
+    assert len(rows) == len(shown) == 9
     for said_of, found in zip(rows, shown.values(), strict=True):
         for text, value in zip(said_of, found, strict=True):
             assert float(text) == pytest.approx(value, abs=0.6 * 10.0 ** -len(text.partition(".")[2]))

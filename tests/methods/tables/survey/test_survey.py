@@ -20,6 +20,9 @@ from confide.aggregates.psu_limits import Limits, Sampled
 from confide.aggregates.psu_meat import Listed, PersonMeat, PsuMeat, bits_for
 from confide.errors import ConfideError, PlanError, SchemaError
 from confide.noise import SimulatedNoise
+from confide.protocol import Noisy
+from confide.protocol.events import leaves
+from confide.protocol.meter import Meter, seal
 from confide.testing import ZeroNoise
 
 NAMES = tuple(f"p{k}" for k in range(8))
@@ -469,6 +472,31 @@ def test_ratios_are_of_persons_with_both_values() -> None:
     assert reference["y / x"] == pytest.approx(own.y.sum() / own.x.sum(), rel=1e-5)
 
 
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+@pytest.mark.parametrize("rows", [1, 2, 3, 50])
+def test_no_unit_of_several_rows_moves_what_is_drawn_further_than_charged(rows: int, relation: str) -> None:
+    schema = cf.Schema(COLUMNS, rows_per_unit=rows)
+    method, plan = METHODS["ratios"], cf.plan(METHODS["ratios"], schema, cf.GDP(1.0, relation=relation))
+    ends = [{"h": "n", "sex": "f", "w": 1.0, "y": y, "x": x} for y, x in ((0.0, 9.0), (100.0, 1.0))]
+    alike = [{"h": "n", "sex": sex, "w": 1.0, "y": 50.0 + k, "x": 5.0} for k in range(9) for sex in "fm"]
+    drawn: list[dict[str, Any]] = []
+    noisy: dict[str, Noisy] = {}
+
+    class Told(Meter):
+        def draw(self, name: str, integers: Any) -> Noisy:
+            drawn[-1][name] = integers
+            # what came out before is the same of both neighbours
+            return noisy.setdefault(name, super().draw(name, integers))
+
+    for unit in (ends[:1], ends[1:] if relation == "substitute" else []):
+        drawn.append({})
+        source = cf.read(pd.DataFrame([*alike, *unit * rows]), schema)
+        seal(method, source, plan, ZeroNoise(), Told)
+    for spend in leaves(plan.event):
+        moved = (drawn[0][spend.name] - drawn[1][spend.name]).ravel()
+        assert sum(int(d) ** 2 for d in moved) <= (spend.sensitivity * spend.step) ** 2, spend.name
+
+
 def test_public_totals_come_from_a_mapping_or_a_file(tmp_path: Path) -> None:
     data = cf.read(records().drop(columns="v"), PERSONS)
     found = simulated(METHODS["means"], data, cf.GDP(2.0), 1)
@@ -512,3 +540,25 @@ def test_shares_of_a_plan_add_up() -> None:
     spent = sum((spend.mu_squared for spend in plan.event.parts), Fraction(0))
     assert spent <= 1 and float(spent) == pytest.approx(1.0, abs=1e-9)
     assert "weighted by w, strata h, PSUs v" in plan.target
+
+
+@pytest.mark.parametrize(
+    "method",
+    [METHODS["means"], cf.regression.LeastSquares("y ~ x"), cf.regression.Logistic("sex ~ x")],
+    ids=["means", "line", "odds"],
+)
+def test_a_plan_of_few_psus_says_how_many_would_do(method: Any) -> None:
+    """Where their number is public, and where it follows from n; with that many the warning is gone."""
+
+    def warned(count: int | None, n: int | None) -> list[str]:
+        schema = cf.Schema(COLUMNS, design=cf.SurveyDesign(weight="w", psu="v", size=10, count=count))
+        plan = cf.plan(method, schema, cf.GDP(0.3), n=n)
+        assert all("at n" not in one for one in plan.warnings), "n is not public, and no part of what is charged"
+        return [one for one in (*plan.warnings, *plan.notes) if "too few PSUs" in one]
+
+    (said,) = warned(20, None)
+    (also,) = warned(None, 200)
+    enough = int(said.split("; about ")[1].split(" PSUs")[0].replace(",", ""))
+    assert "at n = 200" in also and f"about {enough:,} PSUs" in also
+    assert enough > 100 and not warned(enough + 1, None) and not warned(None, 10 * enough + 10)
+    assert not warned(None, None)

@@ -18,23 +18,20 @@ from functools import cached_property
 from math import ceil, sqrt
 from typing import Any
 
-import numpy as np
-
-from confide.aggregates.psu_limits import too_few
 from confide.aggregates.reference import least_squares
 from confide.aggregates.scores.metric import Layout
 from confide.errors import PlanError
 from confide.methods.regression.least_squares.least_squares import ScorePath
 from confide.methods.regression.least_squares.score_sums import PASSES
 from confide.methods.regression.least_squares.survey_reading import SurveyReading
-from confide.methods.regression.least_squares.survey_sums import WEIGHTS, SurveySums
+from confide.methods.regression.least_squares.survey_sums import SurveySums
 from confide.methods.regression.left_out import least_level
 from confide.methods.regression.linear import kept
 from confide.methods.regression.shared_estimates import SharedEstimates
+from confide.methods.regression.surveyed import WEIGHTS
 from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
-from confide.schema import Design, Practice, Schema, SurveyDesign
-from confide.schema.survey import ASSUMPTION, NOT_COVERED
+from confide.schema import Design, Schema, SurveyDesign
 
 __all__ = ["SurveyLine"]
 
@@ -73,18 +70,10 @@ class SurveyLine:
         """The spends of both branches."""
         sums = self._sums.within(allowance.amount)
         event, statistics = sums.plan(allowance)
-        own = self.drawn
-        alike = f"independent PSUs of {own.psu}" if own.psu is not None else "independent persons"
-        if own.psu is not None:
-            alike += f" within {own.strata}" if own.listed is not None and own.strata else ""
-            alike += f", of at most about {own.most:,.6g} persons, alike by at most {own.icc:g} (sums of larger or closer ones are cut)"
-        elif own.deff is not None:
-            alike = f"a declared design effect of {own.deff:g}"
         meat = next(one for one in leaves(event) if isinstance(one, Spend) and one.name == "meat")
-        warned = [*too_few(own, sqrt(meat.mu_squared) / (len(self.design.terms) + 1))]
-        warned += [f"assumed: {ASSUMPTION}"] if own.weight is not None or own.listed is not None else []
-        warned += self._for_margins(event)
-        warned += [NOT_COVERED]
+        told = sqrt(meat.mu_squared), len(self.design.terms) + 1
+        *first, limits = sums.drawn.warnings(*told)
+        warned = [*first, *self._for_margins(event), limits]
         if not self.clipping_check:
             warned.append("responses outside their bounds are clipped and not counted: clipping_check=False")
         return {
@@ -92,12 +81,15 @@ class SurveyLine:
             "statistics": statistics,
             "passes": PASSES + (WEIGHTS in statistics),
             "constants": {},
-            "target": f"linear regression of {self.design.response.name} on {', '.join(self.design.names)}, least squares, {own.words}",
+            "target": (
+                f"linear regression of {self.design.response.name} on {', '.join(self.design.names)}, least squares, {self.drawn.words}"
+            ),
             "covers": (
                 f"coefficients of the population's least-squares line for {self.design.response.name} clipped to its declared bounds, "
-                f"linearised variances; {alike}; privacy noise, unequal residual variances and curved means allowed"
+                f"linearised variances; {sums.drawn.alike}; privacy noise, unequal residual variances and curved means allowed"
             ),
             "warnings": tuple(warned),
+            "notes": sums.drawn.notes(*told, n),
         }
 
     def _for_margins(self, event: Event) -> list[str]:
@@ -122,11 +114,8 @@ class SurveyLine:
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """Least squares without privacy, of practice records in listed PSUs, by their weights."""
-        weight, listed, practice = self._sums.weight, self._sums.listed, Practice.checked(frame)
-        if listed is not None:
-            inside = listed(np.stack([practice.codes[name] for name in listed.columns]))
-            practice = Practice(practice.schema, {name: own[inside] for name, own in practice.codes.items()})
-        return least_squares(practice, self.design, by=None if weight is None else weight.term)
+        own = self._sums.drawn
+        return least_squares(own.practice(frame), self.design, by=None if own.weight is None else own.weight.term)
 
     def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """As of the line without a design."""

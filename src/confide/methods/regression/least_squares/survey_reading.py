@@ -17,21 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._lazy import later
-from confide.aggregates.cells.weight_cap import DISTANCE, ended_words
-from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores
 from confide.aggregates.scores.weighted_rows import LongFeatures, LongScores
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.least_squares.explained import Explained
 from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
-from confide.methods.regression.least_squares.survey_sums import FINE_FEATURES, FINE_SCORES, WEIGHTS
+from confide.methods.regression.least_squares.survey_sums import FINE_FEATURES, FINE_SCORES
 from confide.methods.regression.sandwich import Sandwich
 from confide.methods.regression.shared_estimates import SharedEstimates
+from confide.methods.regression.surveyed import FLOOR, HIDDEN, Read, hidden_lengths
 from confide.results import check_alpha, student
 from confide.results.public_totals import public_margins
 from confide.results.words import Flag
-from confide.schema import Categorical, Schema, SurveyDesign
-from confide.schema.survey import ASSUMPTION, NOT_COVERED
+from confide.schema import Categorical
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,13 +39,6 @@ else:
 __all__ = ["SurveyEstimates", "SurveyReading"]
 
 Array = NDArray[np.float64]
-
-# A sampling variance may be that part of the one with equal variances and independent persons.
-_FLOOR = 0.25
-# Sds of its noise that a sampling variance is lifted by at most on that account.
-_HIDDEN = 3.0
-_LIMITS = Flag("design_limits", NOT_COVERED)
-_ASSUMED = Flag("design_assumed", f"assumed: {ASSUMPTION}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,7 +123,7 @@ class DesignSandwich(Sandwich):
         robust = self.factor * np.einsum("ij,jk,ik->i", k, self.whole_meat, k)
         # noise may leave almost nothing of a meat in some direction
         least = self.floor * self.light * self.s2 * np.einsum("ij,jk,ik->i", k, self.gram, k)
-        hidden = _HIDDEN * self.factor * self.sd_meat * (k**2).sum(axis=1)
+        hidden = HIDDEN * self.factor * self.sd_meat * (k**2).sum(axis=1)
         return np.asarray(np.maximum(robust, np.minimum(least, robust + hidden)))
 
     @property
@@ -145,27 +136,14 @@ class SurveyReading(LeastSquaresReading):
 
     _what: ClassVar[str] = "linear regression"
 
-    @property
-    def survey(self) -> SurveyDesign:
-        found = Schema.from_dict(self.release.plan.schema).design
-        assert found is not None
-        return found
-
-    @property
-    def _omega(self) -> tuple[float, float]:
-        """(E omega, E omega^2)."""
-        public = self.release.public
-        return (1.0, 1.0) if "omega" not in public else tuple(map(float, self._public("omega")))  # type: ignore[return-value]
-
-    @property
-    def _lost(self) -> float:
-        """The share of weight that the cap leaves out, with what may hide in noise."""
-        return float(self._public("cap")[1]) if "cap" in self.release.public else 0.0
+    @cached_property
+    def survey(self) -> Read:
+        """What the release says of its design."""
+        return Read(self.release, self._records)
 
     @property
     def _typical(self) -> float:
-        mean, second = self._omega
-        return super()._typical * second / mean
+        return super()._typical * self.survey.light
 
     def _maps(self, cap: float, limit: float) -> tuple[LimitedFeatures, LimitedScores]:
         features = LongFeatures(self.design, cap=cap, longest=FINE_FEATURES)
@@ -177,44 +155,24 @@ class SurveyReading(LeastSquaresReading):
         longest, centred, _ = self._public("meat_form")
         noisy, kept = self.release["meat"], len(base.gram)
         steps = LongScores(self.design, limit=self._number("meat_limit"), longest=int(longest)).steps
-        count, free, factor = self._independent_terms(bool(centred))
-        design, (mean, second) = self.survey, self._omega
+        count, free, factor = self.survey.independent(bool(centred))
         own = {each.name: getattr(base, each.name) for each in fields(base)}
         own |= {
             "meat": noisy.decode()[:kept, :kept] / steps**2,
             "sd_meat": sqrt(noisy.variance) / steps**2,
             "units": count,
-            "floor": _FLOOR,
+            "floor": FLOOR,
         }
-        factor *= (design.deff or 1.0) * (1.0 - (design.fraction or 0.0))
-        return DesignSandwich(**own, factor=factor, free=free, light=second / mean)
-
-    def _independent_terms(self, centred: bool) -> tuple[float, float, float]:
-        """(C, C - H, the factor of the meat)."""
-        design, schema = self.survey, Schema.from_dict(self.release.plan.schema)
-        persons = float(self._public("cap")[2]) if "cap" in self.release.public else self._records
-        persons = max(persons, 2.0)
-        if design.psu is None:
-            return persons, persons - 1, persons / (persons - 1)
-        strata = 1 if design.strata is None else len(getattr(schema[design.strata], "levels", (None,)))
-        count = float(design.psu_count or max(persons / float(design.size or 1.0), 2.0))
-        return count, max(count - strata, 1.0), 1.0 if centred else count / (count - 1)
+        return DesignSandwich(**own, factor=factor * self.survey.scale, free=free, light=self.survey.light)
 
     @cached_property
     def _hidden_squares(self) -> tuple[Array, Array] | None:
-        """As in `SurveyEstimates`: of the meat, brought to mean squares of scores among weights, and of equal variances."""
-        if not self._lost:
-            return None
-        lost, s = min(self._lost, 0.9), self.sandwich
-        assert isinstance(s, DesignSandwich)
-        scale = (DISTANCE * lost / (1 - lost)) ** 2 * s.count
-        return scale / s.light * s.spread @ s.meat @ s.spread.T, scale * s.s2 * s.spread @ s.gram @ s.spread.T
+        s = self.sandwich
+        return self.survey.hidden(s.spread, s.meat, s.s2 * s.gram, s.count)
 
     @property
     def _cut_weights(self) -> Array | float:
-        if self._hidden_squares is None:
-            return 0.0
-        return np.asarray(np.sqrt(np.max([np.diag(own) for own in self._hidden_squares], axis=0)))
+        return hidden_lengths(self._hidden_squares)
 
     def _explained(self) -> Explained:
         return Explained.nothing("not built under a design")
@@ -223,45 +181,19 @@ class SurveyReading(LeastSquaresReading):
 
     @property
     def _drawn_words(self) -> str:
-        return f", {self.survey.words}"
-
-    @cached_property
-    def _ended(self) -> str:
-        """What is said of weights that end far below their bound."""
-        weight = self.survey.weight
-        if weight is None or WEIGHTS not in self.release.statistics:
-            return ""
-        schema = Schema.from_dict(self.release.plan.schema)
-        return ended_words(self.release[WEIGHTS], CappedWeight.named(weight, schema))
+        return f", {self.survey.design.words}"
 
     @property
     def _told(self) -> tuple[Flag, ...]:
-        always = (*((Flag("weights_ended", self._ended),) if self._ended else ()), _ASSUMED, _LIMITS)
-        if not self._lost:
-            return always
-        capped = Flag(
-            "weights_capped",
-            f"weights above {float(self._public('cap')[0]):.4g} count as that, {self._lost:.2%} of all weight with what may hide in noise; "
-            f"intervals hold where the scores of those it belongs to average at most {DISTANCE:g} root mean squares",
-        )
-        return (capped, *always)
+        return self.survey.flags
 
     @property
     def _head(self) -> tuple[tuple[str, str], ...]:
-        own = self.survey
-        count, free, _ = self._independent_terms(True)
-        kind = "persons" if own.psu is None else f"PSUs of {own.psu}"
-        within = ", within strata" if "meat_form" in self.release.public and self._public("meat_form")[1] else ""
-        told = [("Cov. type", f"linearised, {count:,.0f} {kind}{within}, {free:,.0f} degrees of freedom")]
-        if own.weight is not None:
-            most = float(self._public("cap")[0])
-            told.append(("Largest weight", f"{most:.4g}" + (", capped" if self._lost else ", the bound of the schema")))
-        return tuple(told)
+        return self.survey.head
 
     def _made(self, **more: Any) -> SharedEstimates:
-        if self._ended and more["status"] != "ok":
-            more["reason"] = f"{more['reason']}; {self._ended}"
+        more["reason"] = self.survey.reason(more["status"], more.get("reason", ""))
         made = super()._made(**more)
         own = {each.name: getattr(made, each.name) for each in fields(made) if each.init}
         hidden = self._hidden_squares if more["status"] == "ok" else None
-        return SurveyEstimates(**own, hidden=hidden, drawn=self.survey.words)
+        return SurveyEstimates(**own, hidden=hidden, drawn=self.survey.design.words)

@@ -5,7 +5,8 @@ Estimates log(P/(1 - P)) = z'theta.
 mechanism="glm" (default): mu-GDP. The population's plain maximum-likelihood coefficients by noisy Fisher scoring, without a ridge
 (`confide.methods.regression.likelihood.fisher.fisher_line`); link="probit": P = F(z'theta) with the normal distribution function F;
 target="weighted": the line of
-records as they count where those far out in their features count less, under its own title.
+records as they count where those far out in their features count less, under its own title. Under the design of a survey it is the
+population's line, weighted (`confide.methods.regression.likelihood.fisher.survey_fisher`).
 
 The others minimise a penalised loss. In public units z = (1, x~) as in SSP, y = 1 or -1, and with w = min(1, B/|z|), which costs no bias
 where the model holds (cutting z to length B would), R = max |z|, K = B R,
@@ -52,11 +53,13 @@ from confide.guarantees import ApproxDP, Guarantee
 from confide.guarantees.objective_perturbation import stable_sensitivity
 from confide.guarantees.validation import is_finite
 from confide.methods.regression.likelihood.fisher.fisher_line import FisherLine, checked_target, no_weighted_reference
+from confide.methods.regression.likelihood.fisher.survey_fisher import SurveyFisherLine
 from confide.methods.regression.likelihood.logistic_design import binary_design, stated_share
 from confide.methods.regression.likelihood.logistic_minimiser import LeastCurvature, RoundedMinimiser
 from confide.methods.regression.likelihood.logistic_perturbed import perturbed_table
 from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
 from confide.methods.regression.likelihood.perturbed_objective import PerturbedObjective
+from confide.methods.regression.surveyed import Drawn
 from confide.protocol import (
     SAFETY_STEPS,
     Allowance,
@@ -140,10 +143,11 @@ class Logistic(Method):
 
     units: ClassVar[tuple[str, ...]] = ("keep", "weight")
     unit_meat: ClassVar[bool] = True
+    designs: ClassVar[bool] = True
 
     def rules(self, schema: Any) -> tuple[str, ...]:
-        """By weight where sums of scores are released; the mechanisms of a penalised loss take one row of each unit."""
-        return self.units if self.mechanism == "glm" else ("keep",)
+        """By weight where sums of scores are released; the mechanisms of a penalised loss, and a survey, take one row of each unit."""
+        return self.units if self.mechanism == "glm" and schema.design is None else ("keep",)
 
     def __post_init__(self) -> None:
         if self.mechanism not in _MECHANISMS:
@@ -190,6 +194,9 @@ class Logistic(Method):
 
     def _fisher(self, schema: Any) -> FisherLine:
         design, levels = self._design(schema)
+        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        if whole.design is not None:
+            return SurveyFisherLine(whole, design, levels, _LINKS[self.link], self.target == "weighted")
         share = stated_share(schema, design) if isinstance(schema, Schema) else None
         counting = Counting.of(design.schema)
         return FisherLine(design.schema, design, levels, _LINKS[self.link], self.target == "weighted", share, counting)
@@ -207,8 +214,22 @@ class Logistic(Method):
             notes = parse_formula(line.design.formula, line.design.schema).notes
             allowance = Allowance.of(privacy, self, schema)
             planned = line.plan(allowance, n)
+            warnings = (*notes, *planned.pop("warnings", ()))
             return Plan.of(
-                self, schema, allowance, planned.pop("event"), planned.pop("statistics"), n=n, warnings=notes, **planned
+                self,
+                schema,
+                allowance,
+                planned.pop("event"),
+                planned.pop("statistics"),
+                n=n,
+                warnings=warnings,
+                **planned,
+            )
+        if schema.design is not None:
+            raise PlanError(
+                f"mechanism={self.mechanism!r} takes records as drawn alike and one by one, and the schema has a design "
+                f'({schema.design.words}); write Logistic(formula, mechanism="glm"), or take design out of the schema if the population '
+                "does not matter"
             )
         design, levels = self._design(schema)
         notes = parse_formula(design.formula, design.schema).notes
@@ -376,7 +397,12 @@ class Logistic(Method):
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The likeliest model of the link, without a ridge. `PlanError` for target="weighted"."""
         no_weighted_reference(self.target)
-        design, _ = self._design(Practice.checked(frame).schema)
+        schema = Practice.checked(frame).schema
+        design, _ = self._design(schema)
+        if schema.design is not None and self.mechanism == "glm":
+            own = Drawn.of(schema)
+            by = None if own.weight is None else own.weight.term
+            return likeliest_line(own.practice(frame), design, _LINKS[self.link], by=by)
         return log_odds_line(frame, design) if self.link == "logit" else likeliest_line(frame, design, PROBIT)
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:

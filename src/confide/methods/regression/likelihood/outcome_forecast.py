@@ -3,8 +3,10 @@
 For each shape of practice records (`methods.regression.practice`) the release's own rounds run on weighted records with seeded noise, and
 the reading of a release decides what is answered: a forecast has no rules of its own. The outcomes of practice records follow a line of
 the family that comes near the shape's least-squares line. The share of an outcome of two values is what the schema states, and else lies
-between 5 % and 95 %, evenly. The mean of counts is that of the shape where the schema states what is typical, else from a hundredth
-to half of the declared bound; they vary as Poisson counts do, and in other shapes more, up to mean + 2 mean^2.
+between 5 % and 95 %, evenly. Of counts every second shape has events: their mean is that of the shape where the schema states what is
+typical, else from a hundredth to half of the declared bound, and they vary as Poisson counts do, or more: a variance of mean + a mean^2 is
+that of counts of which a/(1 + a) are zeros in excess, in these shapes none, a third, two thirds, nine tenths. The others have the shape's
+own response, as least squares does: a quantity of any spread (hours, prices, scores), which fills more of its bounds and varies less.
 """
 
 from __future__ import annotations
@@ -45,23 +47,23 @@ _POINTS, _FAR = 1_000, 50.0
 # Between which mean counts over their declared bound lie, evenly in their logarithms, where the schema states no typical range: a bound is
 # made for the largest.
 _MEAN_COUNTS = (0.01, 0.5)
-# The variance of counts is mean + a mean^2, a from shape to shape. Each record stands for the counts in the middle of these cells of
-# probability, of which the last ones are narrow: a few large counts are what noise is in proportion to.
-_DISPERSIONS = (0.0, 0.5, 2.0)
+# The variance of counts of events is mean + a mean^2, a from shape to shape. Each record stands for the counts in the middle of these
+# cells of probability, of which the last ones are narrow: a few large counts are what noise is in proportion to.
+_DISPERSIONS = (0.0, 0.5, 2.0, 9.0)
 _CELLS = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.96, 0.99, 0.999, 1.0])
 
 
 @dataclass(frozen=True, eq=False)
 class OutcomeForecast:
     """Expectations of one plan. plan: its statistics and the sds of their noise; share: of an outcome of two values, where it is stated;
-    told: whether the schema says where counts lie; weighted: whether the target is the line of records as they count.
+    typical: the upper end of where counts lie, where it is stated; weighted: whether the target is the line of records as they count.
     """
 
     design: Design
     plan: Plain
     family: Family = LOGIT
     share: float | None = None
-    told: bool = False
+    typical: float | None = None
     weighted: bool = False
 
     @classmethod
@@ -90,7 +92,7 @@ class OutcomeForecast:
         variance = slope
         if isinstance(self.family, Counts):
             values, chances = self._outcomes(shape, eta)
-            variance = (chances * values**2).sum(axis=0) - (chances * values).sum(axis=0) ** 2
+            variance = (chances * (values - self.family.mean(eta)) ** 2).sum(axis=0)
         information, scores = (
             (shape.weighted * own[:, None]).T @ shape.scaled * (count / len(eta)) for own in (slope, variance)
         )
@@ -112,11 +114,21 @@ class OutcomeForecast:
         mean = self.family.mean(eta)
         if not isinstance(self.family, Counts):
             return np.array([np.zeros_like(mean), np.ones_like(mean)]), np.array([1 - mean, mean])
-        more = _DISPERSIONS[shape.number % len(_DISPERSIONS)]
+        if not _events(shape):
+            return self.family.high * (1 + shape.response[None, :]) / 2, np.ones((1, len(mean)))
+        more = self._dispersion(shape, float(shape.weights @ mean) / len(mean))
         middles = (_CELLS[1:] + _CELLS[:-1])[:, None] / 2
         drawn = stats.nbinom.ppf(middles, 1 / more, 1 / (1 + more * mean)) if more else stats.poisson.ppf(middles, mean)
         chances = np.repeat(np.diff(_CELLS)[:, None], len(mean), axis=1)
         return np.clip(drawn, 0.0, self.family.high), chances
+
+    def _dispersion(self, shape: Shape, mean: float) -> float:
+        """a: no more than leaves counts where they are stated to lie."""
+        drawn = _DISPERSIONS[shape.number // 2 % len(_DISPERSIONS)]
+        if self.typical is None:
+            return drawn
+        most = ((self.typical - mean) / 2) ** 2 - mean
+        return min(drawn, max(most, 0.0) / mean**2)
 
     def _predictor(self, shape: Shape) -> Array:
         """eta of the practice records, (rows,)."""
@@ -138,10 +150,16 @@ class OutcomeForecast:
         """Of the outcome. own: that of the shape, the largest outcome being 1."""
         generator = np.random.Generator(np.random.PCG64([_SEED, shape.number]))
         if isinstance(self.family, Counts):
-            share = own if self.told else exp(generator.uniform(log(_MEAN_COUNTS[0]), log(_MEAN_COUNTS[1])))
+            drawn = exp(generator.uniform(log(_MEAN_COUNTS[0]), log(_MEAN_COUNTS[1])))
+            share = own if self.typical is not None or not _events(shape) else drawn
             return share * self.family.high
         drawn = float(generator.uniform(*_SHARES))
         return drawn if self.share is None else float(np.clip(self.share, _RAREST, 1 - _RAREST))
+
+
+def _events(shape: Shape) -> bool:
+    """Whether counts of this shape are events, rather than a quantity of any spread."""
+    return shape.number % 2 == 0
 
 
 @dataclass(frozen=True, eq=False)

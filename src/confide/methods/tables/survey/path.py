@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import log2, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -204,7 +204,8 @@ class SurveyPath:
         rest = 1 - meat - squares - sum(share for _, share in found.values())
         for name, (one, share) in self.sums(self.layout, relation).items():
             found[name] = one, rest * share
-        bits = bits_for(sqrt(amount * meat / len(own)))
+        # a unit of several rows moves a meat that many times as far
+        bits = bits_for(sqrt(amount * meat / len(own)) / self.schema.rows_per_unit)
         for each in own:
             statistic = self.meat(each, bits)
             found[f"{MEAT} {self.label(each)}"] = self._inside(statistic), meat / len(own)
@@ -229,18 +230,19 @@ class SurveyPath:
             if self._extensive and self.design.psu and not (self.design.psu_count or self.design.population)
             else ()
         )
-        few = [too_few(self.design, sqrt(spend.mu_squared)) for spend in spends if spend.name.startswith(MEAT)]
+        meat = next(sqrt(spend.mu_squared) for spend in spends if spend.name.startswith(MEAT))
         facts |= {
             "target": target,
             "covers": self._covers(),
             "passes": 3 if WEIGHTS in planned else 2,
             "warnings": (
-                *few[0],
+                *too_few(self.design, meat),
                 *unknown,
                 *((f"assumed: {ASSUMPTION}",) if assumed else ()),
                 *((NOT_COVERED,) if drawn else ()),
             ),
         }
+        facts["notes"] = (*facts.get("notes", ()), *(too_few(self.design, meat, n) if n else ()))
         live = {name: one for name, (one, _) in planned.items()}
         return Plan.of(self.method, self.schema, allowance, Together(spends), live, n=n, **facts)
 
@@ -288,10 +290,11 @@ class SurveyPath:
         return public
 
     def _bits(self, of: Estimand, plan: Plan) -> int:
-        """How fine a planned meat is: what the plan says that one person moves it by."""
-        spend = plan.spend(f"{MEAT} {self.label(of)}")
-        moved = spend.sensitivity * spend.step / (2 if plan.relation == "substitute" else 1)
-        return round(log2(moved))
+        """How fine the planned meat is, of one row, whatever the rows of a unit for which its noise is."""
+        own: Any = plan.statistic(f"{MEAT} {self.label(of)}")
+        while not isinstance(own, PersonMeat | PsuMeat):
+            own = own.statistic
+        return own.bits
 
     def capped(self, cap: float | None) -> Layout:
         """The layout with weights cut at W."""

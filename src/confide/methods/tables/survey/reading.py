@@ -20,11 +20,16 @@ from confide.methods.tables.survey.result import Estimated, SurveyTable
 from confide.methods.tables.survey.spread import pooled, squares_of
 from confide.methods.tables.weighted import WeightedSums
 from confide.protocol import Release
+from confide.results.words import Flag
 
 __all__ = ["survey_table"]
 
 Array = NDArray[np.float64]
 
+_CAPPED = Flag(
+    "weights_capped",
+    "the largest weights count as the limit that the head states, which moves estimates a little; the intervals are wider for it",
+)
 # A cut that leaves out more of the squares than this is not made up for: the interval is flagged by its degrees of freedom anyway.
 _MOST_LOST = 6.0
 
@@ -63,7 +68,7 @@ class _Reading:
         part = 0.0 if reading == "dataset" else 1.0
         found = {(of.axes, of.column): self._estimated(of, part) for of in estimands}
         rows = self.path.method.survey_rows(self.layout, self.release.plan.relation)
-        flags = ("weights_capped",) if self.lost > 0 else ()
+        flags = (_CAPPED,) if self.lost > 0 else ()
         columns = tuple(dict.fromkeys(of.column for of in estimands))
         table = SurveyTable.read(
             self.release,

@@ -134,6 +134,11 @@ class FisherFigures:
         return max(float(self.release["count"].decode()[0]), 1.0)
 
     @property
+    def _mass(self) -> float:
+        """The sum of the weights of records: without a design as many as there are."""
+        return self._records
+
+    @property
     def _df(self) -> Any:
         if self.sandwich.units is not None:
             return self.sandwich.df
@@ -203,7 +208,7 @@ class FisherFigures:
         counts, sds = self._held_counts
         weights = np.array([one.weights for one in self.held.levels])
         # moments whose small eigenvalues were raised above their noise hold more records of a rare level, and T is made of them
-        counts = np.maximum(counts, weights @ self._public("moments")[0] * self._records)
+        counts = np.maximum(counts, weights @ self._public("moments")[0] * self._mass)
         return self.held.bias(self._lengths, counts, sds, span=self.family.span)
 
     @cached_property
@@ -213,9 +218,16 @@ class FisherFigures:
             return np.empty(0), np.empty(0)
         linear = linear_round(self.design, self.release, self.box)
         weights = np.array([one.weights for one in self.held.levels])
-        scale = self._records / linear.count
+        scale = self._mass / linear.count
         sds = linear.sd_gram * np.sqrt((weights[:, 0] ** 2 + (weights**2).sum(axis=1)) / 2) * scale
         return weights @ linear.gram[0] * scale, sds
+
+    @property
+    def _held_persons(self) -> tuple[Array, Array]:
+        """The same in records of the mean weight."""
+        counts, sds = self._held_counts
+        each = self._mass / self._records
+        return counts / each, sds / each
 
     @cached_property
     def _lengths(self) -> Array:

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confide.aggregates.scores.fisher_families import LOGIT, Family
+from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
 from confide.aggregates.scores.unit_scores import Counting
 from confide.errors import PlanError
 from confide.methods.regression.forecast import Forecast
@@ -30,7 +30,7 @@ from confide.methods.regression.likelihood.outcome_forecast import OutcomeForeca
 from confide.methods.regression.scaling import to_units
 from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source, Statistic
 from confide.protocol.whose import independent_words
-from confide.schema import Design, Schema
+from confide.schema import Categorical, Design, Schema
 
 __all__ = ["FisherLine", "checked_target", "no_weighted_reference"]
 
@@ -54,8 +54,8 @@ def no_weighted_reference(target: str) -> None:
         )
 
 
-# Of practice records that a forecast runs the rounds on, for one number of records and for three.
-_SHAPES, _SHAPES_OF_THREE = 32, 24
+# Of practice records that a forecast runs the rounds on, for one number of records and for three; counts are of two kinds.
+_SHAPES, _SHAPES_OF_COUNTS, _SHAPES_OF_THREE = 32, 48, 24
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,13 @@ class FisherLine:
 
     def _forecast(self, event: Event, statistics: Mapping[str, Statistic], n: int | None) -> Forecast:
         """From simulated rounds."""
-        told = self.schema[self.design.response.columns[0]].typical is not None
+        response = self.schema[self.design.response.columns[0]]
+        spread = None if isinstance(response, Categorical) else response.spread
         own = OutcomeForecast.of(
             self.design, self.schema, event, statistics,
-            family=self.family, share=self.share, told=told, weighted=self.weighted,
+            family=self.family, share=self.share, typical=spread.high if spread else None, weighted=self.weighted,
         )  # fmt: skip
-        most = _SHAPES if n else _SHAPES_OF_THREE
+        most = (_SHAPES_OF_COUNTS if isinstance(self.family, Counts) else _SHAPES) if n else _SHAPES_OF_THREE
         return Forecast(self.design, self.schema, n, own.expect, bare=own.bare, most=most)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import nan, sqrt
@@ -21,7 +22,7 @@ from confide.methods.regression.likelihood.fisher.fisher_counts import (
     too_far_words,
     wide_words,
 )
-from confide.methods.regression.likelihood.fisher.fisher_effects import mean_slope
+from confide.methods.regression.likelihood.fisher.fisher_effects import MeanSlope, mean_slope
 from confide.methods.regression.likelihood.fisher.fisher_figures import AT_RISK, FisherFigures
 from confide.methods.regression.likelihood.fisher.fisher_hidden import levels_of
 from confide.methods.regression.likelihood.fisher.fisher_levels import QuietLevel, Seen, places_of, quiet_words
@@ -35,6 +36,7 @@ from confide.methods.regression.needs import bounds_words, demand_words, plain, 
 from confide.methods.regression.remarks import count_text, few_records
 from confide.noise import keyed_generator
 from confide.protocol.contributions import Independent
+from confide.results.words import Flag
 
 __all__ = ["FisherReading"]
 
@@ -79,7 +81,7 @@ class FisherReading(FisherFigures):
         lines = self._public("line"), self._public("meat_line")
         information = back.T @ self.last.gram @ back, self.last.sd_gram * back.T @ back
         return Seen(
-            *lines, noise, surprise, self._public("moments"), self._records, self.box, self.scored_family, information
+            *lines, noise, surprise, self._public("moments"), self._mass, self.box, self.scored_family, information
         )
 
     @cached_property
@@ -99,15 +101,17 @@ class FisherReading(FisherFigures):
 
     @cached_property
     def _tied(self) -> dict[int, int]:
-        """Coefficients that move with one that records far out may move."""
+        """Coefficients that move with one that records far out may move: by nobody knows how much, or by too much."""
         if not self._wide:
             return {}
         correlation = np.abs(self.sandwich.correlation()[:, self._wide])
+        # what was counted moves others by a bound that is in their intervals; what lies too far to be counted has none
+        unbounded = np.array([j - 1 in self.far for j in self._wide])
         moved = self._weighted > _TOO_MUCH * self._half
         return {
             j: self._wide[int(np.argmax(row))]
             for j, row in enumerate(correlation)
-            if j and j not in self._wide and (moved[j] or row.max() > _TIED)
+            if j and j not in self._wide and (moved[j] or row[unbounded].max(initial=0.0) > _TIED)
         }
 
     # the table ----------------------------------------------------------------------------------------------------------
@@ -203,8 +207,12 @@ class FisherReading(FisherFigures):
             status="partial" if hidden else "ok",
             reason=self._reasons() if hidden else "",
             covers="; ".join([self.release.plan.covers, *self._assumptions(hidden)]),
-            effects=partial(mean_slope, self),
+            effects=self._effects,
         )
+
+    @property
+    def _effects(self) -> Callable[[], MeanSlope | None] | None:
+        return partial(mean_slope, self)
 
     def _points(self, status: str, reason: str) -> ModelEstimates:
         unknown = np.full((len(self.design.names),) * 2, nan)
@@ -226,15 +234,14 @@ class FisherReading(FisherFigures):
             ("Outcome", f"{levels[1]} against {levels[0]}") if levels else ("Counts", counts_words(cast(Counts, own)))
         )
         kind = {"levels": levels, "link": own.name} if levels else {}
-        made: Any = LogisticEstimates if levels else PoissonEstimates
-        found: ModelEstimates = made.of(
+        found: ModelEstimates = self._kind.of(
             self.release,
             names=self.design.names,
             response=self.design.response.name,
-            flags=few_records(count),
+            flags=(*self._told, *few_records(count)),
             facts=(
                 outcome,
-                ("Cov. type", "robust"),
+                *self._head,
                 ("Count (noisy)", count_text(count)),
                 ("Steps", f"{steps} of Fisher scoring, and a last one"),
                 ("Weights", f"at most {float(self._public('less')[0]):.2%} of the records count less"),
@@ -247,6 +254,20 @@ class FisherReading(FisherFigures):
             **more,
         )
         return found
+
+    @property
+    def _kind(self) -> Any:
+        """The class of the table."""
+        return LogisticEstimates if self.levels else PoissonEstimates
+
+    @property
+    def _told(self) -> tuple[Flag, ...]:
+        """Flags of every table."""
+        return ()
+
+    @property
+    def _head(self) -> tuple[tuple[str, str], ...]:
+        return (("Cov. type", "robust"),)
 
     # what is said ---------------------------------------------------------------------------------------------------------
 
@@ -289,5 +310,5 @@ class FisherReading(FisherFigures):
         parts = [self._too_wide(place - 1) for place in self._wide]
         for other in dict.fromkeys(self._tied.values()):
             parts.append(tied_words([names[j] for j, with_ in self._tied.items() if with_ == other], names[other]))
-        held = held_words(self.design, self.held.levels, *self._held_counts, told=told)
+        held = held_words(self.design, self.held.levels, *self._held_persons, told=told)
         return "; ".join([*parts, *held, *quiet_words(self.quiet)])

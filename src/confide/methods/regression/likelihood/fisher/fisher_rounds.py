@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,10 +50,20 @@ from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan,
 from confide.protocol.exact import digest
 from confide.schema import Design
 
-__all__ = ["PASSES", "FisherRound", "FisherRounds", "linear_round", "scored", "steps_of"]
+__all__ = [
+    "PASSES",
+    "AtLine",
+    "FisherRound",
+    "FisherRounds",
+    "Weighing",
+    "drawn_rounds",
+    "linear_round",
+    "scored",
+    "steps_of",
+]
 
 Array = NDArray[np.float64]
-_Map = TypeVar("_Map", FisherRows, FisherScores, InformationIndices, Excess)
+_Map = TypeVar("_Map", FisherRows, InformationIndices, Excess)
 
 #: Of the longest branch: count and ranges, linear fit, four steps, histogram, last step, meat.
 PASSES = 9
@@ -112,9 +122,9 @@ class FisherRound:
         """The same in a space of fewer directions, of which `basis` (k, fewer) is an orthonormal basis: noise is as it was."""
         return replace(self, gram=basis.T @ self.gram @ basis, cross=basis.T @ self.cross)
 
-    def shrunken(self, generator: np.random.Generator, scale: float = 1.0) -> Array:
-        """The correction with the noise filtered out. scale: R, of the family."""
-        system = NoisySystem(self.gram, self.cross, self.sd_gram, self.sd_cross, s2=1.0 / scale)
+    def shrunken(self, generator: np.random.Generator, scale: float = 1.0, sampled: float = 1.0) -> Array:
+        """The correction with the noise filtered out. scale: R, of the family; sampled: the part of sampling variances that is noise."""
+        system = NoisySystem(self.gram, self.cross, self.sd_gram, self.sd_cross, s2=sampled / scale)
         delta, _ = wiener(system, choose_prior(system, generator, _PRIORS))
         size = float(np.linalg.norm(delta))
         return np.asarray(delta * min(1.0, _LONGEST / size) if size > 0 else delta)
@@ -147,6 +157,28 @@ def _linear(design: Design) -> BlockGram:
 
 
 @dataclass(frozen=True)
+class Weighing:
+    """What is known of weights omega in [0, 1] before the rounds: their mean, and E omega^2/E omega. Without weights both are 1."""
+
+    mean: float = 1.0
+    heavy: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class AtLine:
+    """Where a meat is taken: the frame after the last step, alpha, D and the family as it is cut; A of the last round, and the sum of the
+    weights of records.
+    """
+
+    frame: Frame
+    alpha: float
+    bound: float
+    family: Family
+    gram: Array
+    records: float
+
+
+@dataclass(frozen=True)
 class FisherRounds:
     """The plan and the draws of a design with an intercept and an outcome of two values, or of counts.
 
@@ -156,6 +188,9 @@ class FisherRounds:
     design: Design
     family: Family = LOGIT
     counting: Counting | None = None
+
+    #: The part of the sampling variance that steps are shrunken by, beside privacy noise.
+    sampled: ClassVar[float] = 1.0
 
     @property
     def _common(self) -> Mapping[str, int]:
@@ -213,18 +248,36 @@ class FisherRounds:
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> dict[str, NDArray[Any]]:
         """Noisy sums in the order of the plan; the noisy count chooses the branch. The public numbers between them, by name."""
-        return _Draw(self.design, self.family, source, plan, meter).run()
+        return drawn_rounds(self, source, plan, meter)
+
+    def meat_at(self, planned: Statistic, at: AtLine) -> tuple[Statistic, dict[str, NDArray[Any]]]:
+        """The meat at a line, and public numbers that it is read with."""
+        scores = scores_of(planned)
+        assert isinstance(scores, FisherScores)
+        return with_scores(planned, replace(scores, family=at.family).at(at.frame, at.alpha, at.bound)), {}
+
+
+def drawn_rounds(
+    of: FisherRounds, source: Source, plan: Plan, meter: Meter, weighing: Weighing | None = None
+) -> dict[str, NDArray[Any]]:
+    """Draw through a branch; the public numbers by name."""
+    return _Draw(of, of.family, source, plan, meter, weighing or Weighing()).run()
 
 
 @dataclass(frozen=True, eq=False)
 class _Draw:
     """One run through a branch. family: of counts with the declared bound for a cut, until the draws say where it is."""
 
-    design: Design
+    of: FisherRounds
     family: Family
     source: Source
     plan: Plan
     meter: Meter
+    weighing: Weighing
+
+    @property
+    def design(self) -> Design:
+        return self.of.design
 
     @property
     def _k(self) -> int:
@@ -233,7 +286,8 @@ class _Draw:
     def run(self) -> dict[str, NDArray[Any]]:
         first = [name for name in ("count", "counts", "ranges") if name in self.plan.statistics]
         sums = dict(zip(first, self.source.aggregate(*map(self.plan.statistic, first)), strict=True))
-        records = max(float(self.meter.draw("count", sums["count"]).decode()[0]), 1.0)
+        # by weight, where there are weights
+        records = self.weighing.mean * max(float(self.meter.draw("count", sums["count"]).decode()[0]), 1.0)
         enough = records / sqrt(_COMMON["count"] / 100) / self._sd("count") / self._k
         steps = next((k for k, least in _ENOUGH.items() if enough >= least), 1)
         short, box = "short " if steps == 1 else "", Box.of(self.design)
@@ -305,7 +359,8 @@ class _Draw:
                 bound, less = found.value, found.less
             done, noisy = self._round(name, frame, alpha, bound)
             gram = done.gram
-            delta = done.shrunken(keyed_generator("noise fission", digest(noisy.to_dict())), self.family.scale)
+            generator = keyed_generator("noise fission", digest(noisy.to_dict()))
+            delta = done.shrunken(generator, self.family.scale, self.of.sampled)
             frame = _moved(frame, delta)
         done, _ = self._round(last, frame, alpha, bound, excess=True)
         # along levels that noise hides there is no step
@@ -314,11 +369,10 @@ class _Draw:
         weights = self._at(FisherRows(self.design), frame, alpha, bound).of_points(begun.points)
         delta, change = self._settled(begun, frame, done, held.basis, weights * (records / len(weights)))
         final = _moved(frame, delta)
-        meat = self.plan.statistic("meat")
-        scores = scores_of(meat)
-        assert isinstance(scores, FisherScores)
         # N, w and r are those of the new line: only so are its rows no longer than D
-        (total,) = self.source.aggregate(with_scores(meat, self._at(scores, final, alpha, bound)))
+        at = AtLine(final, alpha, bound, self.family, done.gram, records)
+        meat, facts = self.of.meat_at(self.plan.statistic("meat"), at)
+        (total,) = self.source.aggregate(meat)
         self.meter.draw("meat", total)
         mean = begun.moments[0, 1:]
         return {
@@ -335,6 +389,7 @@ class _Draw:
             "less": np.array([less]),
             "change": change,
             **({"cut": np.array([self.family.cut])} if isinstance(self.family, Counts) else {}),
+            **facts,
         }
 
     def _settled(
@@ -359,11 +414,20 @@ class _Draw:
         planned = self.plan.statistic("leverage")
         assert isinstance(planned, Histogram) and isinstance(planned.map, InformationIndices)
         (cells,) = self.source.aggregate(replace(planned, map=self._at(planned.map, frame, alpha, 1.0)))
-        counts = self.meter.draw("leverage", cells).decode()
+        # as many records by weight, as if weights did not hang together with features
+        counts, own = self.meter.draw("leverage", cells).decode() * self.weighing.mean, self.weighing
         # means of counts grow so fast that far records miss them where the model is wrong: fewer count less, at up to 1.4 times the width
         near = 2.0 if isinstance(self.family, Counts) else 1.1
         return Sizes(
-            counts, planned.map.edges, self._sd("leverage"), gram, alpha, mu, records, self.family.scale, near
+            counts,
+            planned.map.edges,
+            self._sd("leverage") * own.mean,
+            gram,
+            alpha,
+            mu,
+            records,
+            self.family.scale / own.heavy,
+            near,
         ).bound()
 
     def _round(

@@ -1,0 +1,266 @@
+"""What lines under a survey's design share: weights and public PSUs in a pass, the cut of weights, words of plans and tables.
+
+A noisy histogram of weights says where these are cut (`weight_cap`), every statistic is one of persons in listed PSUs, and intervals count
+persons or PSUs as independent. Each way to a line states its own guarantee.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import log2
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.cells.histogram import Histogram
+from confide.aggregates.cells.weight_cap import CELLS, DISTANCE, Cap, WeightCells, ended_words
+from confide.aggregates.cells.weighted_cells import CappedWeight
+from confide.aggregates.psu_limits import LEAST, hidden_part, too_few
+from confide.aggregates.psu_meat import Listed
+from confide.protocol import Plan, Release, Source, Statistic
+from confide.protocol.source import Behind
+from confide.protocol.where import Subset
+from confide.results.words import Flag
+from confide.schema import Practice, Schema, SurveyDesign
+from confide.schema.survey import ASSUMPTION, NOT_COVERED
+
+__all__ = [
+    "FLOOR",
+    "HIDDEN",
+    "WEIGHED",
+    "WEIGHTS",
+    "Drawn",
+    "Read",
+    "Surveyed",
+    "hidden_lengths",
+    "meat_fineness",
+]
+
+Array = NDArray[np.float64]
+
+#: The name of the histogram of weights.
+WEIGHTS = "(weights)"
+#: Of mu^2: that histogram; the meat of persons, and of PSUs.
+WEIGHED, _PERSONS, _PSUS = Fraction(4, 100), Fraction(8, 100), Fraction(20, 100)
+#: A sampling variance may be that part of the one with equal variances and independent persons; and sds of its noise that it is lifted by
+#: at most on that account.
+FLOOR, HIDDEN = 0.25, 3.0
+# The sd of a score's coordinate in half-ranges, as `weight_cap` has it.
+_SD = 0.25
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """How a sample was drawn, as passes see it. design: the schema's; weight, listed: its weights and public PSUs, where there are any."""
+
+    design: SurveyDesign
+    weight: CappedWeight | None
+    listed: Listed | None
+
+    @classmethod
+    def of(cls, schema: Schema) -> Drawn:
+        """From a schema with a design."""
+        assert schema.design is not None
+        weight = None if schema.design.weight is None else CappedWeight.named(schema.design.weight, schema)
+        return cls(schema.design, weight, Listed.of(schema))
+
+    @property
+    def meat_share(self) -> Fraction:
+        """Of mu^2."""
+        return _PERSONS if self.design.psu is None else _PSUS
+
+    def weights(self) -> Statistic:
+        """The histogram of weights."""
+        assert self.weight is not None
+        return self.inside(Histogram(WeightCells(self.weight, CELLS)))
+
+    def inside(self, statistic: Statistic) -> Statistic:
+        """A statistic of those in listed PSUs."""
+        return statistic if self.listed is None else Subset(statistic, self.listed)  # type: ignore[arg-type]
+
+    def cut(self, weight: float) -> Drawn:
+        """The same with weights cut there."""
+        return replace(self, weight=None if self.weight is None else self.weight.at(weight))
+
+    def cap(self, counts: NDArray[Any], sd: float, level: float, meat: float, coordinates: int) -> Cap:
+        """Where weights are cut, from their noisy histogram. level: mu of the sum of scores for a record at its bound, a few sds of a
+        score; meat: mu of the meat, over what one person moves it by.
+        """
+        assert self.weight is not None
+        edges = WeightCells(self.weight, CELLS).edges
+        if self.design.cap == "full":
+            return Cap(float(edges[0]), 0.0, max(float(counts.sum()), 1.0))
+        noise = coordinates * (LEAST * _SD / level) ** 2
+        hidden = hidden_part(self.design, meat / coordinates)
+        return Cap.chosen(counts, sd, edges, float(self.weight.term.low), noise, 1, hidden)
+
+    def practice(self, frame: Any) -> Practice:
+        """Practice records in listed PSUs."""
+        found = Practice.checked(frame)
+        if self.listed is None:
+            return found
+        inside = self.listed(np.stack([found.codes[name] for name in self.listed.columns]))
+        return Practice(found.schema, {name: own[inside] for name, own in found.codes.items()})
+
+    # words of plans -----------------------------------------------------------------------------------------------------
+
+    @property
+    def alike(self) -> str:
+        """What intervals take as independent."""
+        own = self.design
+        if own.psu is not None:
+            within = f" within {own.strata}" if own.listed is not None and own.strata else ""
+            return (
+                f"independent PSUs of {own.psu}{within}, of at most about {own.most:,.6g} persons, alike by at most {own.icc:g} (sums of "
+                "larger or closer ones are cut)"
+            )
+        return "independent persons" if own.deff is None else f"a declared design effect of {own.deff:g}"
+
+    def warnings(self, meat: float, coordinates: int) -> list[str]:
+        """Of a plan. meat: as in `cap`."""
+        own = self.design
+        assumed = [f"assumed: {ASSUMPTION}"] if own.weight is not None or own.listed is not None else []
+        return [*too_few(own, meat / coordinates), *assumed, NOT_COVERED]
+
+    def notes(self, meat: float, coordinates: int, n: int | None) -> tuple[str, ...]:
+        """Of a plan that was asked for n persons."""
+        return too_few(self.design, meat / coordinates, n) if n else ()
+
+
+def meat_fineness(plan: Plan) -> tuple[int, float]:
+    """(bits, mu over what one person moves the meat by) of a planned meat."""
+    spend = plan.spend("meat")
+    assert spend.noise_sd is not None
+    moved = float(spend.sensitivity * spend.step) / (2 if plan.relation == "substitute" else 1)
+    return round(log2(moved)), moved / spend.noise_sd
+
+
+class Surveyed(Behind):
+    """A source whose sums are those of a survey: what rounds of records are handed. of: says how each statistic is one."""
+
+    def __init__(self, source: Source, of: Any) -> None:
+        super().__init__(source)
+        self._of = of
+
+    def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
+        return self._source.aggregate(*(self._of.surveyed(one) for one in statistics))
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """What a release of weighted sums says of its design. records: noisy number of persons."""
+
+    release: Release
+    records: float
+
+    @property
+    def _schema(self) -> Schema:
+        return Schema.from_dict(self.release.plan.schema)
+
+    @property
+    def design(self) -> SurveyDesign:
+        """As the schema says."""
+        found = self._schema.design
+        assert found is not None
+        return found
+
+    def _number(self, name: str, place: int) -> float:
+        return float(np.asarray(self.release.public[name], dtype=np.float64)[place])
+
+    @property
+    def omega(self) -> tuple[float, float]:
+        """(E omega, E omega^2)."""
+        return (self._number("omega", 0), self._number("omega", 1)) if "omega" in self.release.public else (1.0, 1.0)
+
+    @property
+    def light(self) -> float:
+        """E omega^2/E omega."""
+        mean, second = self.omega
+        return second / mean
+
+    @property
+    def lost(self) -> float:
+        """The share of weight that the cap leaves out, with what may hide in noise."""
+        return self._number("cap", 1) if "cap" in self.release.public else 0.0
+
+    @property
+    def centred(self) -> bool:
+        """Whether deviations were taken within strata."""
+        return "meat_form" in self.release.public and bool(self._number("meat_form", 1))
+
+    @property
+    def scale(self) -> float:
+        """What sampling variances are taken times: a declared design effect, a public fraction."""
+        return (self.design.deff or 1.0) * (1.0 - (self.design.fraction or 0.0))
+
+    def independent(self, centred: bool) -> tuple[float, float, float]:
+        """(C, C - H, the factor of the meat) of C PSUs, or persons, in H strata."""
+        design, schema = self.design, self._schema
+        persons = max(self._number("cap", 2) if "cap" in self.release.public else self.records, 2.0)
+        if design.psu is None:
+            return persons, persons - 1, persons / (persons - 1)
+        strata = 1 if design.strata is None else len(getattr(schema[design.strata], "levels", (None,)))
+        count = float(design.psu_count or max(persons / float(design.size or 1.0), 2.0))
+        return count, max(count - strata, 1.0), 1.0 if centred else count / (count - 1)
+
+    def hidden(self, spread: Array, meat: Array, equal: Array, count: float) -> tuple[Array, Array] | None:
+        """Squares of what the cut of weights may move combinations of coefficients by, (k, k) each; None where nothing was cut.
+
+        spread: coefficients per score; meat: the squared scores of persons; equal: the same where their variances are those of the model;
+        count: the sum of omega. Both are brought to mean squares of scores among weights.
+        """
+        if not self.lost:
+            return None
+        lost = min(self.lost, 0.9)
+        scale = (DISTANCE * lost / (1 - lost)) ** 2 * count
+        return scale / self.light * spread @ meat @ spread.T, scale * spread @ equal @ spread.T
+
+    # how it is told -----------------------------------------------------------------------------------------------------
+
+    @property
+    def ended(self) -> str:
+        """What is said of weights that end far below their bound."""
+        weight = self.design.weight
+        if weight is None or WEIGHTS not in self.release.statistics:
+            return ""
+        return ended_words(self.release[WEIGHTS], CappedWeight.named(weight, self._schema))
+
+    @property
+    def flags(self) -> tuple[Flag, ...]:
+        """Of every table."""
+        ended = (Flag("weights_ended", self.ended),) if self.ended else ()
+        always = (*ended, Flag("design_assumed", f"assumed: {ASSUMPTION}"), Flag("design_limits", NOT_COVERED))
+        if not self.lost:
+            return always
+        capped = Flag(
+            "weights_capped",
+            f"weights above {self._number('cap', 0):.4g} count as that, {self.lost:.2%} of all weight with what may hide in noise; "
+            f"intervals hold where the scores of those it belongs to average at most {DISTANCE:g} root mean squares",
+        )
+        return (capped, *always)
+
+    @property
+    def head(self) -> tuple[tuple[str, str], ...]:
+        """Lines over the table."""
+        own = self.design
+        count, free, _ = self.independent(True)
+        kind = "persons" if own.psu is None else f"PSUs of {own.psu}"
+        within = ", within strata" if self.centred else ""
+        told = [("Cov. type", f"linearised, {count:,.0f} {kind}{within}, {free:,.0f} degrees of freedom")]
+        if own.weight is not None:
+            most = self._number("cap", 0)
+            told.append(("Largest weight", f"{most:.4g}" + (", capped" if self.lost else ", the bound of the schema")))
+        return tuple(told)
+
+    def reason(self, status: str, reason: str) -> str:
+        """With what is said of weights, where there is no answer."""
+        return f"{reason}; {self.ended}" if self.ended and status != "ok" else reason
+
+
+def hidden_lengths(hidden: tuple[Array, Array] | None) -> Array | float:
+    """What the cut may move each coefficient by, (k,)."""
+    if hidden is None:
+        return 0.0
+    return np.asarray(np.sqrt(np.max([np.maximum(np.diag(own), 0.0) for own in hidden], axis=0)))

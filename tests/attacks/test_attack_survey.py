@@ -1,0 +1,121 @@
+"""Surveys under attack: persons with 1, k, k + 1 and 10 k rows, in one PSU, in several, and in PSUs that no public list names.
+
+A person under an id of her own comes or goes, or gives way to another: every exact sum that a plan asks of the pass moves by at most what
+is charged, with the meat at the length that it is charged for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.methods.regression.test_survey_logistic import OWN, records
+from tests.methods.tables.survey.test_survey import LISTS, NAMES
+
+import confide as cf
+
+UNIT = cf.Unit("pid")
+LISTED = cf.Schema(
+    {**OWN, "v": cf.Categorical(NAMES)},
+    unit=UNIT,
+    design=cf.SurveyDesign(weight="w", strata="h", psu="v", psus=LISTS, size=4, largest=4),
+)
+IDS = cf.Schema(OWN, unit=UNIT, design=cf.SurveyDesign(weight="w", psu="v", size=4))
+METHODS: dict[str, Any] = {
+    "means": cf.tables.Means("y ~ sex", covers="population"),
+    "totals": cf.tables.Totals("y ~ sex", covers="population"),
+    "ratios": cf.tables.Ratios("y / x ~ sex", covers="population"),
+    "line": cf.regression.LeastSquares("y ~ x + sex"),
+    "odds": cf.regression.Logistic("o ~ x + sex"),
+}
+HIGH = {"y": 100.0, "x": 9.0, "w": 20.0, "h": "n", "sex": "m", "o": 1, "v": "p1"}
+LOW = {"y": 0.0, "x": 1.0, "w": 20.0, "h": "s", "sex": "f", "o": 0, "v": "p5"}
+#: Of a rows' worth k = 1.
+ROWS = (1, 2, 10)
+
+
+def crowd() -> pd.DataFrame:
+    found = records(60).dropna()
+    return found.assign(pid=[f"a{k}" for k in range(len(found))])
+
+
+def persons(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """One person each: the same row many times, rows of opposite corners in PSUs of both strata, PSUs in no list."""
+    for rows in ROWS:
+        alike = [HIGH] * rows
+        apart = [dict(HIGH, v=f"p{k % 3}") if k % 2 else dict(LOW, v=f"p{3 + k % 5}") for k in range(rows)]
+        yield f"{rows} rows in one PSU", pd.DataFrame(alike).assign(pid="b")
+        yield f"{rows} rows in several PSUs", pd.DataFrame(apart).assign(pid="b")
+
+
+def sums(schema: cf.Schema, frame: pd.DataFrame, method: Any, relation: str) -> dict[str, Any]:
+    plan = cf.plan(method, schema, cf.GDP(1.0, relation=relation))
+    found = cf.read(frame, schema).aggregate(*plan.statistics.values())
+    return {name: (own, plan.statistics[name]) for name, own in zip(plan.statistics, found, strict=True)}
+
+
+def moved(one: dict[str, Any], other: dict[str, Any], relation: str = "add-remove") -> dict[str, float]:
+    """Of each sum, the squared change over the squared sensitivity."""
+    shares = {}
+    for name, (value, statistic) in one.items():
+        change = np.asarray(value, dtype=object) - np.asarray(other[name][0], dtype=object)
+        shares[name] = float((change * change).sum() / statistic.sensitivity_squared(relation))
+    return shares
+
+
+@pytest.mark.parametrize("kind", list(METHODS))
+@pytest.mark.parametrize("schema", [LISTED, IDS], ids=["listed", "ids"])
+def test_no_person_moves_a_sum_further_than_charged(kind: str, schema: cf.Schema) -> None:
+    frame, worst = crowd(), 0.0
+    with_others = {name: pd.concat([frame, own], ignore_index=True) for name, own in persons(frame)}
+    before = sums(schema, frame, METHODS[kind], "add-remove")
+    for name, own in with_others.items():
+        shares = moved(sums(schema, own, METHODS[kind], "add-remove"), before)
+        assert max(shares.values()) <= 1.0, (name, shares)
+        worst = max(worst, *shares.values())
+    first, *rest = with_others.values()
+    before = sums(schema, first, METHODS[kind], "substitute")
+    for own in rest:
+        shares = moved(sums(schema, own, METHODS[kind], "substitute"), before, "substitute")
+        assert max(shares.values()) <= 1.0, shares
+    # a count or a cell moves by all that is charged
+    assert worst > 0.9
+
+
+@pytest.mark.parametrize("kind", list(METHODS))
+def test_a_person_in_no_public_psu_moves_nothing(kind: str) -> None:
+    """Names that no list has, names of another stratum, missing ones, and 1, k + 1 and 10 k rows of them; the paid histogram of units alone
+    counts her, as it counts all.
+    """
+    frame = crowd()
+    before = sums(LISTED, frame, METHODS[kind], "add-remove")
+    for rows in ROWS:
+        for wrong in ({"v": "p9"}, {"v": "p6", "h": "n"}, {"v": None}, {"h": None}):
+            strange = pd.DataFrame([{**HIGH, **wrong}] * rows).assign(pid="b")
+            shares = moved(sums(LISTED, pd.concat([frame, strange]), METHODS[kind], "add-remove"), before)
+            assert shares.pop("contributions") == 1.0 and max(shares.values()) == 0.0, (wrong, shares)
+
+
+@pytest.mark.parametrize("schema", [LISTED, IDS], ids=["listed", "ids"])
+def test_a_row_too_many_would_be_seen(schema: cf.Schema) -> None:
+    """The same person under ids of her own, as without a unit: the sums move by more than is charged for one."""
+    frame, kind = crowd(), METHODS["means"]
+    many = pd.DataFrame([HIGH] * 10).assign(pid=[f"b{k}" for k in range(10)])
+    before = sums(schema, frame, kind, "add-remove")
+    shares = moved(sums(schema, pd.concat([frame, many], ignore_index=True), kind, "add-remove"), before)
+    assert max(shares.values()) > 10.0
+
+
+def test_a_person_in_several_psus_is_in_one_of_them_whatever_the_order() -> None:
+    """Rows in any order give the same sums: where she counts follows from her own rows and the key."""
+    frame, own = crowd(), dict(persons(crowd()))["10 rows in several PSUs"]
+    for schema in (LISTED, IDS):
+        found = [
+            sums(schema, pd.concat(parts, ignore_index=True), METHODS["means"], "add-remove")
+            for parts in ((frame, own), (own[::-1], frame), (own[5:], frame, own[:5]))
+        ]
+        for other in found[1:]:
+            assert max(moved(other, found[0]).values()) == 0.0

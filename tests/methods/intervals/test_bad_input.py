@@ -1,0 +1,145 @@
+"""What is refused before any record is read, and charged nothing; and what is never refused: records and releases as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import confide as cf
+from confide.errors import ConfideError
+from confide.noise import SimulatedNoise
+
+I = cf.intervals  # noqa: E741
+
+SCHEMA = cf.Schema(
+    {
+        "s": cf.Categorical(["no", "yes"], on_missing="no"),
+        "t": cf.Categorical(["f", "m"], on_missing="f"),
+        "g": cf.Categorical(["a", "b", "c"], on_missing="a"),
+        "v": cf.Integer(0, 25, on_missing=0),
+        "x": cf.Numeric(-4, 4, on_missing="midpoint"),
+        "y": cf.Numeric(-2, 2, on_missing="midpoint"),
+    },
+    dataset="survey",
+)
+VERBS = [
+    ("proportion", "s"),
+    ("categorical", "g"),
+    ("rate", "v"),
+    ("mean", "x"),
+    ("variance", "x"),
+    ("slope", "y ~ x"),
+    ("quantile", "x"),
+    ("difference", "s ~ t"),
+]
+
+
+def _data(n: int = 200) -> Any:
+    return cf.read(SCHEMA.sample(n, seed=1), SCHEMA)
+
+
+def _mean(**settings: Any) -> Any:
+    return I.mean(_data(), "x", **{"privacy": cf.GDP(1.0, relation="substitute"), "ledger": None, **settings})
+
+
+def _blocks(blocks: int, n: int) -> Any:
+    return cf.private_block_posterior(
+        lambda table, generator: [float(table[:, 0].mean())] * 2,
+        _data(n),
+        parameters={"mean": (-4, 4)},
+        privacy=cf.PureDP(20.0),
+        ledger=None,
+        blocks=blocks,
+        seconds=2,
+        n=n,
+        progress=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        pytest.param(lambda book: cf.Numeric(), "low", id="bounds left out"),
+        pytest.param(lambda book: cf.Numeric(0, inf), "finite", id="a bound that is not finite"),
+        pytest.param(lambda book: cf.Numeric(nan, 1), "finite", id="a bound that is no number"),
+        pytest.param(lambda book: cf.Numeric(4, -4), "low", id="bounds reversed"),
+        pytest.param(lambda book: _mean(privacy=cf.PureDP(0.0), ledger=book), "above 0", id="epsilon = 0"),
+        pytest.param(lambda book: _mean(privacy=cf.PureDP(-1.0), ledger=book), "above 0", id="epsilon < 0"),
+        pytest.param(lambda book: _mean(privacy=cf.GDP(0.0), ledger=book), "above 0", id="mu = 0"),
+        pytest.param(lambda book: _mean(privacy=cf.GDP(nan), ledger=book), "mu", id="mu is no number"),
+        pytest.param(lambda book: _mean(ledger=book, epsilon=1.0), "epsilon", id="two budgets"),
+        pytest.param(lambda book: _mean(privacy=None, ledger=book), "privacy", id="no budget"),
+        pytest.param(lambda book: _mean().conf_int(alpha=95), "between 0 and 1", id="a level of -94"),
+        pytest.param(lambda book: _mean().conf_int(alpha=0.0), "between 0 and 1", id="a level of 1"),
+        pytest.param(lambda book: I.Slope("y ~ x", prior="reference"), "infinite mass", id="an improper prior"),
+        pytest.param(lambda book: I.Proportion("s", prior="beta(0, 0)"), "above 0", id="an improper beta"),
+        pytest.param(lambda book: I.Rate("v", prior="gamma(0, 0)"), "above 0", id="an improper gamma"),
+        pytest.param(lambda book: _blocks(9, 2_000), "from 10", id="fewer than 10 blocks"),
+        pytest.param(lambda book: _blocks(100, 400), "fewer than 5", id="more blocks than n/5"),
+        pytest.param(
+            lambda book: _mean(privacy=cf.GDP(1.0, relation="add-remove"), ledger=book, kind="credible"),
+            "public number of records",
+            id="n is not public",
+        ),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_and_charged_nothing(
+    tmp_path: Path, asked: Callable[[Any], Any], words: str
+) -> None:
+    budget = cf.GDP(1.0, relation="substitute")
+    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=budget)
+    before = book.verify()
+    with pytest.raises((ConfideError, TypeError)) as error:
+        asked(book)
+    assert words in str(error.value)
+    assert book.verify() == before
+
+
+@pytest.mark.parametrize(
+    "privacy", [cf.GDP(1.0, relation="substitute"), cf.PureDP(1.0, relation="substitute")], ids=str
+)
+@pytest.mark.parametrize(("verb", "column"), VERBS, ids=[verb for verb, _ in VERBS])
+def test_no_value_of_a_record_raises(verb: str, column: str, privacy: Any) -> None:
+    """Missing, infinite, far out of bounds, no level: the schema's public rule takes each."""
+    frame = SCHEMA.sample(200, seed=1)
+    strange = np.tile([nan, inf, -inf, 1e300, -1e300], 40)
+    frame = frame.assign(x=strange, y=strange[::-1], v=strange, s="perhaps", g=None, t=["f", None] * 100)
+    asked = {"privacy": privacy, "ledger": None, "noise": SimulatedNoise(1)}
+    found = getattr(I, verb)(cf.read(frame, SCHEMA), column, **asked)
+    assert np.isfinite(found.conf_int().to_numpy()).all() or found.status == "not_identified"
+
+
+@pytest.mark.parametrize("kind", ["credible", "confidence"])
+@pytest.mark.parametrize("pure", [True, False])
+def test_releases_that_no_records_could_give_are_read_as_they_are(pure: bool, kind: str) -> None:
+    """Counts outside 0 to n, negative second moments, indefinite products: with next to no budget noise is all there is."""
+    size = 0.01
+    privacy = cf.PureDP(size, relation="substitute") if pure else cf.GDP(size, relation="substitute")
+    data, outside, flags = _data(30), 0, set()
+    for seed in range(4):
+        for method in (
+            I.Proportion("s"),
+            I.CategoricalShares("g"),
+            I.Rate("v"),
+            I.MeanAndVariance("x"),
+            I.Slope("y ~ x"),
+        ):
+            if kind not in method.kinds or (method.name == "slope" and seed):  # Gibbs's sampler takes its time
+                continue
+            release = cf.release(method, data, privacy, ledger=None, noise=SimulatedNoise(seed))
+            found = cf.infer(release, cf.Question(kind=kind) if "kind" in method.asks else None)
+            flags |= set(found.flags)
+            outside += method.name == "proportion" and not 0 <= release["sums"].decode()[0] <= 30
+            ends = found.conf_int().to_numpy()
+            if found.status == "not_identified":
+                assert method.name == "slope"
+                continue
+            assert np.isfinite(ends).all() and (ends[:, 0] <= ends[:, 1]).all()
+    assert outside >= 2
+    if kind == "credible":
+        assert {"prior_dominates", "box_active"} & {str(flag) for flag in flags}

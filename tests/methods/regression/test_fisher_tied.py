@@ -1,0 +1,62 @@
+"""Which coefficients are withheld beside one that far records may move: by the bound on what they move, or where there is none."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+import confide as cf
+from confide.methods.regression.likelihood.fisher.fisher_reading import FisherReading
+from confide.noise import SimulatedNoise
+from confide.regression import Logistic
+
+
+def tied(moved: list[float], far: tuple[int, ...] = ()) -> dict[int, int]:
+    """Of three coefficients beside the intercept, the first of which is withheld; the second hangs on it, the third does not."""
+    correlation = np.array([[1, 0.5, 0.3, 0.1], [0.5, 1, 0.9, 0.1], [0.3, 0.9, 1, 0], [0.1, 0.1, 0, 1]])
+    stub: Any = SimpleNamespace(
+        _wide=[1],
+        far=far,
+        _weighted=np.array(moved),
+        _half=np.ones(4),
+        sandwich=SimpleNamespace(correlation=lambda: correlation),
+    )
+    found: dict[int, int] = FisherReading._tied.func(stub)  # type: ignore[attr-defined]
+    return found
+
+
+def test_what_was_counted_withholds_what_it_moves_by_more_than_half_of_a_half_width() -> None:
+    assert tied([0.2, 0.6, 0.45, 0.1]) == {}
+    assert tied([0.2, 0.6, 0.55, 0.1]) == {2: 1}
+    assert tied([0.2, 0.6, 0.55, 0.51]) == {2: 1, 3: 1}
+
+
+def test_what_cannot_be_counted_withholds_what_hangs_on_it() -> None:
+    assert tied([0.2, 0.0, 0.0, 0.0], far=(0,)) == {2: 1}
+    assert tied([0.2, 0.0, 0.0, 0.6], far=(0,)) == {2: 1, 3: 1}
+    # far is another feature, which is not withheld here
+    assert tied([0.2, 0.6, 0.0, 0.0], far=(2,)) == {}
+
+
+def test_a_release_answers_beside_a_withheld_coefficient_and_its_interval_has_the_bound() -> None:
+    g = np.random.default_rng(8)
+    x = np.exp(0.8 * g.standard_normal(4_000))
+    frame = pd.DataFrame({"x": x, "s": (g.random(4_000) < expit(-1 + 0.5 * x)).astype(int)})
+    frame["y"] = (g.random(4_000) < expit(-3 + 0.5 * np.sqrt(x) - 0.3 * frame.s)).astype(int)
+    schema = cf.Schema({"x": cf.Numeric(0, 20), "s": cf.Integer(0, 1), "y": cf.Integer(0, 1)})
+    method, seen = Logistic("y ~ x + s"), 0
+    for seed in range(12):
+        data = cf.read(frame, schema)
+        found = cf.logistic_regression(
+            method.formula, data, privacy=cf.GDP(1.0), ledger=None, noise=SimulatedNoise(seed)
+        )
+        shown = found.conf_int()
+        if found.status == "partial" and np.isnan(shown.loc["x"]).all() and np.isfinite(shown.loc["s"]).all():
+            seen += 1
+            low, high = shown.loc["s"]
+            assert high - low > 2 * 1.96 * found.bse["s"] * 1.02
+    assert seen >= 3
