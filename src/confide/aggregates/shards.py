@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.collected import Collected
-from confide.aggregates.isolated import Answers, Isolated, Room, Work
+from confide.aggregates.in_place import runner
+from confide.aggregates.isolated import Answers, Room, Work
 from confide.protocol import Noise, RecordMap, Source
 
 __all__ = ["BY", "Tabled", "blocks", "divided", "fresh_key", "keyed_hashes"]
@@ -57,7 +58,7 @@ def blocks(
     record: how records become tables; key: 32 bytes, drawn anew for each release and kept; by: one of `BY`, that of the relation. It takes
     `room.seconds` beyond the reading. `aggregates.isolated` says how a block is worked on, and what becomes of one that fails.
     """
-    with Isolated(work, answers, room, progress) as workers:
+    with runner(work, answers, room, progress) as workers:
         (rows,) = source.aggregate(Collected(record))
         return workers.run([record.table(own) for own in divided(rows, k, key, by)], key)
 

@@ -15,7 +15,7 @@ from confide.protocol import Opaque, Plan, leaves
 from confide.protocol.events import has_branches
 from confide.schema import Schema, Unit
 
-__all__ = ["COMPANY", "CROWD", "Neighbours", "crowded", "has_opaque", "named", "neighbours"]
+__all__ = ["COMPANY", "CROWD", "Neighbours", "crowded", "has_opaque", "named", "neighbours", "whole"]
 
 Neighbours = tuple[list[Record], list[Record]]
 
@@ -34,6 +34,7 @@ def neighbours(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) ->
     low, high = domain.corners()[0], domain.corners()[:2][-1]
     pairs = [*named(method, schema, plan.relation), *extreme_pairs(plan, schema, generator)]
     special = [(low, high), *((low, odd) for odd in _hostile(domain)), (high, domain.inner(generator, 1)[0])]
+    yield from whole(method, plan, schema)
     inner = domain.inner(generator, COMPANY)
     rows = schema.rows_per_unit  # one unit changes as many rows as it may have
     unit = _Units(schema)
@@ -53,6 +54,17 @@ def neighbours(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) ->
         crowd = _crowd(domain, generator, CROWD, schema)
         for _, other in (*pairs, (low, high)):
             yield crowd, [*crowd, *unit([other], special)]
+
+
+def whole(method: Any, plan: Plan, schema: Schema) -> Iterator[Neighbours]:
+    """The data sets that the method names as worst, where a unit is a row: what its records leave out is alike in all."""
+    verb, domain = getattr(method, "worst_data", None), Domain.of(schema)
+    if verb is None or isinstance(schema.unit, Unit) or schema.rows_per_unit != 1:
+        return
+    base = {name: axis.inside()[-1] for name, axis in zip(schema.names, domain.axes, strict=True)}
+    for pair in verb(plan, schema):
+        one, other = ([tuple({**base, **row}[name] for name in schema.names) for row in rows] for rows in pair)
+        yield one, other
 
 
 def crowded(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) -> Iterator[Neighbours]:

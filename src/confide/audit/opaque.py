@@ -41,15 +41,15 @@ from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.protocol import Noisy, Opaque, Plan, Source, Spend, Test, seal, threshold
 from confide.protocol.events import Either, Event, Together
 
-__all__ = ["RUNS", "Held", "Setting", "attack_opaque", "certificates", "silent"]
+__all__ = ["FEW", "RUNS", "Held", "Setting", "attack_opaque", "certificates", "silent"]
 
 Array = NDArray[np.float64]
 Outcome = Mapping[str, Array]
 
-#: Runs of the whole release on each neighbour, at most.
-RUNS = 1_000
-# Numbers of noise that a run may ask for, and for how many a request stands; one that asks for more is run less often, down to so often.
-_NUMBERS, _REQUEST, _LEAST = 5_000, 400, 300
+#: Runs of the whole release on each neighbour, at most; and of one that asks for much noise, or that was attacked by many runs at once.
+RUNS, FEW = 1_000, 300
+# Numbers of noise that a run may ask for before it is run less often, and for how many a request stands.
+_NUMBERS, _REQUEST = 5_000, 400
 # Runs with equal words that rank the pairs, and that teach the direction.
 _PILOT, _TAUGHT = 5, 150
 # Pairs that are looked at with extreme certificates.
@@ -338,7 +338,7 @@ def attack_opaque(
 def _affordable(held: Held, runs: int, seed: int) -> int:
     """Runs of a release that asks for much noise are fewer."""
     asked = sum(request.size + _REQUEST for request in held.drawn(0, seed)[2].requests)
-    return min(runs, max(RUNS * _NUMBERS // max(asked, 1), _LEAST))
+    return min(runs, max(RUNS * _NUMBERS // max(asked, 1), FEW))
 
 
 def _row(

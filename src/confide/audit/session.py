@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from confide.aggregates.in_place import in_place
 from confide.audit import neighbourhoods
 from confide.audit.known_laws import audit_exponential
 from confide.audit.lattice import lattice
 from confide.audit.lower_bounds import epsilon_lower_bound, mu_lower_bound
 from confide.audit.neighbourhoods import Neighbours
-from confide.audit.opaque import RUNS, Setting, attack_opaque, silent
+from confide.audit.opaque import FEW, RUNS, Setting, attack_opaque, silent
 from confide.audit.pairs import Domain, checked_relation
+from confide.audit.repeated import attack_repeated
 from confide.audit.replay import Moved, Replay, opaque_names, replay
 from confide.audit.verdict import Audit, Finding
 from confide.errors import PrivacyError
@@ -81,7 +83,11 @@ class Session:
     steps: int = 1
 
     def table(self, relation: str | None) -> Audit:
-        """All rows, under one relation or all that the method has."""
+        """All rows, under one relation or all that the method has; code on blocks runs here, on practice records."""
+        with in_place():
+            return self._table(relation)
+
+    def _table(self, relation: str | None) -> Audit:
         wanted = self.method.relations if relation is None else (checked_relation(relation),)
         if not set(wanted) <= set(self.method.relations):
             raise PrivacyError(
@@ -137,7 +143,9 @@ class Session:
 
     def _tried(self, plan: Plan, pairs: int) -> str:
         """How many pairs, and whether the method named any."""
-        if neighbourhoods.named(self.method, self.schema, plan.relation):
+        if neighbourhoods.named(self.method, self.schema, plan.relation) or any(
+            neighbourhoods.whole(self.method, plan, self.schema)
+        ):
             return f"{pairs} pairs"
         return f"{pairs} pairs, all from the schema: worst_pairs of the method names none"
 
@@ -155,7 +163,15 @@ class Session:
         if self.runs:
             setting = Setting(self.method, plan, leaf.name, Domain.of(self.schema), self.schema, self.wrap)
             runs = min(self.runs, RUNS)
-            yield from attack_opaque(setting, leaf, pairs, name=name, runs=runs, confidence=level, seed=self.seed or 0)
+            seed, half = self.seed or 0, 1 - (1 - level) / 2
+            worst = list(neighbourhoods.whole(self.method, plan, self.schema)) or pairs
+            many = attack_repeated(setting, leaf, worst, name=name, runs=self.runs, confidence=half, seed=seed)
+            yield from many
+            if many:
+                runs = min(runs, FEW)
+            yield from attack_opaque(
+                setting, leaf, pairs, name=name, runs=runs, confidence=half if many else level, seed=seed
+            )
             self._step(f"{plan.relation}: {name}, {runs} runs")
         else:
             why = "an opaque release is attacked by running it, and runs=0 asks for none"

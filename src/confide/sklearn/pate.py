@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from confide import gate
@@ -28,6 +29,16 @@ from confide.sklearn.columns import Roles, columns_of, refuse_text, response_of
 from confide.sources import read
 
 __all__ = ["Pate"]
+
+
+def _has_probabilities(model: Pate) -> bool:
+    student = model.teacher if model.student is None else model.student
+    if hasattr(student, "predict_proba"):
+        return True
+    raise AttributeError(
+        f"predict_proba is the student's, and {type(student).__name__} has none: votes are released as labels, without probabilities; "
+        "take student=LogisticRegression() or another one that has it"
+    )
 
 
 class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
@@ -130,6 +141,7 @@ class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         method = self._method(rows)
         refuse_text(Roles(schema, features, "y"), method, columns, response)
         source = read({**dict(zip(features, columns, strict=True)), "y": response}, schema)
+        self._untaught()
         noise = deepcopy(self.noise) if getattr(self.noise, "simulated", False) else self.noise
         n = len(response) if self.privacy.relation == "substitute" else None
         with progress_bar("teachers") if self.progress else nullcontext(None) as told:
@@ -162,8 +174,18 @@ class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         if len(np.unique(own)) < 2:
             self.student_ = _Constant(int(own[0]))
             return
-        student = clone(self.teacher if self.student is None else self.student)
-        self.student_ = student.fit(rows[known], own)
+        self.student_ = clone(self._untaught()).fit(rows[known], own)
+
+    def _untaught(self) -> Any:
+        """The student before it learns; `PlanError` for what is no classifier, before anything is charged."""
+        student = self.teacher if self.student is None else self.student
+        if isinstance(student, type) or not all(
+            callable(getattr(student, verb, None)) for verb in ("fit", "predict", "get_params")
+        ):
+            raise PlanError(
+                f"student must be a scikit-learn classifier, such as sklearn.linear_model.LogisticRegression(), got {student!r}"
+            )
+        return student
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The student's labels of public records X (rows, features); what is missing in them is the student's matter.
@@ -171,11 +193,28 @@ class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         `NotFittedError` before fit, `NoResult` where no label was released, `ValueError` for columns that are not those of fit.
         """
         check_is_fitted(self, "status_")
+        found = np.asarray(self._taught().predict(self._public(X)), dtype=np.int64)
+        return np.asarray(self.classes_[found])
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of classes for public records X by the student, (rows, classes), in the order of `classes_`; there where the
+        student has them, and no shares of votes. 0 for a class that no public record was labelled with. Raises as `predict`.
+        """
+        check_is_fitted(self, "status_")
+        student = self._taught()
+        own = np.asarray(student.predict_proba(self._public(X)), dtype=np.float64)
+        found = np.zeros((len(own), len(self.classes_)))
+        found[:, np.asarray(student.classes_, dtype=np.int64)] = own
+        return found
+
+    def _taught(self) -> Any:
         if self.student_ is None:
             raise NoResult(f"no labels were released, so there is no student: {self._why()}")
-        rows = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False)
-        found = np.asarray(self.student_.predict(rows), dtype=np.int64)
-        return np.asarray(self.classes_[found])
+        return self.student_
+
+    def _public(self, X: Any) -> NDArray[Any]:
+        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite=False))
 
     def _why(self) -> str:
         return str(self.result_.reason) or "no vote reached the threshold of `confident`; take a lower one"
@@ -228,7 +267,10 @@ class _Constant:
     """The student of labels of one class."""
 
     def __init__(self, label: int) -> None:
-        self.label = label
+        self.label, self.classes_ = label, [label]
 
     def predict(self, x: Any) -> NDArray[np.int64]:
         return np.full(len(x), self.label, dtype=np.int64)
+
+    def predict_proba(self, x: Any) -> NDArray[np.float64]:
+        return np.ones((len(x), 1))

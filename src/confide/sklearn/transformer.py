@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from confide import gate
@@ -21,13 +21,13 @@ from confide.protocol import Noise
 from confide.protocol.contributions import shown
 from confide.schema import Numeric, Schema
 from confide.sklearn.base import PrivateEstimator, StatusWarning
-from confide.sklearn.columns import columns_of
+from confide.sklearn.columns import Roles, columns_of, refuse_text
 from confide.sources import read
 
 __all__ = ["PrivatePCA"]
 
 
-class PrivatePCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
     """Principal components with a differential privacy guarantee (`cf.reduction.PCA`).
 
     Parameters
@@ -38,8 +38,8 @@ class PrivatePCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    components_ (k, n_features), explained_variance_, explained_variance_ratio_ (k,), mean_, scale_ (n_features,), result_, release_,
-    status_, n_features_in_, feature_names_in_.
+    components_ (k, n_features), explained_variance_, explained_variance_ratio_ (k,), mean_, scale_ (n_features,), n_components_, result_,
+    release_, status_, n_features_in_, feature_names_in_.
 
     `transform` is for public records: scores of private ones are as private as they are. In a pipeline before a private estimator the fit
     is charged by itself, and the scores need bounds of their own.
@@ -82,6 +82,8 @@ class PrivatePCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         schema = self._schema(names)
         source = read(dict(zip(names, columns, strict=True)), schema)
         method = PCA(names, self.n_components, self.scale)
+        for name, column in zip(names, columns, strict=True):
+            refuse_text(Roles(schema, (), name), method, (), column)
         noise = deepcopy(self.noise) if getattr(self.noise, "simulated", False) else self.noise
         release = gate.release(method, source, self.privacy, ledger=self.ledger, noise=noise)
         result: Any = shown(method.infer(release), release)
@@ -92,6 +94,7 @@ class PrivatePCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.components_ = result.vectors.T
+        self.n_components_ = self._n_features_out = len(self.components_)
         self.explained_variance_ = np.asarray(result.estimates)
         self.explained_variance_ratio_ = result.explained_variance_ratio.to_numpy()
         self.mean_, self.scale_ = result.centre, result.spread
@@ -106,12 +109,27 @@ class PrivatePCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
         other names or another order than those of fit.
         """
         check_is_fitted(self, "components_")
-        if self.status_ == "weak":
-            raise NoResult(f"the release gave no components: {self.result_.reason}")
+        self._answered()
         _, columns = columns_of(X, "X")
         validate_data(self, X, reset=False, skip_check_array=True)
         rows = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
         return np.asarray((rows - self.mean_) / self.scale_ @ self.components_.T)
+
+    def inverse_transform(self, X: Any) -> NDArray[np.float64]:
+        """Records (rows, n_features) with these scores (rows, k), in the units of the columns; what the other components hold is left out.
+
+        Raises as `transform`.
+        """
+        check_is_fitted(self, "components_")
+        self._answered()
+        scores = np.atleast_2d(np.asarray(X, dtype=np.float64))
+        if scores.shape[1] != self.n_components_:
+            raise ValueError(f"X has {scores.shape[1]} scores, but PrivatePCA has {self.n_components_} components")
+        return np.asarray(scores @ self.components_ * self.scale_ + self.mean_)
+
+    def _answered(self) -> None:
+        if self.status_ == "weak":
+            raise NoResult(f"the release gave no components: {self.result_.reason}")
 
     def _schema(self, names: tuple[str, ...]) -> Schema:
         if (self.schema is None) == (self.bounds is None):

@@ -84,8 +84,9 @@ class _Capture:
 
 
 def practice_schema(method: Method) -> Schema:
-    """Every name in the method's text parameters as `Numeric(0.5, 2.5)`."""
-    text = " ".join(value for value in method_parameters(method).values() if isinstance(value, str))
+    """Every name in the method's text parameters, and in its tuples of texts, as `Numeric(0.5, 2.5)`."""
+    given = [value if isinstance(value, tuple) else (value,) for value in method_parameters(method).values()]
+    text = " ".join(part for parts in given if all(isinstance(part, str) for part in parts) for part in parts)
     names = [
         name
         for name in dict.fromkeys(re.findall(r"[A-Za-z_]\w*", text))

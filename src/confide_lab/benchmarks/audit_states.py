@@ -13,12 +13,16 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 import confide as cf
 from confide import registry
 from confide.audit import Audit, audit
 from confide.audit.methods import usual_request
 from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
+from confide.methods.voting.rules import RULES
 from confide_lab.benchmarks.planted.opaque import OPAQUE_FAULTS
+from confide_lab.benchmarks.planted.votes import Rarest
 from confide_lab.methods import AdaSSP
 
 RUNS = int(os.environ.get("CONFIDE_STATE_RUNS", "20000"))
@@ -28,10 +32,22 @@ _LINE = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
 _BINARY = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)})
 _COUNT = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Integer(0, 12)})
 _KINDS = cf.Schema({"k": cf.Categorical(["u", "v"]), "a": cf.Numeric(-1, 1)})
+_TWO = cf.Schema({"v": cf.Categorical(["no", "yes"])})
+_THREE = cf.Schema({"v": cf.Categorical(["a", "b", "c"])})
+_TAUGHT = cf.Schema({"x": cf.Numeric(-1, 1, on_missing=0.0), "v": cf.Categorical(["a", "b"], on_missing="a")})
 _ONE = cf.Schema({"a": cf.Numeric(0, 1, steps=257, on_missing="midpoint")})
 
 _FORMULA: Row = {"formula": "y ~ a"}
 _CLASSES: Row = {"formula": "k ~ a"}
+_VOTE: Row = {"column": "v"}
+
+
+def _teachers(teachers: int, queries: int, certificate: str, **more: Any) -> tuple[str, Row, cf.Schema]:
+    """Teachers whose votes one record turns."""
+    own: Row = {"label": "v", "teacher": Rarest(), "public": np.zeros((queries, 1)), "teachers": teachers}
+    return "teacher_labels", {**own, "certificate": certificate, "seconds": 1.0, **more}, _TAUGHT
+
+
 #: label -> (name, parameters, schema); a method of several ways stands here once for each that has other leaves
 CASES: dict[str, tuple[str, Row, cf.Schema]] = {
     **{
@@ -68,6 +84,16 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
         _LINE,
     ),
     "synthetic_table": ("synthetic_table", {**_FORMULA, "cells": 8}, _LINE),
+    "correlations": ("correlations", {"columns": ("a", "y")}, _LINE),
+    "pca": ("pca", {"columns": ("a", "y")}, _LINE),
+    "majority": ("majority", _VOTE, _TWO),
+    **{f"majority, {rule}": ("majority", {**_VOTE, "rule": rule}, _TWO) for rule in RULES[1:]},
+    "plurality": ("plurality", _VOTE, _THREE),
+    "plurality, distance": ("plurality", {**_VOTE, "rule": "distance"}, _THREE),
+    "teacher_labels, gaussian": _teachers(2, 12, "gaussian"),
+    "teacher_labels, confident": _teachers(2, 12, "gaussian", confident=(1.5, 1.85)),
+    "teacher_labels, laplace": _teachers(6, 1, "laplace"),
+    "teacher_labels, distance": _teachers(20, 4, "distance", sigma=0.5, agreement=(100.0, 0.5)),
 }  # fmt: skip
 
 

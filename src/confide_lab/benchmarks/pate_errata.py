@@ -5,7 +5,6 @@ confide lab bench pate_errata
 
 from __future__ import annotations
 
-from math import log
 from typing import Any
 
 import numpy as np
@@ -14,21 +13,16 @@ from confide.guarantees.gnmax import published_rdp
 from confide.methods.voting.rules import vote_loss
 from confide_lab.benchmarks.acceptance import _row
 from confide_lab.published.components import projector_move
-from confide_lab.published.pate import gnmax_exact, lemma_cost, printed_cost, printed_smooth_cost, smooth_cost
+from confide_lab.published.pate import (
+    gnmax_exact,
+    lemma_cost,
+    printed_cost,
+    printed_smooth_cost,
+    smooth_cost,
+    smooth_quadrature,
+)
 
-__all__ = ["audited_smooth_cost", "run"]
-
-
-def audited_smooth_cost(order: float, beta: float, sigma: float) -> float:
-    """The divergence of N(1, sigma^2) and N(0, (r sigma)^2), r = e^-beta, by quadrature: a pair that the smooth sensitivity allows."""
-    r = np.exp(-beta)
-    x = np.linspace(-900 * sigma, 900 * sigma, 4_000_001)
-    # the sensitivity is that of the smaller scale
-    log_p = -((x - r) ** 2) / (2 * sigma**2) - np.log(sigma)
-    log_q = -(x**2) / (2 * (r * sigma) ** 2) - np.log(r * sigma)
-    logs = order * log_p + (1 - order) * log_q - 0.5 * log(2 * np.pi)
-    top = logs.max()
-    return float((top + np.log(np.trapezoid(np.exp(logs - top), x))) / (order - 1))
+__all__ = ["run"]
 
 
 def run() -> list[dict[str, Any]]:
@@ -57,7 +51,7 @@ def run() -> list[dict[str, Any]]:
         rows.append(
             _row(
                 "the same by quadrature of one pair",
-                audited_smooth_cost(order, beta, 15.0),
+                smooth_quadrature(order, beta, 15.0),
                 value * 0.99,
                 value * 1.001,
             )

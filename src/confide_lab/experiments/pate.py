@@ -20,7 +20,7 @@ from confide_lab.published.pate import algorithm_4
 from confide_lab.quantities import Record
 from confide_lab.teachers import KINDS, digits, digits_missing, digits_votes, made_votes
 
-__all__ = ["FIGURE2", "planned_distance"]
+__all__ = ["FIGURE2", "letter", "planned_distance"]
 
 _DELTA = 1e-5
 _TESTS = (0.2, 0.25, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0, 1.3)
@@ -47,17 +47,10 @@ def planned_distance(votes: NDArray[np.int64], sigma: float, delta: float = _DEL
     return float(best)
 
 
-def _epsilon(votes: NDArray[np.int64], sigma: float, method: str, generator: np.random.Generator) -> float:
-    match method:
-        case "gaussian":
-            return gaussian_epsilon(_DELTA, sqrt(2 * len(votes)) / sigma)
-        case "published" | "pairs":
-            return gnmax_epsilon(votes, sigma, _DELTA, bound=method)
-        case "distance":
-            return planned_distance(votes, sigma)
-    orders = (3.0, 6.0, 10.0, 15.0, 22.0, 43.0)
+def letter(votes: NDArray[np.int64], sigma: float, generator: np.random.Generator) -> float:
+    """The total epsilon of Algorithm 4 with sigma_s = 15, a mean of two draws, at the best of six orders for these votes."""
     totals = []
-    for order in orders:
+    for order in (3.0, 6.0, 10.0, 15.0, 22.0, 43.0):
         # the test's own cost by the printed RDP, (3 alpha + 2)/(2 sigma_s^2), at delta/2
         test = (3 * order + 2) / (2 * 15.0**2) + log(2 / _DELTA) / (order - 1)
         runs = [
@@ -68,6 +61,17 @@ def _epsilon(votes: NDArray[np.int64], sigma: float, method: str, generator: np.
         ]
         totals.append(float(np.mean(runs)))
     return min(totals)
+
+
+def _epsilon(votes: NDArray[np.int64], sigma: float, method: str, generator: np.random.Generator) -> float:
+    match method:
+        case "gaussian":
+            return gaussian_epsilon(_DELTA, sqrt(2 * len(votes)) / sigma)
+        case "published" | "pairs":
+            return gnmax_epsilon(votes, sigma, _DELTA, bound=method)
+        case "distance":
+            return planned_distance(votes, sigma)
+    return letter(votes, sigma, generator)
 
 
 def simulated(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
@@ -139,8 +143,8 @@ def _orderings(records: Sequence[Record]) -> list[Check]:
         if plain and own and letter:
             checks.append(
                 Check(
-                    f"mnist-like, sigma {sigma:g}: certified below .45 of the plain and .25 of Algorithm 4",
-                    own < 0.45 * plain and own < 0.25 * letter,
+                    f"mnist-like, sigma {sigma:g}: certified below .45 of the plain and .2 of Algorithm 4",
+                    own < 0.45 * plain and own < 0.2 * letter,
                     f"{own:.2f}, {plain:.2f}, {letter:.2f}",
                 )
             )

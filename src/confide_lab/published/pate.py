@@ -25,6 +25,7 @@ __all__ = [
     "printed_cost",
     "printed_smooth_cost",
     "smooth_cost",
+    "smooth_quadrature",
 ]
 
 Array = NDArray[np.float64]
@@ -69,6 +70,18 @@ def smooth_cost(order: float, beta: float, sigma: float) -> float:
         return order * min(1.0, r) ** 2 / (2 * sigma**2 * v) + (order * log_ratio - log(v) / 2) / (order - 1)
 
     return max(at(float(one)) for one in np.linspace(-beta, beta, 201))
+
+
+def smooth_quadrature(order: float, beta: float, sigma: float) -> float:
+    """The divergence of N(1, sigma^2) and N(0, (r sigma)^2), r = e^-beta, by quadrature: a pair that the smooth sensitivity allows."""
+    r = exp(-beta)
+    x = np.linspace(-900 * sigma, 900 * sigma, 4_000_001)
+    # the sensitivity is that of the smaller scale
+    log_p = -((x - r) ** 2) / (2 * sigma**2) - log(sigma)
+    log_q = -(x**2) / (2 * (r * sigma) ** 2) - log(r * sigma)
+    logs = order * log_p + (1 - order) * log_q - 0.5 * log(2 * np.pi)
+    top = logs.max()
+    return float((top + np.log(np.trapezoid(np.exp(logs - top), x))) / (order - 1))
 
 
 def printed_cost(order: float, sigma: float) -> float:

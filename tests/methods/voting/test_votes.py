@@ -196,7 +196,12 @@ def test_the_distance_of_a_plurality_is_0_where_one_record_decides(
     from confide.methods.voting.plurality import StableRelease
 
     seen: list[int] = []
-    monkeypatch.setattr(StableRelease, "__call__", lambda self, distance, value, noise: seen.append(distance))
+
+    def replies(self: object, distance: int, noise: object, runs: int) -> np.ndarray:
+        seen.append(distance)
+        return np.zeros(runs, dtype=bool)
+
+    monkeypatch.setattr(StableRelease, "replies", replies)
     for lead in leads:
         data = cf.read({"g": ["b"] * (10 + lead) + ["a"] * 10}, cf.Schema({"g": SCHEMA["g"]}))
         privacy, n = cf.ApproxDP(1.0, 1e-6, relation=relation), 20 + lead if relation == "substitute" else None

@@ -167,7 +167,12 @@ class StableRelease:
 
     def __call__(self, distance: int, value: Value, noise: Noise) -> Value | None:
         """The value itself, or None."""
-        return value if int(distance) + _geometric(self.epsilon, noise) > self.threshold else None
+        return value if self.replies(distance, noise)[0] else None
+
+    def replies(self, distance: int, noise: Noise, runs: int = 1) -> NDArray[np.bool_]:
+        """Whether D + N > T, (runs,)."""
+        drawn = noise.discrete_laplace(1 / Fraction(self.epsilon), runs)
+        return np.array([int(distance) + int(one) > self.threshold for one in drawn])
 
 
 @dataclass(frozen=True)

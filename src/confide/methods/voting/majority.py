@@ -10,12 +10,13 @@ Source: the optimal rule is derived in confide; the others after Dwork, Lei 2009
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from confide.aggregates.cells.cell_sums import CellCounts, CellIndex
 from confide.aggregates.cells.crossing import Crossing
@@ -26,7 +27,7 @@ from confide.methods.voting.winner import Vote
 from confide.protocol import Meter, Method, Opaque, Plan, Proved, Question, Release, Source
 from confide.schema import Categorical, Practice, Schema
 
-__all__ = ["Majority", "ballots", "opposite_votes", "vote_shares"]
+__all__ = ["Majority", "ballots", "opposite_votes", "vote_shares", "votes_apart"]
 
 _PROOF = "chances of each answer at neighbouring gaps: confide.methods.voting.rules"
 _FARTHEST = 400
@@ -98,20 +99,26 @@ class Majority(Method):
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """The answer: 1 or 2 for a level, 0 for none."""
-        (counts,) = source.aggregate(plan.statistic("answer"))
-        gap = int(counts[0]) - int(counts[1])
-        rule = self._rule(plan)
-        noise = meter.noise("answer")
-        wrong = float(rule.wrong(np.array([float(abs(gap))]))[0]) if gap else 0.5
-        # both are drawn in any case
-        silent = rule.test is not None and rule.test(rule.distance(gap), True, noise) is None
-        errs = bool(noise.bernoulli(Fraction(wrong), 1)[0])
-        leads = 0 if gap >= 0 else 1
-        answer = 0 if silent else 1 + (1 - leads if errs else leads)
-        meter.opaque("answer", np.array([answer], dtype=object), Fraction(1))
-        if silent:
+        answer = self.repeated(source, plan, meter.noise("answer"))(1)[0]
+        meter.opaque("answer", answer, Fraction(1))
+        if not answer[0]:
             meter.decline()
         return {}
+
+    def repeated(self, source: Source, plan: Plan, noise: Any) -> Callable[[int], NDArray[Any]]:
+        """So many answers, (runs, 1)."""
+        (counts,) = source.aggregate(plan.statistic("answer"))
+        gap = int(counts[0]) - int(counts[1])
+        rule, leads = self._rule(plan), 1 if gap >= 0 else 2
+        wrong = Fraction(float(rule.wrong(np.array([float(abs(gap))]))[0]) if gap else 0.5)
+
+        def answers(runs: int) -> NDArray[Any]:
+            # both are drawn in any case
+            silent = ~rule.test.replies(rule.distance(gap), noise, runs) if rule.test is not None else False
+            errs = np.asarray(noise.bernoulli(wrong, runs), dtype=bool)
+            return np.where(silent, 0, np.where(errs, 3 - leads, leads)).astype(object)[:, None]
+
+        return answers
 
     def _rule(self, plan: Plan) -> VoteRule:
         level = plan.guarantee
@@ -144,6 +151,15 @@ class Majority(Method):
         """A vote for either."""
         return opposite_votes(schema, self.column)
 
+    def worst_data(self, plan: Plan, schema: Any) -> Iterable[tuple[Ballots, Ballots]]:
+        """Gaps where the rule begins to answer, and where it begins to be sure."""
+        rule = self._rule(plan)
+        chances = rule.chances(np.arange(_FARTHEST))
+        sure = int(np.argmax(chances.wrong + chances.silent < 0.01))
+        replies = int(np.argmax(chances.silent < 0.5))
+        gaps = {0, 1, 2, 3, *range(max(replies - 3, 0), replies + 2), sure}
+        return votes_apart(schema, self.column, plan, sorted(gaps))
+
 
 def ballots(schema: Any, column: str) -> Crossing:
     """What a record says: the level of a column."""
@@ -156,6 +172,24 @@ def vote_shares(ballot: Crossing, practice: Practice) -> dict[str, float]:
     place = ballot.places(practice.codes[ballot.columns[0]][None, :].astype(np.float64), (0,))
     counts = np.bincount(place, minlength=ballot.cells((0,)) + 1)[:-1]
     return dict(zip(ballot.attributes[0].labels, (counts / max(counts.sum(), 1)).tolist(), strict=True))
+
+
+Ballots = list[Mapping[str, Any]]
+
+
+def votes_apart(schema: Any, column: str, plan: Plan, gaps: Iterable[int]) -> Iterator[tuple[Ballots, Ballots]]:
+    """Votes in which either level leads by each of these, and the same with one vote more for it (add-remove), or with one that changed
+    sides to the other (substitute: gaps as odd or even as the public number of votes)."""
+    found = [{column: value} for pair in opposite_votes(schema, column) for one in pair for value in one.values()]
+    few = 3
+    for leader, other in (found, found[::-1]) if found else ():
+        for gap in gaps:
+            if plan.relation == "add-remove":
+                yield [other] * few + [leader] * (few + gap), [other] * few + [leader] * (few + gap + 1)
+            elif plan.n is not None and gap < plan.n:
+                lead = (plan.n + gap + 1) // 2
+                rest = [leader] * (lead - 1) + [other] * (plan.n - lead)
+                yield [*rest, leader], [*rest, other]
 
 
 def opposite_votes(schema: Any, column: str) -> Iterable[tuple[Mapping[str, Any], ...]]:

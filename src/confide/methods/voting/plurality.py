@@ -14,7 +14,7 @@ Interval: none of the winner; counts have theirs in `cf.tables.counts`, and the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import nan, sqrt
@@ -29,7 +29,7 @@ from confide.aggregates.cells.crossing import Crossing
 from confide.errors import NoResult, PlanError
 from confide.guarantees import ApproxDP, Guarantee
 from confide.methods.ptr.classic_ptr import StableRelease
-from confide.methods.voting.majority import ballots, opposite_votes, vote_shares
+from confide.methods.voting.majority import Ballots, ballots, opposite_votes, vote_shares, votes_apart
 from confide.methods.voting.rules import laplace_minority
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Proved, Question, Release, Source
 from confide.protocol.allowance import EITHER
@@ -155,6 +155,14 @@ class Plurality(Method):
         """The noisy counts; or the number of the winner from 1 on, 0 for no answer."""
         if self.rule == "noisy_max":
             return super().draw(source, plan, meter)
+        answer = self.repeated(source, plan, meter.noise("answer"))(1)[0]
+        meter.opaque("answer", answer, Fraction(1))
+        if not answer[0]:
+            meter.decline()
+        return {}
+
+    def repeated(self, source: Source, plan: Plan, noise: Any) -> Callable[[int], NDArray[Any]]:
+        """So many answers of the rule "distance", (runs, 1)."""
         (counts,) = source.aggregate(plan.statistic("answer"))
         level = plan.guarantee
         assert isinstance(level, ApproxDP)
@@ -162,11 +170,8 @@ class Plurality(Method):
         order = sorted(range(len(votes)), key=lambda j: (-votes[j], j))
         move = 2 if plan.relation == "substitute" else 1
         distance = max(-(-(votes[order[0]] - votes[order[1]]) // move) - 1, 0)
-        found = StableRelease(level.epsilon, level.delta)(distance, order[0] + 1, meter.noise("answer"))
-        meter.opaque("answer", np.array([found or 0], dtype=object), Fraction(1))
-        if found is None:
-            meter.decline()
-        return {}
+        test = StableRelease(level.epsilon, level.delta)
+        return lambda runs: np.where(test.replies(distance, noise, runs), order[0] + 1, 0).astype(object)[:, None]
 
     def table(self, release: Release, about: Crossing, question: Question) -> PluralityVote:
         labels = about.attributes[0].labels
@@ -212,3 +217,11 @@ class Plurality(Method):
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """A vote for either of two levels."""
         return opposite_votes(schema, self.column)
+
+    def worst_data(self, plan: Plan, schema: Any) -> Iterable[tuple[Ballots, Ballots]]:
+        """Ties, and leads at which the rule "distance" begins to answer; "noisy_max" needs none."""
+        if self.rule == "noisy_max" or not isinstance(plan.guarantee, ApproxDP):
+            return ()
+        move = 2 if plan.relation == "substitute" else 1
+        replies = move * (StableRelease(plan.guarantee.epsilon, plan.guarantee.delta).threshold + 1)
+        return votes_apart(schema, self.column, plan, sorted({0, 1, *range(max(replies - 3, 0), replies + 3)}))

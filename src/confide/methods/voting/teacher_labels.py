@@ -19,10 +19,10 @@ Interval: none. Sources: Papernot et al. 2017, 2018; Redberg, Zhu, Wang 2023, Al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil, sqrt
+from math import ceil, log1p, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,6 +45,8 @@ from confide.protocol.exact import round_up
 from confide.schema import Categorical, Schema
 
 __all__ = ["CERTIFICATES", "TeacherLabels"]
+
+Records = Mapping[str, Any]
 
 CERTIFICATES = ("auto", "distance", "gaussian", "laplace")
 _PROOF = "distance test of teachers' ballots: confide.methods.voting.teacher_labels"
@@ -260,12 +262,21 @@ class TeacherLabels(Method):
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Teachers, votes, the test, labels: numbers of classes from 1 on, 0 for none."""
+        labels = self.repeated(source, plan, meter.noise("labels"))(1)[0]
+        meter.opaque("labels", labels, Fraction(1))
+        # where the test passes every query has a label: only the Gaussian certificate has a threshold
+        if plan.constants["certificate"] == "distance" and not labels.any():
+            meter.decline()
+        return {}
+
+    def repeated(self, source: Source, plan: Plan, noise: Any) -> Callable[[int], NDArray[Any]]:
+        """So many releases, (runs, queries), of teachers that were fitted once."""
         rows = self.public.rows
         if rows is None:
             raise PlanError(
                 "the plan holds a digest of the public records alone; hand them over again: cf.voting.Pate(...)"
             )
-        noise, facts, classes = meter.noise("labels"), plan.constants, len(plan.constants["classes"])
+        facts, classes = plan.constants, len(plan.constants["classes"])
         statistic = plan.statistic("labels")
         answers = blocks(
             source,
@@ -279,21 +290,22 @@ class TeacherLabels(Method):
             progress=self.progress,
         )
         votes = tallied(answers, classes)
-        passed = self._passes(votes, plan, noise)
-        # drawn in any case
-        labels = self._labels(votes, facts["certificate"], float(facts["sigma"]), noise)
-        meter.opaque("labels", labels if passed else np.zeros(len(rows), dtype=object), Fraction(1))
-        if not passed:
-            meter.decline()
-        return {}
 
-    def _passes(self, votes: NDArray[np.int64], plan: Plan, noise: Any) -> bool:
+        def drawn(runs: int) -> NDArray[Any]:
+            passed = self._passes(votes, plan, noise, runs)
+            # drawn in any case
+            labels = self._labels(np.tile(votes, (runs, 1)), facts["certificate"], float(facts["sigma"]), noise)
+            return np.asarray(labels.reshape(runs, -1) * passed[:, None], dtype=object)
+
+        return drawn
+
+    def _passes(self, votes: NDArray[np.int64], plan: Plan, noise: Any, runs: int) -> NDArray[np.bool_]:
         if plan.constants["certificate"] != "distance":
-            return True
+            return np.ones(runs, dtype=bool)
         level, own = plan.guarantee, VoteBudget(float(plan.constants["sigma"]), float(plan.constants["test"]), 0.0)
         assert isinstance(level, ApproxDP)
         far = own.distance(level.epsilon, level.delta, self.teachers)
-        return StableRelease(own.test, level.delta)(far(votes), True, noise) is not None
+        return StableRelease(own.test, level.delta).replies(far(votes), noise, runs)
 
     def _labels(self, votes: NDArray[np.int64], mode: str, sigma: float, noise: Any) -> NDArray[Any]:
         """From noise on a grid of 2^-10 of a ballot: rounding comes after adding."""
@@ -335,6 +347,27 @@ class TeacherLabels(Method):
             status="ok" if replied else "no_reply",
             reason="" if replied else _REFUSED,
         )
+
+    # audit ----------------------------------------------------------------------------------------------------------
+
+    def worst_data(self, plan: Plan, schema: Any) -> Iterator[tuple[list[Records], list[Records]]]:
+        """A record that turns its teacher: into an empty block, which votes for the first class, comes one of the second; or all
+        records are of one class but for a few, which a teacher may go by. In order, records of two kinds differ at one place, so that
+        one block changes whatever the key is.
+        """
+        first, second, k = *({self.label: level} for level in plan.constants["classes"][:2]), self.teachers
+        if plan.relation == "add-remove":
+            # of m records about K (1 - e^(-m/K)) blocks have one: from none to nearly all, close to each other at a tie
+            for m in sorted(
+                {0, *(round(-k * log1p(-share)) for share in (0.2, 0.4, 0.46, 0.5, 0.54, 0.6, 0.7, 0.8, 0.9))}
+            ):
+                for more in (first, second):
+                    yield [second] * m, [*[second] * m, more]
+        elif plan.n is not None:
+            for few in sorted({0, 1, 2, 3, k // 2, k, 2 * k}):
+                if few < plan.n:
+                    rest = [*[first] * few, *[second] * (plan.n - few - 1)]
+                    yield [*rest, second], [*rest, first]
 
 
 def _fallback(queries: int, classes: int) -> NDArray[np.float64]:

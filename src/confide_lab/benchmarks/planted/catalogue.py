@@ -26,12 +26,14 @@ from confide_lab.benchmarks.planted.moments import MOMENTS
 from confide_lab.benchmarks.planted.ops import OPS_FAULTS
 from confide_lab.benchmarks.planted.ptr import PTR
 from confide_lab.benchmarks.planted.queries import QUERIES, SAFETY
+from confide_lab.benchmarks.planted.reductions import REDUCTIONS
 from confide_lab.benchmarks.planted.rivals import RIVALS
 from confide_lab.benchmarks.planted.rounds import ROUNDS
 from confide_lab.benchmarks.planted.select import SELECT_FAULTS
 from confide_lab.benchmarks.planted.shared import SHARED
 from confide_lab.benchmarks.planted.steps import STEPS
 from confide_lab.benchmarks.planted.synthetic import SYNTHETIC
+from confide_lab.benchmarks.planted.votes import VOTES
 
 __all__ = ["ELSEWHERE", "FAMILIES", "FAULTS", "Fault", "runs_in"]
 
@@ -63,6 +65,8 @@ FAMILIES: dict[str, list[Fault]] = {
     "class models": CLASS_MODELS,
     "selection and quantiles": CHOICES,
     "lattices": LATTICES,
+    "votes and teachers": VOTES,
+    "components and correlations": REDUCTIONS,
 }
 
 FAULTS: list[Fault] = [fault for family in FAMILIES.values() for fault in family]
@@ -78,6 +82,7 @@ _TESTS = {
     "selection": "tests/methods/selection/test_select.py",
     "logistic regression": "tests/methods/regression/test_logistic.py",
     "lattices": "tests/attacks/test_attack_lattice.py",
+    "votes and teachers": "tests/methods/voting/test_vote_audits.py",
 }
 
 
