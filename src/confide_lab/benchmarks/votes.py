@@ -80,7 +80,10 @@ def _learnt() -> list[dict[str, Any]]:
         rows.append(_row(name, planned_distance(votes, sigma), 0.7 * total, 1.3 * total))
     noisy = votes + 40.0 * np.random.default_rng(1).standard_normal(votes.shape)
     student = LinearDiscriminantAnalysis().fit(asked, noisy.argmax(axis=1))
-    return [*rows, _row("accuracy of a student, sigma=40, prototype .951", student.score(x[held], y[held]), 0.931, 0.971)]
+    return [
+        *rows,
+        _row("accuracy of a student, sigma=40, prototype .951", student.score(x[held], y[held]), 0.931, 0.971),
+    ]
 
 
 def _thresholds() -> list[dict[str, Any]]:
