@@ -162,7 +162,7 @@ def test_shares_are_covered_at_any_size_and_for_the_rarest_level() -> None:
         ({"levels": {"s": 1.0}}, "on_missing"),
         ({"levels": {"x": 1.0}}, "no levels"),
         ({"levels": {"g": 0.0}}, "epsilon"),
-        ({"levels": {"g": 1.0}, "privacy": cf.ApproxDP(1.0, 1e-3)}, "levels="),
+        ({"levels": {"g": 1.0}, "privacy": cf.ApproxDP(0.5, 1e-3)}, "alone have epsilon"),
         ({"levels": {"g": 1.0}, "public": ["g"]}, "both"),
         ({"columns": ["g"], "noise": 1.0}, "levels="),
     ],

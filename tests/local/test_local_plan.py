@@ -53,6 +53,89 @@ def test_what_is_expected_is_what_fits_have(tmp_path: Path, formula: str, loss: 
     assert np.median(np.array(seen), axis=0) == pytest.approx(expected.to_numpy(), rel=0.12)
 
 
+LEVELLED = cf.Schema(
+    {
+        "x": cf.Numeric(0, 10, on_missing=5),
+        "region": cf.Categorical(["n", "s", "w"], on_missing="n"),
+        "won": cf.Categorical(["no", "yes"], on_missing="no"),
+        "y": cf.Numeric(0, 60),
+    },
+    dataset="survey",
+)
+
+
+def _levelled(n: int, seed: int) -> pd.DataFrame:
+    g = np.random.default_rng(seed)
+    x, region = g.uniform(0, 10, n), g.choice(["n", "s", "w"], n, p=[0.5, 0.3, 0.2])
+    won = np.where(g.random(n) < 1 / (1 + np.exp(-0.3 * (x - 5))), "yes", "no")
+    y = 30 + x + 2 * (region == "s") + 3 * g.standard_normal(n)
+    return pd.DataFrame({"x": x, "region": region, "won": won, "y": y})
+
+
+@pytest.mark.parametrize(
+    ("formula", "loss", "columns", "levels", "zeta", "way"),
+    [
+        ("y ~ x + region", "squared", ["x"], {"region": 1.5}, 0.0, "SL"),
+        ("y ~ region", "squared", [], {"region": 1.5}, 0.0, "SL"),
+        ("won ~ x", "logistic", ["x"], {"won": 2.0}, 0.2, "RB, 0.2 of the rows verbatim"),
+        ("won ~ x + region", "squared", ["x"], {"won": 2.5, "region": 2.5}, 0.0, "SL"),
+    ],
+)
+def test_protected_levels_are_expected_as_fits_have_them(
+    tmp_path: Path, formula: str, loss: str, columns: list[str], levels: dict[str, float], zeta: float, way: str
+) -> None:
+    public = ["y"] if formula.startswith("y") else []
+    asked: dict[str, Any] = {"columns": columns, "levels": levels, "public": public}
+    if columns:
+        asked |= {"noise": 0.3, "zeta": zeta, "accept_verbatim_rows": True}
+    plan = cf.local.plan(LEVELLED, formula=formula, loss=loss, n=6_000, practice=_levelled(12_000, 1), **asked)
+    seen = []
+    for k in range(6):
+        place = tmp_path / f"{k}.parquet"
+        cf.local.protect(_levelled(6_000, k + 2), LEVELLED, place, ledger=None, seed=k, **asked)
+        seen.append(cf.local.fit(place, formula, loss=loss).bse)
+    frame = plan.outlook.frame
+    expected = frame.loc[way, list(seen[0].index)].astype(float)
+    assert np.median(np.array(seen), axis=0) == pytest.approx(expected.to_numpy(), rel=0.12)
+    assert (expected > 1.2 * frame.loc["without protection", expected.index].astype(float)).all()
+
+
+@pytest.mark.parametrize("level", ["record", "attribute"])
+def test_levels_take_their_epsilon_from_the_request(level: str) -> None:
+    asked: dict[str, Any] = {"level": level, "public": ["y"], "privacy": cf.ApproxDP(4.0, 0.01)}
+    plan = cf.local.plan(LEVELLED, ["x"], levels={"region": 1.0, "won": 1.5}, **asked)
+    assert 0.005 < float(plan.statement.curve.delta(4.0)) <= 0.01
+    alone = cf.local.plan(LEVELLED, ["x"], **asked)
+    assert plan.protection.columns["x"].sd > alone.protection.columns["x"].sd
+    with pytest.raises(cf.PlanError, match="alone have epsilon"):
+        cf.local.plan(LEVELLED, ["x"], levels={"region": 4.5}, **asked)
+    with pytest.raises(cf.PlanError, match="have an epsilon each"):
+        cf.local.plan(LEVELLED, [], levels={"region": 1.0}, privacy=cf.GDP(1.0))
+
+
+def test_levels_stand_beside_the_raw_sample_and_a_keeper() -> None:
+    frame = cf.local.plan(
+        LEVELLED,
+        ["x"],
+        levels={"won": 2.0},
+        privacy=cf.ApproxDP(6.0, 0.01),
+        formula="won ~ x",
+        loss="logistic",
+        n=20_000,
+    ).outlook.frame
+    for name in (
+        "SL",
+        "RB, 0.005 of the rows verbatim",
+        "SDR, 0.005 of the rows verbatim",
+        "DR, 0.005 of the rows verbatim",
+    ):
+        assert frame.loc[name, "x"] > frame.loc["a keeper who sees the records", "x"]
+    raw, bare = frame.loc["raw sample of 0.01 of the rows"], frame.loc["without protection"]
+    assert raw["x"] / bare["x"] == pytest.approx(10)
+    # every record of the keeper's levels is true
+    assert frame.loc["SL", "x"] > 1.5 * bare["x"]
+
+
 def test_the_raw_sample_stands_beside_every_request() -> None:
     plan = cf.local.plan(
         SCHEMA,
@@ -131,4 +214,10 @@ def test_the_command_shows_the_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ways = {way["way"]: way["errors"]["x"] for way in told["ways"]}
     assert ways["raw sample of 0.1 of the rows"] == pytest.approx(ways["without protection"] * sqrt(10))
     assert run(*asked).code == 3, "neither a guarantee nor noise"
+    text = Path("schema.toml").read_text()
+    Path("schema.toml").write_text(text + '[columns.g]\nkind = "categorical"\nlevels = ["a", "b"]\non_missing = "a"\n')
+    levels = (*asked[:2], "y ~ g", *asked[3:5], "--levels", "g=1.5", *asked[7:])
+    told = json.loads(good(*levels, "--epsilon", "3", "--delta", ".01", "--json").out)
+    assert [way["way"] for way in told["ways"]][:3] == ["without protection", "SL", "raw sample of 0.01 of the rows"]
+    assert told["randomised"]["g"]["epsilon"] == pytest.approx(1.5)
     assert list(tmp_path.iterdir()) == [tmp_path / "schema.toml"]

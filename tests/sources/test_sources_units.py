@@ -14,7 +14,7 @@ from tests.sources.records import Plain, code_of
 
 import confide as cf
 from confide.protocol import Gram, Total
-from confide.sources import read
+from confide.sources import read, spill
 from confide.sources import units as clustering
 from confide.sources.ids import canonical
 from confide.sources.physical import Coded
@@ -68,6 +68,25 @@ def test_the_same_rows_count_in_any_order_type_batch_and_memory(rows: int, monke
     for cells in (4_000, 800, 60):
         monkeypatch.setattr(clustering, "GATHERED", cells)
         assert moments(data.sample(frac=1, random_state=9), rows, memory=0) == known
+
+
+def test_many_units_are_dealt_out_by_id_until_each_file_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory stays bounded whatever the number of units: only what is too large of one unit or a few is taken apart by content."""
+    data = pd.concat([frame().assign(pid=lambda own, k=k: own["pid"].astype(str) + f"/{k}") for k in range(4)])
+    data = data.groupby("pid").head(4)
+    known, seen = moments(data, 2), list[int]()
+    monkeypatch.setattr(spill, "_FILES", 8)
+    monkeypatch.setattr(clustering, "GATHERED", 600)
+    monkeypatch.setattr(
+        spill.Rows, "by_content", lambda rows: pytest.fail("a file of many units is taken apart by content")
+    )
+    whole = clustering.Keep.__call__
+    monkeypatch.setattr(
+        clustering.Keep, "__call__", lambda rule, rows, *own: seen.append(len(rows)) or whole(rule, rows, *own)
+    )
+    assert moments(data, 2, memory=0) == known
+    # five rows of codes and the id: a hundred records at once, of more than the eight files would hold
+    assert sum(seen) == len(data) > 800 and max(seen) <= 100
 
 
 def test_every_kind_of_source_gives_the_same_integers(tmp_path: Any) -> None:

@@ -29,7 +29,7 @@ from confide.errors import ReleaseError
 
 __all__ = ["fit", "plan", "protect"]
 
-Columns = Annotated[str, typer.Option("--columns", metavar="A,B", help="The numeric columns to protect.")]
+Columns = Annotated[str | None, typer.Option("--columns", metavar="A,B", help="The numeric columns to protect.")]
 Public = Annotated[
     str | None,
     typer.Option("--public", metavar="A,B", help="Columns to publish as they are, with no protection at all."),
@@ -40,6 +40,14 @@ Level = Annotated[
         "--level",
         metavar="record|attribute",
         help="What the guarantee is about: all protected columns of a record, or any one of them.",
+    ),
+]
+LevelsTold = Annotated[
+    str | None,
+    typer.Option(
+        "--levels",
+        metavar="A=EPS,B=EPS",
+        help="Columns of levels to protect by randomised response, with the epsilon of each.",
     ),
 ]
 NoiseShare = Annotated[
@@ -65,17 +73,8 @@ def protect(
         Path, typer.Argument(metavar="OUT", help="The protected table: .parquet or .csv.", show_default=False)
     ],
     schema: SchemaFile,
-    columns: Annotated[
-        str | None, typer.Option("--columns", metavar="A,B", help="The numeric columns to protect.")
-    ] = None,
-    levels: Annotated[
-        str | None,
-        typer.Option(
-            "--levels",
-            metavar="A=EPS,B=EPS",
-            help="Columns of levels to protect by randomised response, with the epsilon of each.",
-        ),
-    ] = None,
+    columns: Columns = None,
+    levels: LevelsTold = None,
     public: Public = None,
     level: Level = "record",
     noise: NoiseShare = None,
@@ -156,8 +155,9 @@ def plan(
         str, typer.Argument(metavar="FORMULA", help='What will be fitted: "y ~ x1 + x2".', show_default=False)
     ],
     schema: SchemaFile,
-    columns: Columns,
     n: Annotated[int, typer.Option("--n", help="How many records there will be.")],
+    columns: Columns = None,
+    levels: LevelsTold = None,
     public: Public = None,
     level: Level = "record",
     noise: NoiseShare = None,
@@ -187,6 +187,7 @@ def plan(
         "level": level,
         "privacy": privacy.guarantee() if privacy.given else None,
         "noise": noise,
+        "levels": _epsilons(levels),
         "zeta": zeta,
         "accept_verbatim_rows": True,  # a plan publishes none
     }

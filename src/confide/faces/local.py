@@ -57,9 +57,9 @@ def plan(
 ) -> Planned:
     """What a protected table will carry and promise, from public facts; nothing is read and nothing is charged.
 
-    columns: to protect. asked: public, level, privacy or noise, zeta, stream (`confide.local.release.planned`). formula and n: what will
-    be fitted, on how many records; the plan then has an `outlook`, with the standard errors to expect of every method under `loss`, of a
-    raw sample that promises as much, and of a keeper who sees the records (`confide.local.forecast`). practice: records for planning.
+    columns: to protect. asked: public, level, privacy or noise, levels, zeta, stream (`confide.local.release.planned`). formula and n: what
+    will be fitted, on how many records; the plan then has an `outlook`, with the standard errors to expect of every method under `loss`,
+    of a raw sample that promises as much, and of a keeper who sees the records (`confide.local.forecast`). practice: records for planning.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5, on_missing=0), "spent": cf.Numeric(0, 100)}, dataset="survey")
@@ -85,7 +85,7 @@ def plan(
         raise PlanError("standard errors need a number of records; write n=10_000")
     from confide.local.forecast import outlook
 
-    about = {key: asked[key] for key in ("privacy", "noise", "zeta") if key in asked}
+    about = {key: asked[key] for key in ("privacy", "noise", "levels", "zeta") if key in asked}
     found = outlook(
         schema,
         columns,

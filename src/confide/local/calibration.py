@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, sqrt
 
@@ -12,7 +13,7 @@ from confide.guarantees.curves import calibrate_symmetric_laplace
 from confide.local.protection import Noised, Told
 from confide.schema import Categorical, Schema
 
-__all__ = ["LEVELS", "noised_columns", "told_columns"]
+__all__ = ["LEVELS", "noised_columns", "rest_of", "told_columns"]
 
 #: One attribute of a record changes, or all its protected columns.
 LEVELS = ("attribute", "record")
@@ -116,3 +117,26 @@ def told_columns(schema: Schema, levels: Mapping[str, float]) -> dict[str, Told]
             )
         found[name] = Told.of(column.levels, float(epsilon))
     return found
+
+
+def rest_of(privacy: Guarantee | None, told: Mapping[str, Told], level: str) -> Guarantee | None:
+    """What a request leaves to the numbers beside columns of levels; `PlanError` where the levels alone ask for more.
+
+    Draws are independent, so that epsilons add up: of all columns of levels for a record, of the largest for one attribute, whose statement
+    is about a number and a column of levels at once (`Protection.curves`).
+    """
+    if privacy is None or not told:
+        return privacy
+    if not isinstance(privacy, (ApproxDP, PureDP)):
+        raise PlanError(
+            f"columns of levels have an epsilon each, and {privacy} has none to take them from; write "
+            "privacy=cf.ApproxDP(4.0, 1e-3)"
+        )
+    own = [one.epsilon for one in told.values()]
+    taken = sum(own) if level == "record" else max(own)
+    if not taken < privacy.epsilon:
+        raise PlanError(
+            f"the levels of {', '.join(told)} alone have epsilon {taken:.4g} for one {level}, and the request is {privacy.epsilon:g}; "
+            "give levels= less, or ask for more"
+        )
+    return replace(privacy, epsilon=(privacy.epsilon - taken) * (1 - 1e-12))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf, nan, sqrt
 
 import numpy as np
@@ -15,6 +17,7 @@ from confide.local.losses import Loss, Squared
 __all__ = ["Fitted", "fitted", "residual_sd"]
 
 Array = NDArray[np.float64]
+Minimum = tuple[float, Array]  # mean loss and parameters
 
 #: Parameters lie within this of zero, in units of the declared domains: corrected losses may have no minimum at all beyond.
 BOX = 10.0
@@ -22,6 +25,8 @@ BOX = 10.0
 SMOOTHING = 0.8
 _REFITS, _SETTLED = 6, 0.95
 _JITTERED, _JITTER = 5, 0.5
+# Minima nearer to each other than this, in every parameter, are one.
+_SAME = 1e-2
 _STEP = 1e-4
 _FLOOR = 0.02  # of the mean eigenvalue of a corrected Gram matrix, for a start only
 # An eigenvalue of the curvature below this many of its own standard errors may be zero: Wald's interval is then no interval.
@@ -32,18 +37,35 @@ FIRM = 4.0
 class Fitted:
     """A fit in units of the declared domains.
 
-    theta (p,); curvature (p, p), symmetric; scores (n, p); h: smoothing of a kinked loss; firm: the least eigenvalue of the curvature in
-    its own standard errors; starts: how many of the starts led here; identified: whether there is an interior minimum.
+    theta (p,); curvature (p, p), symmetric; h: smoothing of a kinked loss; step: of the differences that curvature is made of; starts: how
+    many of the starts led here, of how many; identified: whether there is an interior minimum.
     """
 
     theta: Array
     curvature: Array
-    scores: Array
     corrected: Corrected
     h: float
-    firm: float
+    step: float
     starts: tuple[int, int]
     identified: bool
+
+    @cached_property
+    def scores(self) -> Array:
+        """The gradient of each record's corrected loss, shape (n, p)."""
+        if not np.isfinite(self.curvature).all():
+            return np.full((len(self.corrected.rows), len(self.theta)), nan)
+        return self.corrected.scores(self.theta)
+
+    @cached_property
+    def firm(self) -> float:
+        """The least eigenvalue of the curvature in its own standard errors; minus infinity where there is no curvature."""
+        if not np.isfinite(self.curvature).all():
+            return -inf
+        values, vectors = np.linalg.eigh(self.curvature)
+        along = vectors[:, 0]
+        ends = (self.corrected.scores(self.theta + move * along) for move in (self.step, -self.step))
+        by_row = np.subtract(*ends) @ along / (2 * self.step)
+        return float(values[0] / (by_row.std(ddof=1) / sqrt(len(by_row)) + np.finfo(float).tiny))
 
     @property
     def covariance(self) -> Array:
@@ -74,13 +96,11 @@ def fitted(loss: Loss, method: str, rows: Rows, *, seed: int = 0, h: float | Non
     if isinstance(loss, Squared):
         return _described(problem, line, (1, 1), h or 0.0, box)
     starts = _starts(problem, line, rows, again, np.random.default_rng(seed + 1), box)
-    minima = [_minimum(problem, start, box) for start in starts]
-    interior = [one for one in minima if one is not None]
-    if not interior:
-        return _described(problem, np.full(rows.x.shape[1], nan), (0, len(minima)), h or 0.0, box)
-    best = min(interior, key=lambda one: one[0])
-    agreed = sum(bool(np.allclose(one[1], best[1], atol=1e-3)) for one in interior)
-    return _described(problem, best[1], (agreed, len(minima)), h or 0.0, box)
+    found = _minima(problem, starts, box)
+    if not found:
+        return _described(problem, np.full(rows.x.shape[1], nan), (0, len(starts)), h or 0.0, box)
+    best, led = min(found, key=lambda one: one[0][0])
+    return _described(problem, best[1], (led, len(starts)), h or 0.0, box)
 
 
 def closed_form(method: str, rows: Rows, again: Rows) -> Array:
@@ -165,16 +185,42 @@ def _starts(
     seeds = [np.clip(one, -box, box) for one in seeds]
     if problem.method != "RB":
         return seeds
-    led = [_minimum(replace(problem, method="SDR"), one, box) for one in seeds] if not problem.loss.flat else []
-    apart: list[Array] = []
-    for one in led:
-        if one is not None and not any(np.allclose(one[1], known, atol=1e-2) for known in apart):
-            apart.append(one[1])
+    apart = [] if problem.loss.flat else [one[1] for one, _ in _minima(replace(problem, method="SDR"), seeds, box)]
     return [*apart, *seeds[: 2 if apart else len(seeds)]]
 
 
-def _minimum(problem: Corrected, start: Array, box: float) -> tuple[float, Array] | None:
-    """(mean loss, parameters) of the interior minimum that a start leads to, None where it leads to the edge of the box."""
+def _minima(problem: Corrected, starts: Sequence[Array], box: float) -> list[tuple[Minimum, int]]:
+    """The interior minima that the starts lead to, each with how many of them do.
+
+    Once a minimum is known, a descent that comes near it ends there: it has nothing more to tell.
+    """
+    found: list[Minimum] = []
+    led: list[int] = []
+    for start in starts:
+        one = _minimum(problem, start, box, found)
+        if one is None:
+            continue
+        at = next((k for k, known in enumerate(found) if _same(one[1], known[1])), len(found))
+        if at == len(found):
+            found.append(one)
+            led.append(0)
+        led[at] += 1
+    return list(zip(found, led, strict=True))
+
+
+def _same(one: Array, other: Array) -> bool:
+    return bool(np.abs(one - other).max() < _SAME)
+
+
+def _minimum(problem: Corrected, start: Array, box: float, known: Sequence[Minimum] = ()) -> Minimum | None:
+    """The interior minimum that a start leads to, None where it leads to the edge of the box; one of `known` as soon as it is near."""
+    near: list[Minimum] = []
+
+    def look(x: Array) -> None:
+        near[:] = [one for one in known if _same(one[1], x)][:1]
+        if near:
+            raise StopIteration
+
     with np.errstate(over="ignore", invalid="ignore"):
         found = minimize(
             problem.value,
@@ -182,8 +228,11 @@ def _minimum(problem: Corrected, start: Array, box: float) -> tuple[float, Array
             jac=True,
             method="L-BFGS-B",
             bounds=[(-box, box)] * len(start),
+            callback=look if known else None,
             options={"gtol": 1e-8, "ftol": 1e-13},
         )
+    if near:
+        return near[0]
     if not np.isfinite(found.fun) or (np.abs(found.x) > box * (1 - 1e-6)).any():
         return None
     return float(found.fun), np.asarray(found.x)
@@ -191,20 +240,15 @@ def _minimum(problem: Corrected, start: Array, box: float) -> tuple[float, Array
 
 def _described(problem: Corrected, theta: Array, starts: tuple[int, int], h: float, box: float) -> Fitted:
     p = problem.rows.x.shape[1]
-    nothing = Fitted(theta, np.full((p, p), nan), np.full((len(problem.rows), p), nan), problem, h, -inf, starts, False)
+    nothing = Fitted(theta, np.full((p, p), nan), problem, h, nan, starts, False)
     if not np.isfinite(theta).all() or (np.abs(theta) >= box).any():
         return nothing
     steps = _steps(problem, theta, h)
     curvature = problem.curvature(theta, steps)
-    values, vectors = np.linalg.eigh(curvature)
-    scores = problem.scores(theta)
-    if not np.isfinite(scores).all():
+    if not np.isfinite(curvature).all():
         return nothing
-    step = float(steps.min())
-    along = vectors[:, 0]
-    by_row = (problem.scores(theta + step * along) - problem.scores(theta - step * along)) @ along / (2 * step)
-    firm = float(values[0] / (by_row.std(ddof=1) / sqrt(len(by_row)) + np.finfo(float).tiny))
-    return Fitted(theta, curvature, scores, problem, h, firm, starts, bool(values[0] > 0))
+    least = float(np.linalg.eigvalsh(curvature)[0])
+    return Fitted(theta, curvature, problem, h, float(steps.min()), starts, least > 0)
 
 
 def _steps(problem: Corrected, theta: Array, h: float) -> Array:

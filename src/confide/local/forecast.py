@@ -4,13 +4,14 @@ Records for planning are the caller's (older or public ones), or made up: terms 
 half of the response's variance. On them the scores of each corrected loss are computed at the line of the records themselves, rows with
 and without noise weighed by their chances, and the sandwich is that of `cf.local.fit`. Nothing is fitted to noisy records, so that no draw
 decides; where the curvature would be less than four of its standard errors above zero no interval is expected, and that is said.
+Protected levels are told at random as they would be, and each planning record then stands once with each level.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import nan, sqrt
+from math import nan, prod, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +21,11 @@ from confide._lazy import later
 from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee
 from confide.guarantees.calibration import calibrate_gaussian, calibrate_laplace
-from confide.local.calibration import noised_columns
+from confide.local.calibration import noised_columns, rest_of, told_columns
 from confide.local.corrected import Corrected, Rows
 from confide.local.estimates import scaled
 from confide.local.fitting import FIRM, SMOOTHING, fitted, residual_sd
-from confide.local.losses import Check, Loss, Squared, loss_named
+from confide.local.losses import Check, Logistic, Loss, Squared, loss_named
 from confide.local.protection import Protection
 from confide.local.quantile import RECORDS
 from confide.local.terms import Model
@@ -41,6 +42,7 @@ Array = NDArray[np.float64]
 
 # Rows for planning: enough for two digits of a standard error, tails of the noise included.
 _ROWS = 50_000
+_FEW = 2_000  # at least
 _SEED = 20261123
 _STEP = 1e-4
 _WEAK = "* no interval is likely: the curvature is expected within four of its standard errors of zero, or a quantile line has few records"
@@ -143,12 +145,14 @@ def outlook(
     k: float | None = None,
     privacy: Guarantee | None = None,
     noise: float | None = None,
+    levels: Mapping[str, float] | None = None,
     zeta: float = 0.0,
     practice: pd.DataFrame | None = None,
 ) -> Outlook:
     """What each way to `formula` is expected to give from n records, at one guarantee or at one noise; from public facts alone.
 
-    zeta: of the methods that need rows without noise; left out, half of the guarantee's delta. practice: records for planning, with the
+    levels: the epsilon of each protected column of levels, told alike in all ways but a raw sample. zeta: of the methods that need rows
+    without noise; left out, half of the guarantee's delta. practice: records for planning, with the
     columns of the formula. Raises `PlanError`, `PrivacyError`, `NoConversion`.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 2:
@@ -157,33 +161,35 @@ def outlook(
         )
     chosen = loss_named(loss, tau, k)
 
-    def told(zeta: float, share: float | None = None) -> Protection:
-        about = {"privacy": privacy} if share is None else {"noise": share}
-        return Protection(noised_columns(schema, columns, level=level, zeta=zeta, **about), tuple(public), zeta)
+    randomised = told_columns(schema, levels or {})
+    rest = rest_of(privacy, randomised, level)
 
-    bare = told(0.0, noise)
+    def told(zeta: float) -> Protection:
+        numbers = noised_columns(schema, columns, level=level, zeta=zeta, privacy=rest, noise=noise) if columns else {}
+        return Protection(numbers, tuple(public), zeta, levels=randomised)
+
+    bare = told(0.0)
     records = planning_records(schema, formula, chosen, bare, practice)
-    true = _Truth.of(Model.of(records, bare, formula, chosen), chosen, n)
-    ways = [true.without()]
+    true = _Truth.of(records, bare, formula, chosen, n)
+    ways = [true.without(), true.way("SL", "SL", true.noise(bare), _relative(bare))]
     delta = privacy.delta if isinstance(privacy, ApproxDP) else 0.0
-    share = zeta or (delta / 2 if noise is None else 0.0)
-    ways.append(true.way("SL", "SL", _lam(records, bare, formula, chosen), _relative(bare)))
+    share = (zeta or (delta / 2 if noise is None else 0.0)) if columns else 0.0
     if share:
-        with_bare = told(share, noise)
-        lam = _lam(records, with_bare, formula, chosen)
+        with_bare = told(share)
+        lam = true.noise(with_bare)
         ways += [
             true.way(f"{method}, {share:.2g} of the rows verbatim", method, lam, _relative(with_bare), share)
             for method in ("RB", "SDR", "SL", "DR")
         ]
-    if privacy is not None and isinstance(chosen, Squared):
+    if rest is not None and columns and isinstance(chosen, Squared):
         # an exact correction of these two needs derivatives of every order, which the squared loss alone does not have
         d = len(columns) if level == "record" else 1
-        own = _lam(records, bare, formula, chosen) / _relative(bare)
+        own = true.noise(bare) / _relative(bare)
         if len(columns) > 1:  # of one column it is the symmetric one
-            relative = sqrt(2) / calibrate_laplace(privacy, releases=d)
+            relative = sqrt(2) / calibrate_laplace(rest, releases=d)
             ways.append(true.way("Laplace noise, column by column", "SL", own * relative, relative, draw=_by_column))
         if delta:
-            relative = sqrt(d) / calibrate_gaussian(privacy)
+            relative = sqrt(d) / calibrate_gaussian(rest)
             ways.append(true.way("Gaussian noise", "SL", own * relative, relative, draw=_gaussian))
     floor = delta or zeta
     if floor:
@@ -202,14 +208,8 @@ def _raw(without: Way, share: float) -> Way:
 
 
 def _relative(told: Protection) -> float:
-    one = next(iter(told.columns.values()))
-    return one.sd / (one.high - one.low)
-
-
-def _lam(records: pd.DataFrame, told: Protection, formula: str, loss: Loss) -> Array:
-    """Noise sd of each term in units of the fit, that of the response last."""
-    rows = Model.of(records, told, formula, loss).rows
-    return np.append(rows.lam, rows.lam_y)
+    """Noise sd over width of the protected numbers; 0 where levels alone are protected."""
+    return max((one.sd / (one.high - one.low) for one in told.columns.values()), default=0.0)
 
 
 def _symmetric(generator: np.random.Generator, shape: tuple[int, int]) -> Array:
@@ -226,8 +226,11 @@ def _gaussian(generator: np.random.Generator, shape: tuple[int, int]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Truth:
-    """Records for planning, their own line under the loss, and its curvature."""
+    """Records for planning, their own line under the loss, and its curvature. bare: the protection without verbatim rows."""
 
+    records: pd.DataFrame
+    formula: str
+    bare: Protection
     model: Model
     loss: Loss
     theta: Array
@@ -235,9 +238,10 @@ class _Truth:
     n: int
 
     @classmethod
-    def of(cls, model: Model, loss: Loss, n: int) -> _Truth:
+    def of(cls, records: pd.DataFrame, bare: Protection, formula: str, loss: Loss, n: int) -> _Truth:
+        model = Model.of(records, bare, formula, loss)
         own = scaled(loss, model)
-        clean = replace(model.rows, lam=np.zeros_like(model.rows.lam), lam_y=0.0, zeta=0.0)
+        clean = _clean(model)
         line = np.asarray(np.linalg.lstsq(clean.x, clean.y, rcond=None)[0], dtype=np.float64)
         h = SMOOTHING * residual_sd(clean, line, "naive")
         own = own.at(h)
@@ -246,11 +250,26 @@ class _Truth:
             raise PlanError(
                 "the records for planning have no line of this formula; give practice= records that have one"
             )
-        return cls(model, own, done.theta, done.curvature, n)
+        return cls(records, formula, bare, model, own, done.theta, done.curvature, n)
 
     def without(self) -> Way:
-        """No noise at all: what sampling alone gives."""
+        """What sampling alone gives."""
         return self.way("without protection", "naive", np.zeros(len(self.theta) + 1), None)
+
+    def noise(self, told: Protection) -> Array:
+        """Noise sd of each term in units of the fit, that of the response last."""
+        rows = Model.of(self.records.head(_FEW), told, self.formula, self.loss).rows
+        return np.append(rows.lam, rows.lam_y)
+
+    def _told(self, generator: np.random.Generator) -> Rows:
+        """The records with their levels told at random."""
+        if not self.bare.levels:
+            return self.model.rows
+        drawn = self.records.copy()
+        for name, one in self.bare.levels.items():
+            anyone = np.array(one.levels, dtype=object)[generator.integers(len(one.levels), size=len(drawn))]
+            drawn[name] = np.where(generator.random(len(drawn)) < float(one.keep), drawn[name], anyone)
+        return Model.of(drawn, self.bare, self.formula, self.loss).rows
 
     def way(
         self,
@@ -261,10 +280,11 @@ class _Truth:
         zeta: float = 0.0,
         draw: Callable[[np.random.Generator, tuple[int, int]], Array] = _symmetric,
     ) -> Way:
-        """lam: noise sd of each term and of the response, in units of the fit."""
+        """lam: noise sd of each term and of the response, in units of the fit. noise: None where nothing is protected."""
         generator = np.random.default_rng(_SEED)
-        true = replace(self.model.rows, lam=lam[:-1], lam_y=float(lam[-1]), zeta=zeta)
-        moved = draw(generator, (len(true), len(lam))) * lam
+        rows = _clean(self.model) if noise is None else self._told(generator)
+        true = replace(rows, lam=lam[:-1], lam_y=float(lam[-1]), zeta=zeta)
+        moved = np.repeat(draw(generator, (len(true), len(lam))) * lam, true.copies, axis=0)
         noisy = replace(true, x=true.x + moved[:, :-1], y=true.y + moved[:, -1])
         parts = [(1 - zeta, self._problem(method, noisy, generator))]
         if zeta:
@@ -273,7 +293,7 @@ class _Truth:
         inverse = np.linalg.inv(self.curvature)
         _, covariance = self.model.in_units(self.theta, inverse @ meat @ inverse / self.n)
         errors = dict(zip(self.model.names, np.sqrt(np.diag(covariance)).tolist(), strict=True))
-        if isinstance(self.loss, Check) and self.model.intercept is not None and lam.any():
+        if isinstance(self.loss, Check) and self.model.intercept is not None and noise is not None:
             errors[self.model.names[self.model.intercept]] = nan  # its own intercept has another score
         return Way(name, errors, noise, zeta, self._firm(parts), local=noise is not None)
 
@@ -292,6 +312,11 @@ class _Truth:
         return bool(values[0] >= FIRM * sqrt(float(_mixed(bends)[0, 0]) / self.n))
 
 
+def _clean(model: Model) -> Rows:
+    """Each record once, as it is."""
+    return replace(model.rows.as_told(), lam=np.zeros_like(model.rows.lam), lam_y=0.0, zeta=0.0)
+
+
 def _mixed(parts: Sequence[tuple[float, Array]]) -> Array:
     """The covariance of rows of which each is of one kind with its chance."""
     mean = sum(weight * rows.mean(axis=0) for weight, rows in parts)
@@ -308,7 +333,7 @@ def planning_records(
     rows: int = _ROWS,
 ) -> pd.DataFrame:
     """The caller's records within their public bounds, or made-up ones: terms even in their bounds, half of the response of its own."""
-    names = [*told.columns, *told.public]
+    names = [*told.protected, *told.public]
     if practice is not None:
         missing = [name for name in names if name not in practice.columns]
         if missing:
@@ -319,22 +344,37 @@ def planning_records(
         if len(own) < 2:
             raise PlanError("practice= holds no two whole records; give records with all columns of the formula")
         return own.reset_index(drop=True)
-    frame = schema.sample(rows, seed=_SEED)[names]
+    # each record stands once with each combination of levels
+    copies = prod(len(one.levels) for one in told.levels.values())
+    frame = schema.sample(max(rows // copies, min(rows, _FEW)), seed=_SEED)[names]
+    frame = frame.astype(dict.fromkeys(told.levels, object))
     response = formula.partition("~")[0].strip()
     if response not in names:
         raise PlanError(f"the response {response!r} is neither protected nor public; name it in columns= or public=")
-    frame[response] = _even(rows)
-    x = Model.of(frame, told, formula, Squared()).rows.x  # for the terms alone: this loss takes any response
+    frame[response] = _leveled(_even(len(frame)), told, response)
+    x = Model.of(frame, told, formula, Squared()).rows.as_told().x  # of the terms alone: this loss takes any response
     spread = x.std(axis=0)
     index = (x[:, spread > 0] / spread[spread > 0]).sum(axis=1) / sqrt(max(int((spread > 0).sum()), 1))
-    frame[response] = _response(schema, response, loss, index)
+    two_sided = response in told.levels
+    made = _response(schema, response, Logistic() if two_sided else loss, index)
+    frame[response] = _leveled(made, told, response)
     return frame
+
+
+def _leveled(values: Array, told: Protection, response: str) -> Array | pd.Series[Any]:
+    """A response of 0 and 1 as its two levels, where it is protected as such."""
+    if response not in told.levels:
+        return values
+    names = told.levels[response].levels
+    return pd.Series(np.where(values == 1, names[1], names[0]), dtype=object)
 
 
 def _within(schema: Schema, name: str, values: pd.Series[Any]) -> pd.Series[Any]:
     column = schema[name]
     if isinstance(column, Categorical):
-        return values
+        told = values.astype(object)
+        known = told.where(told.isin(column.levels))
+        return known if column.on_missing == "drop" else known.fillna(column.on_missing)
     known = values.astype(float).clip(column.low, column.high)
     return known if column.on_missing == "drop" else known.fillna(column.on_missing)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from confide._version import __version__
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee, TradeOff
-from confide.local.calibration import noised_columns, told_columns
+from confide.local.calibration import noised_columns, rest_of, told_columns
 from confide.local.protection import KEY, Protection
 from confide.noise import SecureNoise
 from confide.schema import Categorical, Schema, Unit
@@ -149,10 +149,6 @@ def planned(
             "table with one row for each, and a schema without unit="
         )
     bare = tuple(public or ())
-    if levels and privacy is not None:
-        raise PlanError(
-            "levels= says the epsilon of each column of levels, and privacy= would ask for the whole; write noise=1.0 for the numbers"
-        )
     twice = [name for name in bare if name in columns or name in (levels or {})]
     if twice:
         raise PlanError(f"{', '.join(twice)} cannot be both protected and public; leave it out of public=")
@@ -168,10 +164,9 @@ def planned(
             "or write accept_verbatim_rows=True"
         )
     told_levels = told_columns(schema, levels or {})
+    rest = rest_of(privacy, told_levels, level)
     only_levels = bool(told_levels) and not columns and noise is None and zeta == 0
-    carried = (
-        {} if only_levels else noised_columns(schema, columns, level=level, zeta=zeta, privacy=privacy, noise=noise)
-    )
+    carried = {} if only_levels else noised_columns(schema, columns, level=level, zeta=zeta, privacy=rest, noise=noise)
     own = stream or schema.dataset or "records"
     told = Protection(carried, bare, float(zeta), own, version, simulated, told_levels)
     return Planned(told, level, told.guarantee(level))

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 __all__ = ["Files", "Rows", "joined"]
 
-# Files at once: each then has to hold a 64th of the records, so that 64 times the memory's limit are finished in one round.
+# Files at once: each then has to hold a 64th of the records, so that 64 times the memory's limit are finished in one round, and 4,096 times
+# where each is dealt out once more.
 _FILES = 64
 _CONTENT = np.uint64(0x9FB21C651E98DF25)
 
@@ -38,11 +39,11 @@ class Rows:
         """The rows at these places, in this order."""
         return Rows(self.ids.take(pa.array(at)), [row[at] for row in self.codes])
 
-    def by_id(self) -> NDArray[Any]:
+    def by_id(self, seed: int = 1) -> NDArray[Any]:
         """The file of each record: equal ids have one file. Which ids share a file changes no integer, only where they wait."""
         import polars as pl  # here, because few sources spill
 
-        return (pl.Series(values=self.ids).hash(seed=1).to_numpy() % np.uint64(_FILES)).astype(np.intp)
+        return (pl.Series(values=self.ids).hash(seed=seed).to_numpy() % np.uint64(_FILES)).astype(np.intp)
 
     def by_content(self) -> NDArray[Any]:
         """The file of each record of one unit or a few: equal rows have one file."""

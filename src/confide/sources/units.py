@@ -6,8 +6,9 @@ priorities (`priorities`); a row without an id is nowhere. Units are told apart 
 (`ids`). Ids are dropped when the pass ends.
 
 Rows are gathered in memory up to a public number of cells and of megabytes, else in 64 files without names (as in `kept`), by a hash of
-the id, and each file is finished by itself. A file too large for that is one unit's, or few units', and is dealt out once more by a hash of
-the rows' codes, so that equal rows are together and each part can be cut to the 65,536 rows of smallest priority that any unit may have.
+the id, and each file is finished by itself. A file too large for that is dealt out once more by another hash of the id. What is too large
+then is one unit's, or few units', and is dealt out by a hash of the rows' codes, so that equal rows are together and each part can be cut
+to the 65,536 rows of smallest priority that any unit may have.
 Their sizes show to whoever can watch this machine's disk or memory meanwhile what the source's own size shows, and how unevenly ids have
 rows; nothing that is published follows from it. A full disk is an error with a fixed sentence: there is no release without the bound.
 """
@@ -307,9 +308,10 @@ class Gathered:
         if self._failed:
             raise SourceError(_GROUPED)
         for one in range(self._files.parts):
-            yield from self._finished(self._files, one, rule)
+            yield from self._finished(self._files, one, rule, again=True)
 
-    def _finished(self, files: Files, one: int, rule: Keep) -> Iterator[Bounded]:
+    def _finished(self, files: Files, one: int, rule: Keep, *, again: bool) -> Iterator[Bounded]:
+        """What the rule makes of a file. again: whether too large a file may be one of many units, and is dealt out by id once more."""
         if not files.rows(one):
             return
         if files.rows(one) <= self._limit:
@@ -318,7 +320,11 @@ class Gathered:
         finer, portions = Files(self._folder), []
         try:
             for rows in files.read(one):
-                finer.add(rows, rows.by_content())
+                finer.add(rows, rows.by_id(seed=2) if again else rows.by_content())
+            if again:
+                for part in range(finer.parts):
+                    yield from self._finished(finer, part, rule, again=False)
+                return
             for part in range(finer.parts):
                 if finer.rows(part):
                     portions.append(rule.cut(joined(list(finer.read(part)))))
