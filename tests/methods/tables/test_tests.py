@@ -309,3 +309,12 @@ def test_a_power_needs_a_known_test_and_an_effect() -> None:
     for name, effect, words in (("ttest", None, "did you mean"), ("trend", 0.0, "above 0")):
         with pytest.raises(PlanError, match=words):
             cf.tests.plan(name, "smoker ~ region", SCHEMA, cf.GDP(1.0), n=500, effect=effect)
+
+
+@pytest.mark.parametrize("name", ["t", "f"])
+def test_a_group_that_goes_without_saying_has_the_draws_of_its_name(name: str) -> None:
+    """`confide test` leaves the group to the table and `confide infer --test` names it: one release, one p-value."""
+    column = {"t": "sex", "f": "region"}[name]
+    means = table(Means(f"x ~ {column}", covers="population"), records(600, 3), 0.5, 1)
+    left_out, said = means.test(name), means.test(name, column)
+    pd.testing.assert_frame_equal(left_out.to_frame(), said.to_frame())

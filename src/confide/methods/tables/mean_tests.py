@@ -59,7 +59,7 @@ def groups(table: MeasuredTable, attribute: str | None, column: int, *, names: s
     if lost and names != "t":
         return tested(table, (title,), [nan], [nan], [nan], "none", weak=True, statistic="F")
     observed = _wald(_stacked(sums), noise_n, noise_s)
-    generator = keyed_generator(table.release_sha256, f"{names} test {attribute} {column}")
+    generator = keyed_generator(table.release_sha256, f"{names} test {own.name} {column}")
     weights = 1.0 / (sums.variance / sums.size)
     pooled = float((weights * sums.mean).sum() / weights.sum())
     simulated = _wald(_drawn(table, sums, axes, pooled, generator, wide=names == "t"), noise_n, noise_s)
