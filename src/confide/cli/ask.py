@@ -101,7 +101,9 @@ class Asked:
             )
         for option, given in others.items():
             if given and (self.test is not None or self.question is not None):
-                raise Refused(f"{option} is of the whole release; leave out {option}, or --test and --question")
+                raise Refused(
+                    f"{option} is of the whole release; leave out {option}, or --test and --question; a test's figures: --csv, --json"
+                )
 
     def of(self, result: Any, path: Path, formula: str | None) -> Any:
         """The question's result, and the answer to the test where one is asked for."""
@@ -127,7 +129,8 @@ class Asked:
 
 
 _NONE = (
-    "this release answers none: tables of counts, shares and means do; confide test asks the records, and is charged"
+    "this release answers none: tables of counts, shares and means do; differences of a distribution's quantiles are .diff() of it in "
+    "Python, at no further charge; confide test asks the records, and is charged"
 )
 
 
