@@ -39,8 +39,8 @@ def select(
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
     >>> tried = [cf.regression.SSP("y ~ x", leverage_cap=cap) for cap in (1.2, 1.4, 1.6, 2.0)]
     >>> best = select(tried, "squared_error", data, privacy=cf.ApproxDP(1.0, 1e-6), ledger=None)
-    >>> best.flags
-    ('no_interval', 'selected')
+    >>> {"no_interval", "selected"} <= set(best.flags)  # the noise may add others
+    True
     """
     from confide import gate  # here, because the gate is slow to load and a plan does without it
 
