@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.isolated import Answers, Isolated, Room, Work
+from confide.aggregates.isolated import Answers, Isolated, Room, Work, seeded
 
 __all__ = ["in_place", "runner"]
 
@@ -71,10 +71,7 @@ class Here:
         return np.array(found).reshape(len(tables), *self.answers.shape)
 
     def _answer(self, table: Array, own: bytes) -> Array:
-        generator = np.random.default_rng(int.from_bytes(own, "little"))
-        np.random.seed(int(generator.integers(1 << 32)))  # noqa: NPY002
-        random.seed(int(generator.integers(1 << 62)))
-        nowhere = io.StringIO()
+        generator, nowhere = seeded(own), io.StringIO()
         try:
             with warnings.catch_warnings(action="ignore"), redirect_stdout(nowhere), redirect_stderr(nowhere):
                 found = np.asarray(self.work(np.array(table, dtype=np.float64), generator), dtype=np.float64)

@@ -47,7 +47,7 @@ from threadpoolctl import threadpool_limits
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees.validation import is_finite, is_whole
 
-__all__ = ["Answers", "Isolated", "Room", "Work"]
+__all__ = ["Answers", "Isolated", "Room", "Work", "seeded"]
 
 Array = NDArray[np.float64]
 
@@ -299,16 +299,20 @@ def _block(work: Work, given: int, left: int, answers: Answers, room: Room) -> N
             rows, columns, own = _HEAD.unpack(file.read(_HEAD.size))
             table = np.frombuffer(bytearray(file.read()), dtype=np.float64).reshape(rows, columns)
         _limit_memory(room.memory << 20)
-        generator = np.random.default_rng(int.from_bytes(own, "little"))
-        # code that asks for no generator has its own sequence too
-        np.random.seed(int(generator.integers(1 << 32)))  # noqa: NPY002
-        random.seed(int(generator.integers(1 << 62)))
-        found = np.ascontiguousarray(work(table, generator), dtype=np.float64)
+        found = np.ascontiguousarray(work(table, seeded(own)), dtype=np.float64)
         if found.shape == answers.shape:
             os.pwrite(left, found.tobytes(), 1)
             os.pwrite(left, _DONE, 0)
     finally:
         os._exit(0)
+
+
+def seeded(own: bytes) -> np.random.Generator:
+    """A block's generator, from its own 16 bytes; code that asks for none has a sequence of the block's too."""
+    generator = np.random.default_rng(int.from_bytes(own, "little"))
+    np.random.seed(int(generator.integers(1 << 32)))  # noqa: NPY002
+    random.seed(int(generator.integers(1 << 62)))
+    return generator
 
 
 def _limit_memory(more: int) -> None:

@@ -54,6 +54,10 @@ class Ratios(MomentMethod):
     weights: str | None = field(default=None, metadata=LATE)
 
     name: ClassVar[str] = "ratios"
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = (
+        "1",
+    )  # one of several rows per unit was charged too little; the numbers mean the same
     source: ClassVar[str] = (
         "linearised ratios of totals (Cochran 1977; Binder 1983); sums and meats of integers derived in confide"
     )
