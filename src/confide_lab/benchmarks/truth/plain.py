@@ -1,7 +1,8 @@
 """The answers without privacy on one sample, with the intervals that statisticians print: what widths and coverages are held against.
 
 HC1 for lines (White 1980; MacKinnon, White 1985), the sandwich for logistic models, probits and counts, normal intervals for shares and
-means, order statistics for quantiles, the sandwich of a ratio for kernel smooths, the bootstrap's normal interval for all others; all at 95 %.
+means, order statistics for quantiles, the sandwich of a ratio for kernel smooths, for all others normal intervals with the sds of a
+bootstrap; all at 95 %.
 """
 
 from __future__ import annotations
