@@ -16,6 +16,7 @@ import pytest
 import confide as cf
 from confide.guarantees.curves import symmetric_laplace
 from confide.local.protection import KEY, Noised, Protection
+from confide.noise import SimulatedNoise
 
 SCHEMA = cf.Schema(
     {
@@ -103,14 +104,17 @@ def test_noise_is_on_the_grid_and_drawn_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["table", "stream"])
 @pytest.mark.parametrize("zeta", [0.0, 0.25])
-def test_each_row_has_the_noise_that_is_told(tmp_path: Path, way: str, zeta: float) -> None:
+def test_each_row_has_the_noise_that_is_told(
+    tmp_path: Path, way: str, zeta: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Symmetric Laplace of the sd that the file says: sd, shape, a radius that a row's columns share, no share between rows."""
     n, asked = 8_000, {"columns": ["x", "z"], "noise": 2.0, "zeta": zeta, "accept_verbatim_rows": True}
     data = {"x": [0.5] * n, "z": [0.0] * n}
     if way == "table":
-        told = cf.local.protect(data, SCHEMA, tmp_path / "p.parquet", ledger=None, **asked).protection
+        told = cf.local.protect(data, SCHEMA, tmp_path / "p.parquet", ledger=None, seed=4, **asked).protection
         seen = cf.local.read(tmp_path / "p.parquet")
     else:
+        monkeypatch.setattr("confide.local.stream.SecureNoise", lambda: SimulatedNoise(4))
         # rows without noise are a delta of zeta
         budget = cf.GDP(6.0, 0.5, relation="substitute", trust="local")
         book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=budget)
