@@ -15,6 +15,7 @@ import pytest
 from tests.third_party import Mean
 
 import confide as cf
+from confide import registry
 from confide.aggregates import ColumnMoments
 from confide.audit import audit, replay
 from confide.audit.neighbourhoods import named, neighbours
@@ -23,10 +24,15 @@ from confide.errors import PrivacyError
 from confide.guarantees import PureDP
 from confide.methods.intervals.quantile import Quantile
 from confide.protocol import Allowance, Plan, Total
+from confide_lab.benchmarks.audit_states import CASES
 from confide_lab.benchmarks.planted.toy import SCHEMA, Toy
 
 XY = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Integer(0, 9), "y": cf.Numeric(-20, 30)})
 SSP = cf.regression.SSP
+
+
+def test_the_page_of_audits_has_every_registered_method() -> None:
+    assert {name for name, _, _ in CASES.values()} == set(registry.known())
 
 
 @pytest.mark.parametrize("recenter", ["auto", False])
