@@ -255,6 +255,26 @@ def test_an_id_has_one_output_whatever_its_record_says(tmp_path: Path) -> None:
     assert book.verify().ok
 
 
+def test_rows_stay_in_place_however_their_ids_are_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids are stored in their order, some at a time; what comes back is in the order of the rows."""
+    monkeypatch.setattr("confide.local.stream.ROWS", 16)
+    monkeypatch.setattr("confide.local.stream._CELLS", 100)
+    generator = np.random.default_rng(5)
+    ids = generator.integers(0, 150, 400)  # most come more than once, and 11 sorts before 2
+    x = generator.integers(0, 2, 400).astype(float)
+    with pytest.warns(UserWarning, match="protects nobody"):
+        book = _book(tmp_path, mu=500.0)
+    stream = cf.local.Releaser.open(book, SCHEMA, columns=["x"], noise=0.01, charge_delta=1e-6)
+    told = stream.extend({"id": ids, "x": x}, ids="id").x.to_numpy()
+    frame = pd.DataFrame({"id": ids, "x": x, "told": told})
+    # noise of a hundredth of the width: the output is that of the first row of its id
+    assert np.abs(told - frame.groupby("id").x.transform("first")).max() < 0.5
+    assert (frame.groupby("id").told.nunique() == 1).all()
+    back = stream.extend({"id": ids[::-1], "x": 1 - x}, ids="id").x.to_numpy()
+    np.testing.assert_array_equal(back[::-1], told)
+    assert book.verify().ok and _kinds(book).count("outputs") > 4
+
+
 def test_other_parameters_are_another_stream(tmp_path: Path) -> None:
     book = _book(tmp_path)
     one = _stream(book).extend({"id": [1], "x": [0.3]}, ids="id")
