@@ -61,4 +61,4 @@ def bootstrap_cost(n: int, count: int, mu: float) -> PrivacyLoss:
 def _profile(epsilon: Array, mu: float) -> Array:
     """delta of mu-GDP."""
     above = epsilon + special.log_ndtr(-epsilon / mu - mu / 2)
-    return np.maximum(special.ndtr(-epsilon / mu + mu / 2) - np.exp(above), 0.0)
+    return np.asarray(np.maximum(special.ndtr(-epsilon / mu + mu / 2) - np.exp(above), 0.0))
