@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,41 @@ def test_units_of_the_data_come_back() -> None:
     assert ours.bse.to_numpy() == pytest.approx(theirs.bse[order].to_numpy(), rel=3e-3)
     line = cf.local.fit(frame, "y ~ 0 + x0 + x1")
     assert line.params.to_numpy() == pytest.approx(smf.ols("y ~ 0 + x0 + x1", frame).fit().params.to_numpy(), rel=1e-4)
+
+
+@pytest.mark.parametrize(("n", "lam"), [(500, 0.45), (2_000, 0.65)])
+def test_an_answer_covers_where_the_noise_decides_whether_there_is_one(n: int, lam: float) -> None:
+    """Nearly no residual: all error is that of the Gram matrix, and the third of the tables with the largest is answered.
+
+    At a true 95 %, .91 of 200 answers or fewer have a chance of .01; Wald's interval holds in .78 of them.
+    """
+    rng, hits = np.random.default_rng(21), []
+    for _ in range(800):
+        x = rng.uniform(-0.5, 0.5, n)
+        s = lam * np.sqrt(rng.standard_exponential(n)) * rng.standard_normal(n)
+        done = fitted(
+            Squared(), "SL", Rows((x + s)[:, None], 2 * x + 0.05 * rng.standard_normal(n), np.array([lam]), 0, 0)
+        )
+        if done.firm >= 4:
+            hits.append(abs(done.theta[0] - 2) <= 1.96 * sqrt(done.covariance[0, 0]))
+    assert 150 < len(hits) < 400 and np.mean(hits) > 0.91
+
+
+@pytest.mark.parametrize(
+    ("slope", "lam", "least", "most"), [(2.0, 0.3, 1.0, 1.01), (0.0, 0.6, 1.0, 1.3), (2.0, 0.6, 1.8, 4.0)]
+)
+def test_intervals_grow_where_the_curvature_is_uncertain_and_moves_the_slope(
+    slope: float, lam: float, least: float, most: float
+) -> None:
+    """Hardly for a slope of zero, which the curvature does not move, and not where the curvature is firm."""
+    rng, n = np.random.default_rng(22), 3_000
+    x = rng.uniform(-0.5, 0.5, n)
+    s = lam * np.sqrt(rng.standard_exponential(n)) * rng.standard_normal(n)
+    done = fitted(
+        Squared(), "SL", Rows((x + s)[:, None], slope * x + 0.3 * rng.standard_normal(n), np.array([lam]), 0, 0)
+    )
+    plain = float(done.scores.var(ddof=1)) / float(done.curvature[0, 0]) ** 2 / n
+    assert done.firm > 4 and least <= sqrt(done.covariance[0, 0] / plain) <= most
 
 
 def test_the_smoothed_slope_of_a_median_is_covered() -> None:
