@@ -128,6 +128,20 @@ def test_each_row_has_the_noise_that_is_told(tmp_path: Path, way: str, zeta: flo
         assert np.all(np.abs((drawn[lag:] * drawn[:-lag]).mean(axis=0)) < 5 / sqrt(len(drawn)))
 
 
+def test_what_is_missing_or_out_of_bounds_has_the_noise_of_all(tmp_path: Path) -> None:
+    """Of the public constant, and of the bound: neither which rows are concerned nor by how much is seen."""
+    n = 3_000
+    odd = np.repeat([np.nan, np.inf, 1e6, -7.0], n)
+    data = {"x": odd, "z": np.zeros(4 * n)}
+    told = cf.local.protect(data, SCHEMA, tmp_path / "p.parquet", columns=["x", "z"], noise=0.5, ledger=None).protection
+    seen = cf.local.read(tmp_path / "p.parquet")
+    for part, value in zip(np.split(seen.x.to_numpy(), 4), (0.5, 0.5, 1.0, 0.0), strict=True):
+        drawn = (part - value) / told.columns["x"].sd
+        # a Laplace of unit variance: its median has the standard error 1 / sqrt(2 n), its mean size 1 / sqrt(2) that of 1 / sqrt(2 n) too
+        assert abs(np.median(drawn)) < 5 / sqrt(2 * n) and abs(np.abs(drawn).mean() - sqrt(0.5)) < 5 / sqrt(2 * n)
+        assert np.sum(drawn == 0) < 3
+
+
 @pytest.mark.parametrize("level", ["attribute", "record"])
 def test_the_noise_meets_the_guarantee_at_its_level(level: str) -> None:
     """delta(epsilon) of the level's own function, of record and attribute the larger one, is what was asked for and no less."""
