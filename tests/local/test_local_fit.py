@@ -105,6 +105,8 @@ def test_statuses_say_why() -> None:
         ("w ~ x0", {}, "no column"),
         ("y ~ w", {}, "no column"),
         ("y", {}, "response and terms"),
+        ("x0 ~ x0 + x1", {}, "one noise in both"),
+        ("y ~ x0 | g", {}, "several parts"),
         ("y ~ x0", {"method": "best"}, "method"),
         ("y ~ x0", {"method": "RB"}, "zeta"),
     ],
@@ -113,6 +115,32 @@ def test_what_a_fit_refuses(formula: str, asked: dict[str, Any], words: str) -> 
     frame = _protected(np.random.default_rng(1), 50, 0.0, 0.3)
     with pytest.raises(cf.PlanError, match=words):
         cf.local.fit(frame, formula, **asked)
+
+
+@pytest.mark.parametrize(("column", "value"), [("y", np.nan), ("y", np.inf), ("z", np.nan), ("g", None)])
+def test_public_values_that_are_missing_are_named(column: str, value: Any) -> None:
+    """They were published so, and are no lack of records."""
+    frame = _protected(np.random.default_rng(3), 200, 0.0, 0.1).astype({"g": object})
+    frame.loc[[4, 7], column] = value
+    formula = "z ~ x0" if column == "z" else "y ~ x0 + g"
+    with pytest.raises(cf.PlanError, match=f"'{column}' has no value in 2 of 200"):
+        cf.local.fit(frame, formula)
+    if value is not np.inf:
+        assert cf.local.fit(frame[frame[column].notna()], formula).status == "ok"
+
+
+def test_few_records_have_no_normal_interval() -> None:
+    """Residuals about a line through few records are too small, and none are left of two."""
+    frame = _protected(np.random.default_rng(4), 60, 0.0, 1e-3)
+    for n, status in ((10, "weak"), (21, "weak"), (60, "ok")):
+        found = cf.local.fit(frame[:n], "y ~ x0")
+        assert found.status == status and np.isnan(found.bse).all() == (status == "weak")
+    assert cf.local.mean(frame[:20], "x0").status == "weak" and cf.local.mean(frame[:21], "x0").status == "ok"
+
+
+def test_a_response_may_stand_in_backticks() -> None:
+    frame = _protected(np.random.default_rng(5), 100, 0.0, 0.01)
+    assert cf.local.fit(frame, "`y` ~ x0").params.equals(cf.local.fit(frame, "y ~ x0").params)
 
 
 def test_units_of_the_data_come_back() -> None:

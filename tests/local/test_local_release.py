@@ -152,6 +152,18 @@ def test_the_noise_meets_the_guarantee_at_its_level(level: str) -> None:
     assert made.statement.unit == level
 
 
+def test_rows_without_noise_are_in_the_curve() -> None:
+    """A record that is published as it is with probability zeta has delta at least that, and 1 - (1 - zeta)(1 - delta) in all."""
+    asked = {"columns": ["x", "z"], "noise": 2.0}
+    bare = cf.local.plan(SCHEMA, **asked).protection.curves
+    some = cf.local.plan(SCHEMA, **asked, zeta=0.05, accept_verbatim_rows=True)
+    for level, curve in some.protection.curves.items():
+        for epsilon in (0.0, 1.0, 30.0):
+            exact = 1 - 0.95 * (1 - bare[level].delta(epsilon))
+            assert exact * (1 - 1e-9) <= curve.delta(epsilon) <= exact * (1 + 1e-3)
+    assert some.statement.curve == some.protection.curves["record"]
+
+
 def test_nothing_is_left_of_a_draw_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     book = _book(tmp_path)
 
@@ -203,6 +215,15 @@ def test_the_plan_names_the_raw_sample(noise: float, zeta: float, words: str) ->
     ]
     assert len(said) == 1 and words in said[0] and f"{zeta**-0.5:.3g} times" in said[0]
     assert not any("raw sample" in line for line in cf.local.plan(SCHEMA, ["x"], noise=noise).lines())
+
+
+def test_a_seed_is_never_charged(tmp_path: Path) -> None:
+    book = _book(tmp_path)
+    with pytest.raises(cf.PrivacyError, match="never charged"):
+        cf.local.protect(
+            _frame(10), SCHEMA, tmp_path / "p.parquet", columns=["x"], noise=2.0, ledger=book, charge_delta=1e-6, seed=1
+        )
+    assert _kinds(book) == ["open"] and not (tmp_path / "p.parquet").exists()
 
 
 def test_ledgers_of_other_terms_are_refused(tmp_path: Path) -> None:
