@@ -147,6 +147,25 @@ def test_a_record_of_numbers_and_levels_is_charged_for_both(tmp_path: Path) -> N
     assert again.iloc[::-1].reset_index(drop=True).equals(first)
 
 
+def test_every_column_of_levels_counts_for_a_record_and_the_worst_for_an_attribute() -> None:
+    """Pure epsilons add up for a record: 1 and .5 are told apart with delta above zero up to 1.5 and not from there on."""
+    schema = cf.Schema(
+        {"x": cf.Numeric(0, 1, on_missing=0.5)} | {k: cf.Categorical(["a", "b"], on_missing="a") for k in "gs"}
+    )
+    levels = {"g": 1.0, "s": 0.5}
+    alone = cf.local.plan(schema, [], levels=levels).protection.curves
+    assert alone["record"].delta(1.49) > 0 >= alone["record"].delta(1.5)
+    assert alone["attribute"].delta(0.99) > 0 >= alone["attribute"].delta(1.0)
+    for noise in (0.5, 50.0):
+        both = cf.local.plan(schema, ["x"], levels=levels, noise=noise).protection.curves
+        number = cf.local.plan(schema, ["x"], noise=noise).protection.curves
+        one = cf.local.plan(schema, ["x"], levels={"g": 1.0}, noise=noise).protection.curves
+        for epsilon in (0.0, 0.4, 0.9, 1.2):
+            assert both["record"].delta(epsilon) > max(alone["record"].delta(epsilon), one["record"].delta(epsilon))
+            least = max(alone["attribute"].delta(epsilon), number["attribute"].delta(epsilon))
+            assert both["attribute"].delta(epsilon) >= 0.999 * least
+
+
 def test_shares_are_covered_at_any_size_and_for_the_rarest_level() -> None:
     """Of 300 tables of 40 rows each level's exact interval holds in at least 95 %; at a true 95 %, .91 has a chance of 1e-3."""
     g, told = np.random.default_rng(6), Told.of(("a", "b", "c"), 2.0)
