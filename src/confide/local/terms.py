@@ -186,12 +186,18 @@ def _over_levels(frame: pd.DataFrame, levels: Mapping[str, Told]) -> tuple[pd.Da
 
 def _variables(right: str, formula: str, told: Protection) -> set[str]:
     """The columns that the right side names; `PlanError` where a protected number is in a function, before that is computed."""
-    from formulaic import Formula
+    from formulaic import Formula, SimpleFormula
 
     try:
-        found = {str(term): {str(v) for v in Formula([term]).required_variables} for term in Formula(right)}
+        whole = Formula(right)
+        if isinstance(whole, SimpleFormula):
+            found = {str(term): {str(v) for v in Formula([term]).required_variables} for term in whole}
     except Exception as error:
         raise _unreadable(formula, error) from None
+    if not isinstance(whole, SimpleFormula):
+        raise PlanError(
+            f"the formula {formula!r} has several parts on its right side, and a fit has one; write 'y ~ x1 + x2'"
+        )
     for term, variables in found.items():
         _check_plain(term, variables, told)
     return set().union(*found.values())
@@ -226,10 +232,6 @@ def _matrix(frame: pd.DataFrame, right: str, formula: str) -> tuple[pd.DataFrame
     except Exception as error:
         raise _unreadable(formula, error) from None
     spec = made.model_spec
-    if not hasattr(spec, "structure"):
-        raise PlanError(
-            f"the formula {formula!r} has several parts on its right side, and a fit has one; write 'y ~ x1 + x2'"
-        )
     variables: dict[str, set[str]] = {}
     for part in spec.structure:
         known = {str(v) for v in spec.term_variables.get(part.term, ()) if str(v) in frame.columns}
