@@ -12,7 +12,7 @@ import pytest
 
 import confide as cf
 from confide.local.corrected import Rows
-from confide.local.fitting import closed_form, fitted, residual_sd
+from confide.local.fitting import BOX, closed_form, fitted, residual_sd
 from confide.local.losses import Check, Logistic, Squared
 from confide.local.protection import KEY, Noised, Protection
 
@@ -106,7 +106,7 @@ def test_statuses_say_why() -> None:
         ("y ~ w", {}, "no column"),
         ("y", {}, "response and terms"),
         ("x0 ~ x0 + x1", {}, "one noise in both"),
-        ("y ~ x0 | g", {}, "several parts"),
+        ("y ~ x0 | g", {}, "cannot be read"),
         ("y ~ x0", {"method": "best"}, "method"),
         ("y ~ x0", {"method": "RB"}, "zeta"),
     ],
@@ -123,10 +123,10 @@ def test_public_values_that_are_missing_are_named(column: str, value: Any) -> No
     frame = _protected(np.random.default_rng(3), 200, 0.0, 0.1).astype({"g": object})
     frame.loc[[4, 7], column] = value
     formula = "z ~ x0" if column == "z" else "y ~ x0 + g"
-    with pytest.raises(cf.PlanError, match=f"'{column}' has no value in 2 of 200"):
+    with pytest.raises(cf.PlanError, match=f"'{column}' has no value, or none that is finite, in 2 of 200"):
         cf.local.fit(frame, formula)
-    if value is not np.inf:
-        assert cf.local.fit(frame[frame[column].notna()], formula).status == "ok"
+    there = frame[column].notna() if column == "g" else np.isfinite(frame[column])
+    assert cf.local.fit(frame[there], formula).status == "ok"
 
 
 def test_few_records_have_no_normal_interval() -> None:
@@ -218,6 +218,23 @@ def test_starts_agree_and_an_unbounded_loss_is_not_identified() -> None:
     assert good.identified and good.starts[0] >= 5 and np.abs(good.scores.mean(axis=0)).max() < 1e-6
     lost = fitted(Squared(), "SL", Rows(x + 20 * s, y, 20 * lam, 0.0, 0.0))
     assert not lost.identified or lost.firm < 4
+
+
+def test_noise_may_take_away_the_whole_trace_of_the_gram_matrix() -> None:
+    """Starts are finite then too, so that no descent begins at a corner of the box or at NaN."""
+    traces = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-0.5, 0.5, (400, 3))
+        y = (rng.random(400) < 1 / (1 + np.exp(-x.sum(axis=1)))).astype(float)
+        noise = np.sqrt(rng.standard_exponential(400))[:, None] * rng.standard_normal((400, 3))
+        rows = Rows(x + noise * (rng.random(400) >= 0.2)[:, None], y, np.ones(3), 0.0, 0.2)
+        again = rows.noised_again(np.random.default_rng(0))
+        traces.append(np.square(rows.x).sum() / 0.2 - 4 * np.square(again.x).sum())  # that of DR
+        for method in ("DR", "SDR", "SL", "RB"):
+            done = fitted(Logistic(), method, rows)
+            assert not done.identified or np.abs(done.theta).max() < BOX
+    assert min(traces) < 0
 
 
 def test_a_huber_line_names_the_smoothing_that_it_covers() -> None:
