@@ -41,7 +41,7 @@ def survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
     return frame
 
 
-INIT = "ledger init local.db --dataset survey --mu 6 --delta .001 --relation substitute --unit record --trust local"
+INIT = "ledger init local.db --dataset survey --mu 6 --delta .001 --unit record --trust local"
 PROTECT = "protect survey.csv p.parquet --schema schema.toml --columns income,age --public region --noise .5"
 
 

@@ -132,12 +132,18 @@ def test_each_row_has_the_noise_that_is_told(
         assert np.all(np.abs((drawn[lag:] * drawn[:-lag]).mean(axis=0)) < 5 / sqrt(len(drawn)))
 
 
-def test_what_is_missing_or_out_of_bounds_has_the_noise_of_all(tmp_path: Path) -> None:
-    """Of the public constant, and of the bound: neither which rows are concerned nor by how much is seen."""
+def test_what_is_missing_or_out_of_bounds_has_the_noise_of_all(
+    tmp_path: Path,
+    recwarn: pytest.WarningsRecorder,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Of the public constant, and of the bound: neither which rows are concerned nor by how much is seen, or how many there are."""
     n = 3_000
     odd = np.repeat([np.nan, np.inf, 1e6, -7.0], n)
     data = {"x": odd, "z": np.zeros(4 * n)}
     told = cf.local.protect(data, SCHEMA, tmp_path / "p.parquet", columns=["x", "z"], noise=0.5, ledger=None).protection
+    assert not recwarn.list and not caplog.records and tuple(capfd.readouterr()) == ("", "")
     seen = cf.local.read(tmp_path / "p.parquet")
     for part, value in zip(np.split(seen.x.to_numpy(), 4), (0.5, 0.5, 1.0, 0.0), strict=True):
         drawn = (part - value) / told.columns["x"].sd

@@ -107,9 +107,10 @@ def _complete(frame: pd.DataFrame, told: Protection, named: set[str]) -> None:
         numbers = pd.api.types.is_numeric_dtype(column)
         gone = int((~np.isfinite(column.to_numpy(dtype=np.float64)) if numbers else column.isna()).sum())
         if gone:
+            there = f"np.isfinite(frame[{name!r}])" if numbers else f"frame[{name!r}].notna()"
             raise PlanError(
-                f"the public column {name!r} has no value in {gone:,} of {len(frame):,} rows; leave these rows out: "
-                f"frame = cf.local.read(path); cf.local.fit(frame[frame[{name!r}].notna()], ...)"
+                f"the public column {name!r} has no value, or none that is finite, in {gone:,} of {len(frame):,} rows; leave these out: "
+                f"frame = cf.local.read(path); cf.local.fit(frame[{there}], ...)"
             )
 
 
