@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from confide_lab.benchmarks.truth import plain as truth_plain
 from confide_lab.benchmarks.truth import records as truth_records
 from confide_lab.benchmarks.truth import rows as truth_rows
 from confide_lab.benchmarks.truth import runs as truth_runs
+from confide_lab.benchmarks.truth.answers import ELSEWHERE
 from confide_lab.benchmarks.truth.runs import Cell
 
 #: What still fails, by cell: the page shows it, and this list may only grow shorter.
@@ -179,6 +181,41 @@ def test_the_page_shows_failures_and_bars_in_names() -> None:
     text = truth_page.page([bad, row(95, 100, case="plain")], ["vocab: R is not installed"])
     assert ".60 [.43, .75] area \\| 0 **FAILS** (1 of 1)" in text
     assert "2 cells, 1 fail" in text and "- vocab: R is not installed" in text
+
+
+def test_every_method_with_an_interval_is_measured_or_named_with_the_reason() -> None:
+    """A method whose class says what its intervals hold has a cell, or stands among those that are judged elsewhere."""
+    measured = {*truth_runs.LINES, *(name for _, name in truth_runs.OTHERS)}
+    having = {
+        entry.name
+        for entry in entry_points(group="confide.methods")
+        if not entry.load().intervals.startswith(("no interval", "none"))
+    }
+    assert having - measured == set(ELSEWHERE)
+    assert not measured & set(ELSEWHERE)
+
+
+def test_a_page_keeps_sections_of_methods_that_were_not_measured_and_says_versions() -> None:
+    old = row(95, 100, case="plain") | {"method": "ssp", "commit": "0123abcd"}
+    before = truth_page.page([old])
+    text = truth_page.page([row(90, 100, case="plain") | {"version": "7", "commit": "89abcdef"}], before=before)
+    assert "Version 7, measured at 89abcdef" in text and "Version not recorded, measured at 0123abcd" in text
+    assert text.count("| ssp |") == 1 and text.count("## ssp") == 1
+    assert truth_page.page([old | {"version": "9"}], before=text).count("## ssp") == 1
+
+
+@pytest.mark.parametrize(
+    "at",
+    [("rare-level", "proportion"), ("ties", "rate"), ("heavy", "totals"), ("zeros", "mann_whitney"), ("plain", "pca")],
+    ids=lambda at: at[1],
+)
+def test_answers_of_other_methods_are_held_against_their_reference(at: tuple[str, str]) -> None:
+    case, method = at
+    found = truth_runs.replicate(
+        {"cell": (case, method, 2_000, 1.0, truth._relation(method)), "replication": 0}, np.random.default_rng(0)
+    )
+    hits, plain = json.loads(found["hits"]), json.loads(found["plain"])
+    assert found["status"] == "ok" and None not in hits and None not in plain
 
 
 def test_the_judge_looks_at_coverage_answers_and_width(

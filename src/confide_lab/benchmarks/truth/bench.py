@@ -24,6 +24,7 @@ from typing import Any
 from confide_lab.benchmarks import outside, outside_outcomes, outside_tables
 from confide_lab.benchmarks.outside_tables import OUTCOMES, TABLES
 from confide_lab.benchmarks.truth import adversary as truth_adversary
+from confide_lab.benchmarks.truth import answers as truth_answers
 from confide_lab.benchmarks.truth import cases as truth_cases
 from confide_lab.benchmarks.truth import design as truth_design
 from confide_lab.benchmarks.truth import judge as truth_judge
@@ -47,8 +48,8 @@ from confide_lab.runner import run as run_study
 __all__ = ["cells", "main", "measure", "run"]
 
 OUT = Path("out/bench/truth")
-#: Methods with a test that needs a fixed number of records.
-_FIXED = ("efficient_ptr", "efficient_ptr_kernel", "efficient_ptr_bayes")
+#: Methods that need a fixed number of records.
+_FIXED = {"efficient_ptr"} | {name for (_, name), asked in OTHERS.items() if "add-remove" not in asked.relations}
 _SIZES, _LEVELS, _RELATIONS = (500, 2_000, 10_000, 0), (0.3, 1.0, 3.0), ("add-remove", "substitute")
 
 
@@ -101,6 +102,7 @@ def version() -> str:
             outside_outcomes,
             outside_tables,
             truth_adversary,
+            truth_answers,
             truth_cases,
             truth_design,
             truth_models,
@@ -134,7 +136,8 @@ def measure(
         if len(failed):
             raise RuntimeError(f"{len(failed)} of {len(found)} runs failed, first: {failed.iloc[0].to_dict()}")
         for cell in own:
-            row = truth_rows.row_of(cell, found[found["cell"] == tuple(cell)]) | {"commit": commit}
+            row = truth_rows.row_of(cell, found[found["cell"] == tuple(cell)])
+            row |= {"commit": commit, "version": truth_runs.made(cell).version}
             if cell.method == "logistic":
                 row["expected"] = truth_runs.expected(cell)
             rows.append(row)

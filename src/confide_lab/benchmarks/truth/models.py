@@ -143,6 +143,12 @@ MODELS: Mapping[str, tuple[str, Method, Mapping[str, Any], Callable[[np.random.G
         _counts(lambda g, rate: g.poisson(rate * np.exp(g.standard_normal(len(rate)) - 0.5))),
     ),
     "counts-far": ("far counts: 1 in 1,000 at the bound", _POISSON, _columns(_WIDE), _counts(_far)),
+    "counts-steep": (
+        "the same steep mean, without a factor beside it",
+        Poisson("y ~ a + b"),
+        {"a": Numeric(-6, 6), "b": Numeric(-6, 6), "y": _COUNT},
+        _full_counts,
+    ),
     "counts-falls": ("counts that fall, and rise and fall in one level", _POISSON, _columns(_WIDE), _bumped),
     "counts-bound": ("counts, most at their bound", _POISSON, _columns(Integer(0, 5)), _crowded),
     "counts-exposed": (

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from confide_lab.benchmarks.truth.answers import ELSEWHERE
 from confide_lab.benchmarks.truth.cases import DESIGNS, title_of
 from confide_lab.benchmarks.truth.models import MODELS
 from confide_lab.benchmarks.truth.rows import bar, failing, median_of, worst
@@ -38,7 +39,8 @@ how far counts of long scores are believed, was settled after looking at some (d
 randhie), and the margin of SSP's cap after doctor and gss.
 
 - **worst coefficient**: the least coverage among coefficients answered in at least a tenth of the runs, with its 99.9 % Clopper-Pearson
-  interval; **without privacy**: what the non-private interval (HC1 for lines, HC0 for models) covers on the same samples.
+  interval; **without privacy**: what the non-private interval (HC1 for lines, HC0 for models, the bootstrap's for what has no other)
+  covers on the same samples.
 - **asked**: min(.93, without privacy - .03). A row fails, marked **FAILS**, where the 99.9 % interval of some answered coefficient lies
   below that (protocol, rule 15); the number of such coefficients stands beside it.
 - **width ratio**: median over coefficients of the median ratio of the private to the non-private width; **gap**: the largest median
@@ -46,32 +48,61 @@ randhie), and the margin of SSP's cap after doctor and gss.
 - **ok**: share of runs with status `ok`; **answered**: share of coefficients with an interval, at `ok` or `partial`; **flagged**: share of
   answered runs that print a flag.
 - **forecast**: the chance of status `ok` that a plan states for such a cell, from the schema alone; logistic regression only.
-- mu is the budget; for methods that need a delta it is 1e-6, `quantile` epsilon = mu.
+- mu is the budget; for methods that need a delta it is 1e-6, `quantile` and `pure_quantiles` epsilon = mu.
+- Samples of counts and totals are of random size, and their truth is that of a sample. Methods that take the number of records as public
+  have a rule for missing values in their schema; there are none.
 - A method marked * states another line in its title, which a release alone determines (`huber_line`), or prints no interval at all
   (`binagg`: what the sandwich over its bins would give); it is held here against least squares, for information.
 """
+_ELSEWHERE = "## Methods that are in no cell"
 
 
-def page(rows: Sequence[dict[str, Any]], skipped: Iterable[str] = ()) -> str:
-    """The whole page: one table for each method."""
-    commits = ", ".join(sorted({row.get("commit", "unknown") for row in rows}))
-    parts = [_WORDS, f"Measured at {commits} (+: with changes that were not committed).", _short(rows)]
-    for method in dict.fromkeys(row["method"] for row in rows):
+def page(rows: Sequence[dict[str, Any]], skipped: Iterable[str] = (), before: str = "") -> str:
+    """The whole page: one table for each method. before: the page as it was, of which sections of methods without rows are kept."""
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    kept = {name: text for name, text in _sections(before).items() if name not in methods}
+    lines = [
+        line for line in before.split("\n## ")[0].split("\n") if line.startswith(tuple(f"| {name} " for name in kept))
+    ]
+    parts = [_WORDS, "\n".join([_short(rows), *lines])]
+    for method in methods:
         own = [row for row in rows if row["method"] == method]
         star = "" if all(row["titled"] for row in own) else " *"
         lost = sum(bool(failing(row)) for row in own)
         runs = sorted({row["replications"] for row in own})
         samples = " to ".join(map(str, dict.fromkeys((runs[0], runs[-1]))))
         parts.append(
-            f"## {method}{star}\n\n{len(own)} cells, {lost} fail; {samples} samples each.\n\n"
+            f"## {method}{star}\n\n{_measured(own)}\n\n{len(own)} cells, {lost} fail; {samples} samples each.\n\n"
             + _head(own)
             + "\n"
             + "\n".join(map(line_of, sorted(own, key=_place)))
         )
+    parts += kept.values()
+    parts.append(_ELSEWHERE + "\n\n" + "\n".join(f"- `{name}`: {why}" for name, why in sorted(ELSEWHERE.items())))
     missing = sorted(set(skipped))
     if missing:
         parts.append("## Not run here\n\n" + "\n".join(f"- {one}" for one in missing))
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _measured(rows: Sequence[dict[str, Any]]) -> str:
+    """The version of a method and the commits at which it was measured."""
+    versions = ", ".join(sorted({row["version"] for row in rows if "version" in row})) or "not recorded"
+    commits = ", ".join(sorted({row.get("commit", "unknown") for row in rows}))
+    return f"Version {versions}, measured at {commits} (+: with changes that were not committed)."
+
+
+def _sections(page: str) -> dict[str, str]:
+    """The sections of a page by method, each with where it was measured: from pages on which that stood once, at the top."""
+    top, *rest = page.split("\n## ")
+    said = next((line for line in top.split("\n") if line.startswith("Measured at")), "")
+    found = {}
+    for text in rest:
+        title, body = text.split("\n", 1)
+        if "\n| cell |" in body:
+            own = body if "measured at" in body or not said else f"\nVersion not recorded, m{said[1:]}\n{body}"
+            found[title.removesuffix(" *")] = f"## {title}\n{own}"
+    return found
 
 
 def _head(rows: Sequence[dict[str, Any]]) -> str:
@@ -147,6 +178,7 @@ def _number(value: float | None) -> str:
 
 
 def write_page(path: Path, rows: Sequence[dict[str, Any]], skipped: Iterable[str] = ()) -> None:
-    """Write the page, with a final line break."""
+    """Write the page, with a final line break. Sections of methods that were not measured stay as they are there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(rows, skipped))
+    before = path.read_text() if path.exists() else ""
+    path.write_text(page(rows, skipped, before))

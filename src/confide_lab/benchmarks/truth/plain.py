@@ -1,7 +1,8 @@
 """The answers without privacy on one sample, with the intervals that statisticians print: what widths and coverages are held against.
 
 HC1 for lines (White 1980; MacKinnon, White 1985), the sandwich for logistic models, probits and counts, normal intervals for shares and
-means, order statistics for quantiles, the sandwich of a ratio for kernel smooths; all at 95 %.
+means, order statistics for quantiles, the sandwich of a ratio for kernel smooths, for all others normal intervals with the sds of a
+bootstrap; all at 95 %.
 """
 
 from __future__ import annotations
@@ -25,14 +26,30 @@ __all__ = ["plain_intervals"]
 Array = NDArray[np.float64]
 Ends = Mapping[str, tuple[float, float]]
 
-_TAIL = 0.025
+_TAIL, _RESAMPLES = 0.025, 50
 _Z = float(stats.norm.isf(_TAIL))
 
 
-def plain_intervals(method: Any, sample: Practice) -> Ends:
-    """name -> (low, high); a name is left out where the sample alone gives no interval, such as for a level without records."""
+def plain_intervals(method: Any, sample: Practice, *, any_size: bool = False) -> Ends:
+    """name -> (low, high); a name is left out where the sample alone gives no interval, such as for a level without records.
+
+    any_size: whether samples are of random size, as those are of which counts and totals are asked.
+    """
     name = "probit" if getattr(method, "link", "") == "probit" else method.name
-    return _INTERVALS[name](method, sample)
+    return _INTERVALS[name](method, sample) if name in _INTERVALS else bootstrap(method, sample, any_size)
+
+
+def bootstrap(method: Any, sample: Practice, any_size: bool) -> Ends:
+    """The reference of the sample, with the sds that resampling gives it (Efron 1979)."""
+    generator, n, found = np.random.default_rng(1), len(sample), method.reference(sample)
+    drawn = []
+    for _ in range(_RESAMPLES):
+        rows = generator.integers(0, n, generator.poisson(n) if any_size else n)
+        again = method.reference(Practice(sample.schema, {name: own[rows] for name, own in sample.codes.items()}))
+        drawn.append([again.get(name, np.nan) for name in found])
+    sds = np.nanstd(np.array(drawn), axis=0, ddof=1)
+    known = [(name, value, sd) for (name, value), sd in zip(found.items(), sds, strict=True) if np.isfinite(value + sd)]
+    return {name: _normal(value, sd) for name, value, sd in known if sd > 0}
 
 
 def line(method: Any, sample: Practice, weight: Callable[[Array], Array] | None = None) -> Ends:

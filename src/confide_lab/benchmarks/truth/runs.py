@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from math import nan
 from typing import Any, NamedTuple
@@ -25,8 +25,9 @@ from confide.errors import PlanError
 from confide.methods.intervals.quantile import Quantile
 from confide.protocol import Method, Plan, seal
 from confide.regression import SSP, EfficientPTR, HuberLine, LeastSquares, Logistic
-from confide.schema import Design
+from confide.schema import Categorical, Design, Practice, Schema
 from confide_lab.benchmarks.outside_tables import OUTCOMES
+from confide_lab.benchmarks.truth.answers import ANSWERS
 from confide_lab.benchmarks.truth.cases import formula_of, population
 from confide_lab.benchmarks.truth.models import MODELS, OUTSIDE
 from confide_lab.benchmarks.truth.others import MORE
@@ -35,7 +36,7 @@ from confide_lab.benchmarks.truth.ridge import ridge_line
 from confide_lab.fits import _epsilon
 from confide_lab.methods import BinAgg, PosteriorSampling
 
-__all__ = ["LINES", "OTHERS", "Cell", "expected", "refusal", "replicate"]
+__all__ = ["LINES", "OTHERS", "Cell", "expected", "made", "refusal", "replicate"]
 
 _DELTA = 1e-6
 #: More points of a curve than this tell nothing new.
@@ -89,6 +90,7 @@ OTHERS: Mapping[tuple[str, str], Method] = {
     ("incomes", "efficient_ptr_bayes"): EfficientPTRBayes("edu ~ age + income", c0=0.04),
     ("tumours", "efficient_ptr_bayes"): EfficientPTRBayes("diagnosis ~ area + texture", c0=0.15),
     **MORE,
+    **ANSWERS,
 }
 
 
@@ -117,11 +119,24 @@ def size(cell: Cell) -> int:
 
 
 @cache
+def schema_of(case: str, name: str) -> Schema:
+    """The schema of a case; with a rule for missing values, of which there are none, for methods that take n as public."""
+    schema = population(case).schema
+    if "add-remove" in made(Cell(case, name, 0, 1.0, "")).relations or (case, name) not in ANSWERS:
+        return schema
+    columns = {
+        name: replace(own, on_missing=own.levels[0] if isinstance(own, Categorical) else "midpoint")
+        for name, own in schema.columns.items()
+    }
+    return Schema(columns)
+
+
+@cache
 def planned(cell: Cell) -> tuple[Method, Plan]:
     """Method and plan, made once for all replications. Raises what the plan raises."""
     method = made(cell)
     n = size(cell) if cell.relation == "substitute" else None
-    return method, gate.plan(method, population(cell.case).schema, asked(cell, method), n=n)
+    return method, gate.plan(method, schema_of(cell.case, cell.method), asked(cell, method), n=n)
 
 
 def expected(cell: Cell) -> float | None:
@@ -150,8 +165,12 @@ class _Truth:
 
 @cache
 def truth(case: str, name: str) -> _Truth:
-    """What the table's title names, on the whole population; of a line without a reference the least-squares line, `titled` False."""
-    method, whole = made(Cell(case, name, 0, 1.0, "add-remove")), population(case).practice
+    """What the table's title names, on the whole population; of a line without a reference the least-squares line, `titled` False.
+
+    Of numbers that grow with the records, such as counts, per record.
+    """
+    method = made(Cell(case, name, 0, 1.0, "add-remove"))
+    whole = Practice(schema_of(case, name), population(case).practice.codes)
     if isinstance(method, PosteriorSampling):  # the line of each sample at its released penalty, `ridge_line`
         names = Design.of(method.formula, population(case).schema).names
         return _Truth(names, np.full(len(names), nan), True)
@@ -166,13 +185,19 @@ def truth(case: str, name: str) -> _Truth:
     kept = [kept[k] for k in np.unique(np.linspace(0, len(kept) - 1, min(len(kept), 10_000)).astype(int))]
     if name in ("kernel",):
         kept = kept[:: -(-len(kept) // _POINTS)]
-    return _Truth(tuple(kept), np.array([found[name] for name in kept]), titled)
+    values = np.array([found[name] for name in kept])
+    return _Truth(tuple(kept), values / len(whole) if extensive(method) else values, titled)
 
 
-def rows_of(case: str, n: int, replication: int) -> Any:
-    """Which records a sample holds."""
+def extensive(method: Method) -> bool:
+    """Whether its numbers grow with the number of records."""
+    return bool(getattr(method, "extensive", False))
+
+
+def rows_of(case: str, n: int, replication: int, *, any_size: bool = False) -> Any:
+    """Which records a sample holds: n, or a Poisson number with this mean, which intervals of counts and totals answer for."""
     generator = np.random.default_rng([crc32(case.encode()), n, replication])
-    return generator.integers(0, len(population(case)), n)
+    return generator.integers(0, len(population(case)), int(generator.poisson(n)) if any_size else n)
 
 
 @lru_cache(maxsize=4_096)
@@ -181,7 +206,9 @@ def _plain(case: str, question: str, n: int, replication: int) -> Mapping[str, t
     method = made(Cell(case, question, n, 1.0, "add-remove"))
     if isinstance(method, PosteriorSampling):  # without privacy its target is known
         return {}
-    return plain_intervals(method, population(case).sample(rows_of(case, n, replication))[1])
+    sample = population(case).sample(rows_of(case, n, replication, any_size=extensive(method)))[1]
+    sample = Practice(schema_of(case, question), sample.codes)
+    return plain_intervals(method, sample, any_size=extensive(method))
 
 
 def replicate(at: Mapping[str, Any], _: np.random.Generator) -> dict[str, Any]:
@@ -190,12 +217,13 @@ def replicate(at: Mapping[str, Any], _: np.random.Generator) -> dict[str, Any]:
     """
     cell, r = Cell(*at["cell"]), int(at["replication"])
     method, plan = planned(cell)
-    records, practice = population(cell.case).sample(rows_of(cell.case, size(cell), r))
+    drawn = rows_of(cell.case, size(cell), r, any_size=extensive(method))
+    records, practice = population(cell.case).sample(drawn)
     noise = cf.noise.SimulatedNoise(crc32(f"{cell} {r}".encode()))
-    release = seal(method, cf.read(records, population(cell.case).schema), plan, noise)
+    release = seal(method, cf.read(records, schema_of(cell.case, cell.method)), plan, noise)
     result: Any = method.infer(release)
     own = truth(cell.case, cell.method)
-    values = own.values
+    values = own.values * size(cell) if extensive(method) else own.values
     if isinstance(method, PosteriorSampling) and release.status == "released":
         values = np.array(list(ridge_line(method, practice, float(release.public["penalty"][0])).values()))
     # all lines ask one question, but for the one that weighs records

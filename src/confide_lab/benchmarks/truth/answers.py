@@ -1,0 +1,167 @@
+"""Questions of every other method with intervals: tables, tests, correlations, components, shares, means and quantiles of one column.
+
+The truth is the method's own `reference` on the population; of counts and totals it is that of a sample, whose size is drawn. What no
+population here can judge is named in `ELSEWHERE` with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import confide as cf
+from confide.protocol import Method
+
+__all__ = ["ANSWERS", "ELSEWHERE"]
+
+
+def _each(method: str, asked: Mapping[str, Method]) -> Mapping[tuple[str, str], Method]:
+    return {(case, method): own for case, own in asked.items()}
+
+
+def _groups(kind: type) -> Mapping[str, Method]:
+    """Cells of a rare level, of fifteen uneven ones, and of two real columns."""
+    return {
+        "rare-level": kind("f", covers="population"),
+        "fifteen-uneven": kind("f", covers="population"),
+        "adult": kind("sex * income", covers="population"),
+    }
+
+
+def _measured(kind: type) -> Mapping[str, Method]:
+    """A measure in groups: a rare level, skewed values with zeros in fifteen levels, long tails, and real columns."""
+    return {
+        "rare-level": kind("y ~ f", covers="population"),
+        "fifteen-uneven": kind("y ~ f", covers="population"),
+        "heavy": kind("y", covers="population"),
+        "adult": kind("hours_per_week ~ sex", covers="population"),
+        "bike": kind("cnt", covers="population"),
+    }
+
+
+#: (case, method) -> what is asked.
+ANSWERS: Mapping[tuple[str, str], Method] = {
+    **_each("counts", _groups(cf.tables.Counts)),
+    **_each("shares", _groups(cf.tables.Shares)),
+    **_each("means", _measured(cf.tables.Means)),
+    **_each("totals", _measured(cf.tables.Totals)),
+    **_each(
+        "ratios",
+        {
+            "skew": cf.tables.Ratios("y / x", covers="population"),
+            "fifteen-mixed": cf.tables.Ratios("y / x ~ f", covers="population"),
+            "adult": cf.tables.Ratios("hours_per_week / age ~ sex", covers="population"),
+            "bike": cf.tables.Ratios("cnt / temp", covers="population"),
+        },
+    ),
+    **_each(
+        "table_one",
+        {
+            "rare-level": cf.tables.TableOne("x + y ~ f"),
+            "zeros": cf.tables.TableOne("x + y", medians=("y",)),
+            "adult": cf.tables.TableOne("age + hours_per_week + income ~ sex", medians=("age",)),
+        },
+    ),
+    **_each(
+        "distribution",
+        {
+            "skew": cf.tables.Distribution("y"),
+            "ties": cf.tables.Distribution("y"),
+            "rare-level": cf.tables.Distribution("y ~ f"),
+            "adult": cf.tables.Distribution("hours_per_week ~ sex"),
+        },
+    ),
+    **_each(
+        "correlation",
+        {
+            "skew": cf.tests.Correlation("x + y"),
+            "ties": cf.tests.Correlation("x + y"),
+            "heavy": cf.tests.Correlation("x + y"),
+            "adult": cf.tests.Correlation("age + hours_per_week"),
+            "bike": cf.tests.Correlation("temp + cnt"),
+        },
+    ),
+    **_each(
+        "correlations",
+        {
+            "skew": cf.reduction.Correlations("x + y"),
+            "collinear": cf.reduction.Correlations("a + b + y"),
+            "adult": cf.reduction.Correlations("age + education_num + hours_per_week"),
+            "bike": cf.reduction.Correlations("temp + hum + cnt"),
+        },
+    ),
+    **_each(
+        "pca",
+        {
+            "plain": cf.reduction.PCA("a + b + y"),
+            "collinear": cf.reduction.PCA("a + b + y"),
+            "adult": cf.reduction.PCA("age + education_num + hours_per_week"),
+            "bike": cf.reduction.PCA("temp + hum + cnt"),
+        },
+    ),
+    **_each(
+        "mann_whitney",
+        {
+            "ties": cf.tests.MannWhitney("y ~ cut(x, 3)"),
+            "zeros": cf.tests.MannWhitney("y ~ cut(x, 0.5)"),
+            "adult": cf.tests.MannWhitney("hours_per_week ~ sex"),
+            "bike": cf.tests.MannWhitney("cnt ~ cut(temp, 0.5)"),
+        },
+    ),
+    **_each(
+        "wilcoxon",
+        {
+            "plain": cf.tests.Wilcoxon("a - b"),
+            "ties": cf.tests.Wilcoxon("x - y"),
+            "bike": cf.tests.Wilcoxon("temp - hum"),
+        },
+    ),
+    **_each(
+        "proportion",
+        {
+            "rare-outcome": cf.intervals.Proportion("y"),
+            "rare-level": cf.intervals.Proportion("f", "rare"),
+            "adult": cf.intervals.Proportion("sex"),
+        },
+    ),
+    **_each(
+        "categorical",
+        {
+            "rare-level": cf.intervals.CategoricalShares("f"),
+            "fifteen-uneven": cf.intervals.CategoricalShares("f"),
+            "adult": cf.intervals.CategoricalShares("income"),
+        },
+    ),
+    **_each("rate", {"ties": cf.intervals.Rate("y"), "rare-outcome": cf.intervals.Rate("y")}),
+    **_each("difference", {"adult": cf.intervals.Difference("income ~ sex")}),
+    **_each(
+        "mean_and_variance",
+        {
+            "plain": cf.intervals.MeanAndVariance("y"),
+            "skew": cf.intervals.MeanAndVariance("y", show="mean"),
+            "heavy": cf.intervals.MeanAndVariance("y", show="mean"),
+            "adult": cf.intervals.MeanAndVariance("hours_per_week", show="mean"),
+            "bike": cf.intervals.MeanAndVariance("cnt", show="mean"),
+        },
+    ),
+    **_each("slope", {"plain": cf.intervals.Slope("y ~ a + b"), "collinear": cf.intervals.Slope("y ~ a + b")}),
+    **_each(
+        "pure_quantiles",
+        {
+            "skew": cf.intervals.PureQuantiles("y", (0.1, 0.5, 0.9)),
+            "heavy": cf.intervals.PureQuantiles("y", (0.05, 0.5, 0.95)),
+            "ties": cf.intervals.PureQuantiles("y", (0.1, 0.5, 0.9)),
+            "adult": cf.intervals.PureQuantiles("hours_per_week", (0.1, 0.5, 0.9)),
+            "bike": cf.intervals.PureQuantiles("cnt", (0.1, 0.5, 0.9)),
+        },
+    ),
+}
+
+_PERSONS = "samples of records have no persons, and `reference` refuses them; "
+#: Registered methods with intervals that are in no cell, and why.
+ELSEWHERE: Mapping[str, str] = {
+    "within": _PERSONS + "`confide lab bench within` measures panels",
+    "person_counts": _PERSONS + "intervals are those of counts, of persons: tests/methods/tables/test_persons.py",
+    "person_shares": _PERSONS + "intervals are those of shares, of persons: tests/methods/tables/test_persons.py",
+    "block_posterior": "its estimand is a sampler's, a process for each block: tests/methods/intervals/test_block_posterior.py",
+    "publication": "its intervals are those of its questions",
+}
