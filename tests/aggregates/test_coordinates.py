@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isnan, sqrt
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import confide as cf
 from confide.aggregates.blocks import BlockGram
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.coordinates import Coordinates, Frame
+from confide.aggregates.coordinates import Coordinates, Frame, PartialFrame
 from confide.aggregates.rows import BOUND, Box, steps
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores, SizeIndices, SquareOf
 from confide.aggregates.whitened_rows import FarResiduals, ScoreRows, WhitenedRows
@@ -200,6 +201,34 @@ def test_statistics_that_begin_alike_give_what_each_gives_alone() -> None:
     for statistic, state in zip(asked, states, strict=True):
         alone = statistic.value(statistic.update(statistic.zero(), codes))
         assert (statistic.value(state) == alone).all()
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_what_is_kept_of_a_line_serves_another_line_in_the_same_coordinates_alone(
+    formula: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("confide.aggregates.coordinates._WIDE", 0)
+    design = Design.of(formula, SCHEMA)
+    codes, frame = hard_codes(design, 9, 3_000), hard_frame(design, 9, 1.0)
+    apart = PartialFrame(frame.box, frame.transform, frame.theta, 1.0, (((0,), True),))
+    for own in (frame, Frame.start(Box.of(design)), apart):
+        here = LimitedScores(design).at(own, 0.5).begins
+        assert here is not None and here.stays
+        kept = here(codes, np.full((here.rows, 3_000), np.nan))
+        moved = replace(own, theta=tuple(own.line + 0.3))
+        for asked, nearby in ((own, True), (moved, True), (hard_frame(design, 10, 1.0), False)):
+            there = LimitedScores(design).at(asked, 0.5).begins
+            assert there is not None
+            found, fresh = there.after(here, kept, codes), there(codes)
+            assert (found is not None) == nearby
+            if found is not None:
+                assert all(
+                    np.array_equal(getattr(found, name), getattr(fresh, name), equal_nan=True)
+                    for name in ("v", "r", "square", "length")
+                )
+                assert (found.keep is None) == (fresh.keep is None) and np.array_equal(found.keep, fresh.keep)
+    assert LimitedScores(design).at(apart, 0.5).begins.after(here, kept, codes) is not None
+    assert LimitedScores(design).at(frame, 0.5).begins.after(here, kept, codes) is None
 
 
 def test_a_map_called_in_a_way_of_its_own_shares_nothing() -> None:

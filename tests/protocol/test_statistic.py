@@ -10,7 +10,7 @@ import pytest
 
 from confide.protocol import Gram, Total
 from confide.protocol import statistic as room
-from confide.protocol.statistic import _products
+from confide.protocol.statistic import _gram
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def test_products_of_any_width_and_length_are_exact_at_the_largest_sums(width: i
         rows[0] = 1 << 20
         whole = rows.astype(np.int64)
         for given in (rows, np.repeat(rows, 2, axis=1)[:, ::2]):
-            assert (_products(given).astype(np.int64) == np.einsum("ik,jk->ij", whole, whole)).all()
+            assert (_gram(given) == np.einsum("ik,jk->ij", whole, whole)).all()
 
 
 def test_totals_at_and_above_what_doubles_hold() -> None:

@@ -7,19 +7,25 @@ import pickle
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.sources.records import SCHEMA, Plain, codes_of, gram_of, table
 from tests.sources.test_sources_formats import NAMES, arrow_of
 
 import confide as cf
+from confide.aggregates.rows import Box
+from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores
+from confide.aggregates.whitened_rows import Frame, WhitenedRows
 from confide.errors import SourceError
 from confide.noise import SimulatedNoise
 from confide.protocol import Gram, Total, seal
+from confide.schema import Design
 from confide.sources import read
 from confide.sources.kept import Packing
 
@@ -186,6 +192,30 @@ def test_rows_that_were_not_named_are_read_from_the_source(tmp_path: Path) -> No
     with read(parquet(tmp_path), SCHEMA).kept(["x"]) as kept:
         assert kept.aggregate(Gram(Plain(("x",))))[0].tolist() == gram_of(codes_of(RECORDS, SCHEMA, ["x"]))
         assert kept.aggregate(EVERYTHING)[0].tolist() == EXPECTED
+
+
+@pytest.mark.parametrize(("memory", "some"), [(256 << 20, "all"), (1 << 18, "few"), (0, "none")])
+def test_what_stays_is_kept_beside_the_codes_while_there_is_memory(
+    memory: int, some: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("confide.aggregates.coordinates._WIDE", 0)
+    schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
+    design = Design.of("y ~ x", schema)
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table(schema.sample(5_000, seed=1)), path, row_group_size=500)
+    start = Frame.start(Box.of(design))
+    here = replace(start, transform=((1.0, 0.5), (0.25, 2.0)), theta=(0.1, 0.2))
+    asked = [Gram(LimitedScores(design).at(replace(here, theta=theta), 0.5)) for theta in (here.theta, (0.3, -0.1))]
+    asked += [Gram(WhitenedRows(design).at(here, 2.0)), Gram(LimitedFeatures(design).at(start, 2.0))]
+    source = read(path, schema, spool=tmp_path)
+    with source.kept(schema.names) as kept:
+        kept._blocks._memory = memory
+        for one in (asked[2], *asked, asked[0]):
+            assert (kept.aggregate(one)[0] == source.aggregate(one)[0]).all()
+        assert kept._blocks._used <= memory
+        found = len(kept._blocks._results)
+        assert {"all": found == 10, "few": 0 < found < 10, "none": not found}[some]
+    assert not kept._blocks._results and not len(kept._blocks._slab)
 
 
 def test_codes_of_every_size_are_packed_to_the_bit() -> None:

@@ -10,13 +10,15 @@ It moves v by at most 2^-28 of the largest |v_j| that the public box allows, far
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.rows import BITS, Box, CodedRows, leverage
+from confide.protocol import Beginning
 from confide.schema import Design
 
 __all__ = ["Coordinates", "Frame", "InCoordinates", "Located", "LocatedRows", "Locating", "PartialFrame"]
@@ -25,6 +27,8 @@ Array = NDArray[np.float64]
 
 # Sums of products stay below this, with room for the rounding of the map.
 _ROOM = 2.0**52
+# Features from which on results stay: their memory grows with the features, what they spare with the square, and ten are about even.
+_WIDE = 32
 # Records that one product of a matrix with codes is worth its call for.
 _SHORTEST = 512
 
@@ -114,6 +118,11 @@ class Coordinates:
         apart = (self.matrix != 0).sum(axis=1).max() <= 1
         return np.abs(self.matrix).argmax(axis=1) if apart else None
 
+    @cached_property
+    def last(self) -> Coordinates:
+        """The map to r alone, to the bit."""
+        return Coordinates(self.matrix[-1:], self.scale[-1:], self.shift[-1:])
+
     def __call__(self, codes: Array, out: Array | None = None) -> Array:
         """Rows (v, r), shape (p + 1, records), from the terms' codes; into `out` where it is given."""
         with np.errstate(all="ignore"):
@@ -180,47 +189,83 @@ def _products_are_exact() -> bool:
     left[1::2] *= -1
     right = (1 << 20) - index * 40503 % 977
     exact = np.einsum("ij,jk->ik", left, right)
-    found = left.astype(np.float64) @ right.astype(np.float64)
-    return bool((found.astype(np.int64) == exact).all())
+    rows, columns = left.astype(np.float64), right.astype(np.float64)
+    # several rows and one row go different ways
+    found = np.concatenate([rows @ columns, rows[:1] @ columns])
+    return bool((found.astype(np.int64) == np.concatenate([exact, exact[:1]])).all())
 
 
 @dataclass(frozen=True, eq=False)
 class Located:
-    """Records in the coordinates of a frame: v (p, records), r (records,), and which records count (None: all). Read only."""
+    """Records in the coordinates of a frame: v (p, records), r (records,), and which records count (None: all). Read only.
+
+    room: where their squares and lengths are written, (2, records).
+    """
 
     v: Array
     r: Array
     keep: NDArray[np.bool_] | None
+    room: Array | None = None
 
     @cached_property
     def square(self) -> Array:
         """|v|^2, coordinate by coordinate, (records,)."""
-        return leverage(self.v)
+        return leverage(self.v, None if self.room is None else self.room[0])
 
     @cached_property
     def length(self) -> Array:
         """|v|, (records,)."""
-        return np.asarray(np.sqrt(self.square))
+        return np.sqrt(self.square, out=None if self.room is None else self.room[1])
+
+    def at(self, r: Array) -> Located:
+        """The same records at another line."""
+        found = Located(self.v, r, self.keep)
+        found.__dict__.update(square=self.square, length=self.length)
+        return found
 
 
 @dataclass(frozen=True)
 class Locating:
-    """What maps in the same coordinates compute alike: from the codes of a design's columns to `Located` records."""
+    """What maps in the same coordinates compute alike: from the codes of a design's columns to `Located` records.
+
+    stays: whether later passes ask for the same coordinates, at this line or at another (`protocol.Beginning`).
+    """
 
     design: Design
     frame: Frame
+    stays: bool = field(default=False, compare=False)
 
     @cached_property
     def coordinates(self) -> Coordinates:
         return Coordinates.of(self.design, self.frame)
 
-    def __call__(self, codes: Array) -> Located:
+    @property
+    def rows(self) -> int:
+        """Of the room for what it gives: v, r, |v|^2 and |v|."""
+        return len(self.design.terms) + 4
+
+    def __call__(self, codes: Array, room: Array | None = None) -> Located:
         terms, keep = self.design.codes(codes)
         if isinstance(self.frame, PartialFrame):
             outside = self.frame.outside(terms)
             keep = outside if keep is None else keep & outside
-        rows = self.coordinates(terms)
-        return Located(rows[:-1], rows[-1], keep)
+        if room is None:
+            rows = self.coordinates(terms)
+            return Located(rows[:-1], rows[-1], keep)
+        rows = self.coordinates(terms, room[:-2])
+        # lengths are written now, by one thread, and not when a later pass asks first
+        return Located(rows[:-1], rows[-1], keep, room[-2:]).at(rows[-1])
+
+    def after(self, other: Beginning, begun: Any, codes: Array) -> Located | None:
+        """What it gives, from what a beginning before it gave for the same records; None where that was in other coordinates."""
+        if not isinstance(other, Locating) or not isinstance(begun, Located) or other.design != self.design:
+            return None
+        if other.frame == self.frame:
+            return begun
+        if replace(other.frame, theta=self.frame.theta) != self.frame:
+            return None
+        terms, _ = self.design.codes(codes)
+        return begun.at(self.coordinates.last(terms)[0])
 
 
 @dataclass(frozen=True)
@@ -232,6 +277,7 @@ class InCoordinates(CodedRows):
 
     design: Design
     frame: Frame | None = None
+    stays: ClassVar[bool] = False
 
     @property
     def features(self) -> int:
@@ -245,7 +291,8 @@ class InCoordinates(CodedRows):
 
     @cached_property
     def _locating(self) -> Locating:
-        return Locating(self.design, self.frame or Frame.start(Box.of(self.design)))
+        frame = self.frame or Frame.start(Box.of(self.design))
+        return Locating(self.design, frame, self.stays and self.features >= _WIDE)
 
     @property
     def coordinates(self) -> Coordinates:

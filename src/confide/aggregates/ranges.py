@@ -75,17 +75,16 @@ class CellIndices(DesignRows):
         own = ranged(self.design)
         rows = np.empty((len(own), codes.shape[1]))
         for row, cells in zip(rows, self.cells(codes), strict=True):
-            row[:] = cells
+            np.minimum(cells, CELLS, out=row)
         return rows
 
-    def cells(self, codes: Array) -> Iterator[NDArray[np.intp]]:
-        """The rows one after the other, as whole numbers; each is overwritten by the next."""
+    def cells(self, codes: Array) -> Iterator[NDArray[np.int32]]:
+        """The rows one after the other, as whole numbers, the upper end in a cell behind the last; each is overwritten by the next."""
         terms, keep = self.design.codes(codes)
-        scaled, found = np.empty(terms.shape[1]), np.empty(terms.shape[1], dtype=np.intp)
+        scaled, found = np.empty(terms.shape[1]), np.empty(terms.shape[1], dtype=np.int32)
         for j in ranged(self.design):
             np.multiply(terms[j], CELLS / (self.design.terms[j].steps - 1), out=scaled)
             # what is left behind the point is cut off with the type; a missing code, below 0, is that of a record that does not count
-            np.minimum(scaled, CELLS - 1.0, out=scaled)
             np.copyto(found, scaled, casting="unsafe")
             found += 1
             if keep is not None:
@@ -111,8 +110,16 @@ class RangeCells(WholeSums):
         return self.sensitivity_squared(relation)
 
     def update(self, state: NDArray[np.int64], codes: Array) -> NDArray[np.int64]:
-        for row, cells in zip(state, self.map.cells(codes), strict=True):
-            row += np.bincount(cells, minlength=CELLS + 1)[1:]
+        # two features at a time: most of the work is a step for each record and count, however many cells there are
+        cells, width = self.map.cells(codes), CELLS + 2
+        for place in range(0, len(state), 2):
+            pairs = next(cells) * width
+            if place + 1 < len(state):
+                pairs += next(cells)
+            counts = np.bincount(pairs, minlength=width**2).reshape(width, width)
+            for row, own in zip(state[place : place + 2], (counts.sum(axis=1), counts.sum(axis=0)), strict=False):
+                row += own[1:-1]
+                row[-1] += own[-1]
         return state
 
 

@@ -182,9 +182,13 @@ def scaled(design: Design, codes: Codes, box: Box | None = None) -> tuple[Codes,
     return rows, keep
 
 
-def leverage(z: Codes) -> Codes:
-    """|z|^2 of each record, coordinate by coordinate; z: (coordinates, records)."""
-    total = z[0] * z[0] if len(z) else np.zeros(z.shape[1])
+def leverage(z: Codes, out: Codes | None = None) -> Codes:
+    """|z|^2 of each record, coordinate by coordinate, into `out` where it is given; z: (coordinates, records)."""
+    total = np.empty(z.shape[1]) if out is None else out
+    if len(z):
+        np.multiply(z[0], z[0], out=total)
+    else:
+        total[:] = 0.0
     square = np.empty(z.shape[1])
     for row in z[1:]:
         np.multiply(row, row, out=square)

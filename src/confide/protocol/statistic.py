@@ -25,9 +25,6 @@ __all__ = ["Beginning", "Gram", "RecordMap", "SparseMap", "Statistic", "Total", 
 
 Codes = NDArray[np.float64]
 
-# Records of one product of a matrix of at most so many rows.
-_STRETCH, _NARROW = 512, 32
-
 
 @runtime_checkable
 class RecordMap(Protocol):
@@ -85,6 +82,10 @@ class Beginning(Protocol):
     A map that has one (`begins`) goes on from its result in `of`, so that map(codes) is of(begins(codes)), to the bit; a statistic of such
     a map has it too, and `take(state, begun)` is `update(state, codes)`. A pass computes equal beginnings once for each block. Nothing
     that is handed to `of` may be written to.
+
+    One that `stays` is likely asked again in later passes of a draw, and a source that keeps codes may keep its result too: it is called
+    with room for so many `rows` of a result, and `after(other, begun, codes)` is what it gives for the same records by a result of before,
+    to the bit, None where that does not serve.
     """
 
     def __call__(self, codes: Codes, /) -> Any: ...
@@ -294,30 +295,9 @@ def _row_sums(rows: Codes, bound: int) -> NDArray[np.int64]:
 
 def _gram(rows: Codes) -> NDArray[np.int64]:
     if _products_are_exact():
-        return _products(rows).astype(np.int64)
+        return np.asarray(rows @ rows.T).astype(np.int64)
     whole = rows.astype(np.int64)
     return np.asarray(np.einsum("ik,jk->ij", whole, whole), dtype=np.int64)
-
-
-def _products(rows: Codes) -> Codes:
-    """rows @ rows.T of integers whose sums are exact in any order.
-
-    Of few rows by general products of short stretches, which BLAS does faster than one long product of a matrix with itself.
-    """
-    width, records = rows.shape
-    whole = records - records % _STRETCH
-    if not 1 < width <= _NARROW or not whole:
-        return np.asarray(rows @ rows.T)
-    stretches = rows[:, :whole].reshape(width, -1, _STRETCH).transpose(1, 0, 2)
-    out = np.empty((width, width))
-    # without the last row on the left it is no product of a matrix with itself, for which BLAS has the slower way
-    out[:-1] = np.matmul(stretches[:, :-1], stretches.transpose(0, 2, 1)).sum(axis=0)
-    out[-1, :-1] = out[:-1, -1]
-    out[-1, -1] = rows[-1, :whole] @ rows[-1, :whole]
-    if whole < records:
-        rest = rows[:, whole:]
-        out += rest @ rest.T
-    return out
 
 
 @lru_cache(maxsize=1)
@@ -329,6 +309,4 @@ def _products_are_exact() -> bool:
     exact = np.einsum("ik,jk->ij", rows, rows)
     doubles = rows.astype(np.float64)
     sums = bool(((doubles @ np.ones(rows.shape[1])).astype(np.int64) == rows.sum(axis=1)).all())
-    return sums and all(
-        bool((one.astype(np.int64) == exact).all()) for one in (doubles @ doubles.T, _products(doubles))
-    )
+    return sums and bool(((doubles @ doubles.T).astype(np.int64) == exact).all())

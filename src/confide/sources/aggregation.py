@@ -30,8 +30,10 @@ __all__ = ["BLOCK_ROWS", "THREADS", "Codes", "Fresh", "Input", "named_rows", "ru
 
 Codes: TypeAlias = NDArray[np.float64]
 
-# 11 columns of 16,384 codes are 1.4 MB: small enough for the cache, and enough rows to forget what a call costs
+# 11 columns of 16,384 codes are 1.4 MB: small enough for the cache, and enough rows to forget what a call costs. Of many columns fewer
+# records, so that what is made of a block, as large as itself, stays in the larger cache.
 BLOCK_ROWS = 1 << 14
+_FEWEST_ROWS, _BLOCK_CODES = 1 << 12, 1 << 20
 # As many threads as this process has processors, up to four: each holds a row group of its own.
 THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 4)
 
@@ -94,7 +96,7 @@ def run(
     statistics: Sequence[Statistic],
     *,
     threads: int = THREADS,
-    block_rows: int = BLOCK_ROWS,
+    block_rows: int | None = None,
 ) -> tuple[NDArray[Any], ...]:
     """One array of exact Python integers for each statistic, over all records of all parts.
 
@@ -104,13 +106,15 @@ def run(
 
 
 def summed(
-    source: Input, statistics: Sequence[Statistic], *, threads: int = THREADS, block_rows: int = BLOCK_ROWS
+    source: Input, statistics: Sequence[Statistic], *, threads: int = THREADS, block_rows: int | None = None
 ) -> tuple[NDArray[Any], ...]:
     """`run` over any input whose rows are at least those that the statistics ask for."""
+    block_rows = block_rows or _rows_of_a_block(len(source.rows))
     queue = _Queue(source.parts, source.columns)
     follow = _following(statistics)
     added = [at for at in range(len(statistics)) if at not in follow]
     work = partial(_work, queue, source, [statistics[at] for at in added], block_rows)
+    _hold_freed_memory()
     # each worker multiplies its own blocks: threads inside BLAS would only compete with it
     with _BLAS.limit(limits=1, user_api="blas"):
         try:
@@ -121,6 +125,23 @@ def summed(
     return guarded(
         "the sums over the records could not be put together", partial(_merged, statistics, added, follow, done)
     )
+
+
+def _rows_of_a_block(columns: int) -> int:
+    """Records of a block of so many columns."""
+    rows = BLOCK_ROWS
+    while rows > _FEWEST_ROWS and rows * columns > _BLOCK_CODES:
+        rows //= 2
+    return rows
+
+
+def _hold_freed_memory() -> None:
+    """Let what one block's sums were made in serve the next block's.
+
+    The C library of Linux gives freed arrays of a MB or more back to the system, which clears each page of the next one, until it has seen
+    a larger array come and go: this one, of just less than the 32 MB that it learns from, which nobody touches.
+    """
+    np.empty((1 << 22) - (1 << 10))
 
 
 class _Queue:
@@ -174,7 +195,7 @@ def _together(work: Callable[[], list[Any]], threads: int, queue: _Queue) -> lis
 
 def _work(queue: _Queue, source: Input, statistics: Sequence[Statistic], block_rows: int) -> list[Any]:
     """What one thread does: the state of each statistic over the pieces that it could get."""
-    coder = source.coder(block_rows)
+    coder, kept = source.coder(block_rows), getattr(source, "begun", None)
     alike = _alike(statistics, source.rows)
     states = [statistic.zero() for statistic in statistics]
     try:
@@ -185,12 +206,18 @@ def _work(queue: _Queue, source: Input, statistics: Sequence[Statistic], block_r
                     block := guarded(f"{piece.place} could not be read", partial(next, blocks, None))
                 ):
                     codes = guarded(f"{piece.place} could not be coded", partial(coder, block))
+                    begun = _begun if kept is None else partial(kept, block)
                     for own in alike:
-                        guarded(f"{piece.place} could not be summed up", partial(own.update, states, codes))
+                        guarded(f"{piece.place} could not be summed up", partial(own.update, states, codes, begun))
     except BaseException:
         queue.close()
         raise
     return states
+
+
+def _begun(begins: Beginning, codes: Codes) -> Any:
+    """What a beginning gives for the codes of a block; a source that keeps codes has a way of its own."""
+    return begins(codes)
 
 
 @dataclass(frozen=True)
@@ -201,17 +228,17 @@ class _Alike:
     begins: Beginning | None
     members: list[tuple[int, Any]]
 
-    def update(self, states: list[Any], codes: Codes) -> None:
+    def update(self, states: list[Any], codes: Codes, begun: Callable[[Beginning, Codes], Any] = _begun) -> None:
         own = codes[self.rows]
         # a view of what the other statistics are handed next
         own.flags.writeable = False
-        if self.begins is None or len(self.members) == 1:
+        if self.begins is None:
             for at, statistic in self.members:
                 states[at] = statistic.update(states[at], own)
             return
-        begun = self.begins(own)
+        found = begun(self.begins, own)
         for at, statistic in self.members:
-            states[at] = statistic.take(states[at], begun)
+            states[at] = statistic.take(states[at], found)
 
 
 def _alike(statistics: Sequence[Statistic], rows: tuple[str, ...]) -> list[_Alike]:

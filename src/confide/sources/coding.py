@@ -16,7 +16,7 @@ from confide.schema import Categorical, Column, Schema
 from confide.sources.parts import Block
 from confide.sources.physical import Labels, Numbers, Reader
 
-__all__ = ["Coder", "Room", "columns_behind"]
+__all__ = ["Coder", "Room", "apart", "columns_behind", "doubles_of"]
 
 # Rows of codes lie three lines of the cache more than a block apart: places that are a power of two apart share too few places of it, and
 # a product with a block of 21 such rows takes half as long again.
@@ -48,6 +48,16 @@ def _column(row: str, schema: Schema, known: frozenset[str]) -> str:
     return row
 
 
+def apart(records: int) -> int:
+    """How many doubles lie between the beginnings of rows of so many codes."""
+    return records + _APART
+
+
+def doubles_of(raw: NDArray[np.float64], rows: int, records: int) -> NDArray[np.float64]:
+    """A matrix of codes, shape (rows, records), in doubles that begin at a line of the cache."""
+    return raw[: rows * apart(records)].reshape(rows, apart(records))[:, :records]
+
+
 class Room:
     """One thread's memory for blocks of codes, which grows to the largest."""
 
@@ -60,10 +70,8 @@ class Room:
         """Shape (rows, records); the next one lies in the same place."""
         if records > self._records:
             self._records = records
-            apart = records + _APART
-            raw = np.empty(self._rows * apart + 8)
-            first = -raw.ctypes.data % 64 // 8
-            self._codes = raw[first : first + self._rows * apart].reshape(self._rows, apart)
+            raw = np.empty(self._rows * apart(records) + 8)
+            self._codes = doubles_of(raw[-raw.ctypes.data % 64 // 8 :], self._rows, records)
         return self._codes[:, :records]
 
 

@@ -3,7 +3,8 @@
 The first pass reads the source and keeps each block of codes as whole numbers of 8, 16 or 32 bits (as many as the public number of
 steps asks for): in memory up to a public limit, what is more in a temporary file. Codes are integers, so that a later pass hands the same
 doubles to the statistics as a pass over the source would. It also sees the same records: what happens to the source after the first pass
-no longer matters.
+no longer matters. While there is memory left, what several passes would compute alike from a block is kept beside it
+(`protocol.Beginning`): of a least-squares line with many features the whitened rows of the last three passes.
 
 Nothing of it outlives the draw. The file has no name, or loses it when it is made (`tempfile.TemporaryFile`: O_TMPFILE, or an unlink at
 once), and only its owner may open it, so that a crash or a kill leaves nothing behind; the memory is dropped when the draw ends, whichever
@@ -26,11 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import SourceError
-from confide.protocol import Statistic
+from confide.protocol import Beginning, Statistic
 from confide.protocol.source import Behind
 from confide.schema import Schema
 from confide.sources.aggregation import Codes, named_rows, summed
-from confide.sources.coding import Room
+from confide.sources.coding import Room, apart, doubles_of
 from confide.sources.parts import Block, Part, Piece, guarded
 from confide.sources.passes import Passes
 
@@ -40,6 +41,9 @@ __all__ = ["MEMORY", "Blocks", "KeptSource", "Packing"]
 MEMORY = 192
 # Up to this part of it, the first blocks stay the doubles that sums are made of: to unpack them anew costs a tenth of a pass.
 _DOUBLES = 1 / 2
+# Bytes that are asked of the system at once, and that blocks lie in side by side. NumPy asks for large pages where an array has more than
+# 4 MB: the system then hands out, and clears, a few pages of 2 MB instead of hundreds of small ones for each block, a tenth of a draw.
+_SLAB = 1 << 25
 
 _Bytes = NDArray[np.uint8]
 _OVER = "the draw is over, and with it what was kept of the records; read them in draw(source, plan, meter) alone"
@@ -115,9 +119,9 @@ class Packing:
         """The size of a block."""
         return sum(-(-records * kind.itemsize // 8) * 8 for kind in self.types)
 
-    def pack(self, codes: Codes) -> _Bytes:
-        """The block as bytes; codes are whole numbers within the type of their row."""
-        packed = np.zeros(self.bytes(codes.shape[1]), dtype=np.uint8)
+    def pack(self, codes: Codes, out: _Bytes | None = None) -> _Bytes:
+        """The block as bytes, into `out` where it is given; codes are whole numbers within the type of their row."""
+        packed = np.zeros(self.bytes(codes.shape[1]), dtype=np.uint8) if out is None else out
         for row, (kind, start, stop) in zip(codes, self._places(codes.shape[1]), strict=True):
             packed[start:stop].view(kind)[:] = row
         return packed
@@ -152,7 +156,10 @@ class Blocks:
     def _reset(self) -> None:
         # a block in memory, as doubles or packed, or where in the file it begins
         self._blocks: list[tuple[int, Codes | _Bytes | int]] = []
-        self._doubles = self._used = self._written = 0
+        # by the place of the block
+        self._results: dict[int, tuple[Beginning, Any]] = {}
+        self._used = self._written = 0
+        self._slab, self._free = np.empty(0, dtype=np.uint8), 0
         self._failed = False
         if self._file is not None:
             with suppress(OSError):
@@ -163,36 +170,42 @@ class Blocks:
 
     def add(self, codes: Codes) -> None:
         """Keep a block; where there is no room for it keep none."""
-        if self._failed or not codes.shape[1]:
+        rows, records = codes.shape
+        if self._failed or not records:
             return
-        if self._add_doubles(codes):
-            return
-        packed = self._packing.pack(codes)
+        kept: Codes | _Bytes | int
+        if (room := self._room(rows * apart(records) * 8, self._memory * _DOUBLES)) is not None:
+            kept = doubles_of(room.view(np.float64), rows, records)
+            kept[:] = codes
+            kept.setflags(write=False)
+        elif (room := self._room(self._packing.bytes(records), self._memory)) is not None:
+            kept = self._packing.pack(codes, room)
+        else:
+            packed = self._packing.pack(codes)
+            with self._lock:
+                if self._ended:
+                    return
+                try:
+                    kept = self._write(packed)
+                except (OSError, ValueError):  # a full disk, a folder that is not there, a file that a limit closed
+                    self._failed = True
+                    return
         with self._lock:
-            if self._ended:
-                return
-            if self._used + packed.nbytes <= self._memory:
-                self._used += packed.nbytes
-                self._blocks.append((codes.shape[1], packed))
-                return
-            try:
-                self._blocks.append((codes.shape[1], self._write(packed)))
-            except (OSError, ValueError):  # a full disk, a folder that is not there, a file that a limit closed
-                self._failed = True
+            if not self._ended:
+                self._blocks.append((records, kept))
 
-    def _add_doubles(self, codes: Codes) -> bool:
-        """Keep a block as it is, where there is room for that."""
+    def _room(self, size: int, most: float) -> _Bytes | None:
+        """So many bytes that begin at a line of the cache, while no more than `most` are used; None when there is no more."""
         with self._lock:
-            size = codes.nbytes
-            if self._ended or self._doubles + size > self._memory * _DOUBLES or self._used + size > self._memory:
-                return False
-            own = Room(*codes.shape).block(codes.shape[1])
-            own[:] = codes
-            own.setflags(write=False)
-            self._doubles += size
+            if self._ended or self._used + size > most:
+                return None
             self._used += size
-            self._blocks.append((codes.shape[1], own))
-            return True
+            if self._free + size > len(self._slab):
+                self._slab = np.empty(max(_SLAB, size + 64), dtype=np.uint8)
+                self._free = -self._slab.ctypes.data % 64
+            start = self._free
+            self._free += -(-size // 64) * 64
+            return self._slab[start : start + size]
 
     def _write(self, packed: _Bytes) -> int:
         if self._file is None:
@@ -237,11 +250,30 @@ class Blocks:
         return sum(records for records, _ in self._blocks)
 
     def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
-        for records, block in list(self._blocks):
-            yield Piece(self.place, partial(self._block, records, block))
+        for place, (records, block) in enumerate(list(self._blocks)):
+            yield Piece(self.place, partial(self._block, records, block, place))
 
-    def _block(self, records: int, block: Codes | _Bytes | int, rows: int) -> Iterator[Block]:
-        yield Block(records, [block])
+    def _block(self, records: int, block: Codes | _Bytes | int, place: int, rows: int) -> Iterator[Block]:
+        yield Block(records, [block, place])
+
+    def begun(self, block: Block, begins: Beginning, codes: Codes) -> Any:
+        """What a beginning gives for the codes of a block. One that stays is kept beside the codes while there is memory."""
+        if not getattr(begins, "stays", False):
+            return begins(codes)
+        stays: Any = begins
+        place = block.columns[1]
+        before = self._results.get(place)
+        found = None if before is None else stays.after(*before, codes)
+        if found is not None:
+            return found
+        room = None if before else self._room(stays.rows * apart(block.rows) * 8, self._memory)
+        if room is None:
+            return begins(codes)
+        found = stays(codes, doubles_of(room.view(np.float64), stays.rows, block.rows))
+        with self._lock:
+            if not self._ended:
+                self._results[place] = begins, found
+        return found
 
     def coder(self, block_rows: int) -> Callable[[Block], Codes]:
         """Reads and unpacks blocks into one room of this thread."""

@@ -220,6 +220,22 @@ def test_ranges_move_one_cell_of_each_feature_and_leave_binary_features_alone() 
     assert private_box(design, np.zeros((2, 64)), sd=3.0) == public
 
 
+@pytest.mark.parametrize("formula", ["y ~ a", "y ~ a + b", "y ~ a + k + b + log1p(b)"])
+def test_ranges_count_the_cells_of_the_map(formula: str) -> None:
+    design = Design.of(formula, SSP2_SCHEMA)
+    generator = np.random.default_rng(2)
+    for missing in (0.0, 0.1):
+        own = codes(design, 3_000, generator)
+        # the ends of the grids, whose cells are the first and the last
+        own[:, :20], own[:, 20:40] = 0.0, np.array([[SSP2_SCHEMA[name].steps - 1.0] for name in design.columns])
+        own[generator.random(own.shape) < missing] = -1.0
+        statistic = RangeCells(CellIndices(design))
+        cells = statistic.map(own).astype(int)
+        assert cells.min() == (0 if missing else 1) and cells.max() == 64
+        expected = [[int((row == cell).sum()) for cell in range(1, 65)] for row in cells]
+        assert statistic.value(statistic.update(statistic.zero(), own)).tolist() == expected
+
+
 def test_leverage_cells_count_every_record_once() -> None:
     generator = np.random.default_rng(3)
     design = Design.of(FORMULA, SSP2_SCHEMA)

@@ -70,6 +70,7 @@ class LimitedFeatures(LocatedRows):
 
     cap: float = 1.0
     kind: ClassVar[str] = "limited features"
+    stays: ClassVar[bool] = True
 
     def at(self, frame: Frame, cap: float) -> LimitedFeatures:
         """The map in the coordinates of a frame. cap: R_A."""
@@ -105,6 +106,7 @@ class LimitedScores(LocatedRows):
 
     limit: float = 1.0
     kind: ClassVar[str] = "limited scores"
+    stays: ClassVar[bool] = True
 
     def at(self, frame: Frame, limit: float) -> LimitedScores:
         """The map in the coordinates and at the line of a frame. limit: R."""
@@ -141,6 +143,7 @@ class SquareOf(LocatedRows):
 
     reach: float = 1.0
     kind: ClassVar[str] = "limited square"
+    stays: ClassVar[bool] = True
     width: ClassVar[int] = 1
     l1: ClassVar[int] = BOUND
     l2_squared: ClassVar[int] = BOUND**2
@@ -171,6 +174,7 @@ class SizeIndices(CellNumber, LocatedRows):
 
     edges: tuple[float, ...] = ()
     scores: bool = field(kw_only=True)
+    stays: ClassVar[bool] = True
 
     @property
     def cells(self) -> int:

@@ -112,7 +112,7 @@ class Sandwich:
         """The meat with what its limit is thought to have cut off, (p, p)."""
         return np.asarray(self.meat + self.cut * np.eye(len(self.meat)))
 
-    @property
+    @cached_property
     def sampling(self) -> Array:
         """The sampling variance of each coefficient, (k,): robust, and at least a part of the classical one."""
         k, n = self.spread, self.independent
