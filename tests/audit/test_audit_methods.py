@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.pace import quick
 from tests.third_party import Mean
 
 import confide as cf
@@ -218,10 +218,8 @@ def test_tight_claims_are_reached_at_a_million_draws() -> None:
 
 
 def test_a_method_that_chooses_is_audited_on_a_small_grid_by_default() -> None:
-    started = time.monotonic()
-    found = audit(Quantile("v"), runs=0, relation="add-remove", privacy=cf.PureDP(1.0))
+    found = quick(10, lambda: audit(Quantile("v"), runs=0, relation="add-remove", privacy=cf.PureDP(1.0)))
     assert found.ok
-    assert time.monotonic() - started < 20
     assert any("a choice spends all of its epsilon only where" in one.note for one in found)
 
 

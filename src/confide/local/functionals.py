@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from confide.errors import PlanError
-from confide.local.estimates import ProtectedEstimates, protection_facts
+from confide.local.estimates import FEW, ProtectedEstimates, protection_facts
 from confide.local.protection import Noised, Protection
 from confide.local.table import read_protected
 
@@ -84,8 +84,8 @@ def mean(
                 "records would do"
             ),
         )
-    elif n < 2:
-        status, reason = "weak", "one record has no standard error"
+    elif n <= FEW:
+        status, reason = "weak", f"the table has {n:,} records, and a normal interval needs more than {FEW}"
     variance = spread if status == "ok" else nan
     attribute = told.guarantee("attribute")
     return ProtectedEstimates(

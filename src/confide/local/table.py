@@ -58,7 +58,7 @@ def read_protected(data: Any) -> tuple[pd.DataFrame, Protection, str]:
             f"data must be a file or a pandas frame, got {type(data).__name__}; write cf.local.fit('protected.parquet', 'y ~ x')"
         )
     if KEY not in attrs:
-        raise ReleaseError(_SILENT.format("the frame"))
+        raise ReleaseError(_SILENT.format("the frame", "read the file with cf.local.read"))
     told = Protection.from_json(attrs[KEY])
     return _whole(data, told), told, attrs.get(DIGEST) or hashlib.sha256(told.to_json().encode()).hexdigest()
 
@@ -87,14 +87,14 @@ def _why(path: Path, error: Exception) -> str:
     return "no such file" if not path.exists() else str(getattr(error, "strerror", None) or error)
 
 
-_SILENT = "{} does not say how it was protected, so that nothing can be corrected; read the file with cf.local.read"
+_SILENT = "{} does not say how it was protected, so that nothing can be corrected; {}"
 
 
 def _from_parquet(path: Path) -> tuple[pd.DataFrame, Protection]:
     table = pq.read_table(path)
     told = (table.schema.metadata or {}).get(KEY.encode())
     if told is None:
-        raise ReleaseError(_SILENT.format(repr(str(path))))
+        raise ReleaseError(_SILENT.format(repr(str(path)), "give a file that `confide protect` wrote"))
     return _framed(table, Protection.from_json(told))
 
 
@@ -103,7 +103,7 @@ def _from_csv(path: Path) -> tuple[pd.DataFrame, Protection]:
         first = file.readline()
         mark = f"# {KEY} ".encode()
         if not first.startswith(mark):
-            raise ReleaseError(_SILENT.format(repr(str(path))))
+            raise ReleaseError(_SILENT.format(repr(str(path)), "give a file that `confide protect` wrote"))
         told = Protection.from_json(first[len(mark) :])
         # levels are text, "0" and "NA" too; what is missing was written as nothing
         options = csv.ConvertOptions(

@@ -58,7 +58,13 @@ class Model:
         left, right = _sides(formula)
         if frame.empty:
             raise PlanError("the table has no records, and nothing can be fitted to it; give one that has some")
-        named = {left, *_variables(right, formula, told)}
+        terms = _variables(right, formula, told)
+        if left in terms:
+            raise PlanError(
+                f"{left!r} is the response and a term of {formula!r}, with one noise in both; take one of them out"
+            )
+        named = {left, *terms}
+        _complete(frame, told, named)
         frame, weights, copies = _over_levels(frame, {k: one for k, one in told.levels.items() if k in named})
         y, lam_y, middle_y, width_y = _response(frame, told, left, loss)
         matrix, variables = _matrix(frame, right, formula)
@@ -91,7 +97,20 @@ def _sides(formula: str) -> tuple[str, str]:
     left, tilde, right = formula.partition("~")
     if not tilde or not left.strip() or not right.strip():
         raise PlanError(f"a formula has a response and terms, got {formula!r}; write 'y ~ x1 + x2'")
-    return left.strip(), right.strip()
+    return left.strip().strip("`"), right.strip()
+
+
+def _complete(frame: pd.DataFrame, told: Protection, named: set[str]) -> None:
+    """Raise `PlanError` where a public column of the formula has no value, or none that is finite, in some rows of the file."""
+    for name in sorted(named.intersection(told.public)):
+        column = frame[name]
+        numbers = pd.api.types.is_numeric_dtype(column)
+        gone = int((~np.isfinite(column.to_numpy(dtype=np.float64)) if numbers else column.isna()).sum())
+        if gone:
+            raise PlanError(
+                f"the public column {name!r} has no value in {gone:,} of {len(frame):,} rows; leave these rows out: "
+                f"frame = cf.local.read(path); cf.local.fit(frame[frame[{name!r}].notna()], ...)"
+            )
 
 
 def _response(frame: pd.DataFrame, told: Protection, name: str, loss: Loss) -> tuple[Array, float, float, float]:
@@ -167,12 +186,18 @@ def _over_levels(frame: pd.DataFrame, levels: Mapping[str, Told]) -> tuple[pd.Da
 
 def _variables(right: str, formula: str, told: Protection) -> set[str]:
     """The columns that the right side names; `PlanError` where a protected number is in a function, before that is computed."""
-    from formulaic import Formula
+    from formulaic import Formula, SimpleFormula
 
     try:
-        found = {str(term): {str(v) for v in Formula([term]).required_variables} for term in Formula(right)}
+        whole = Formula(right)
+        if isinstance(whole, SimpleFormula):
+            found = {str(term): {str(v) for v in Formula([term]).required_variables} for term in whole}
     except Exception as error:
         raise _unreadable(formula, error) from None
+    if not isinstance(whole, SimpleFormula):
+        raise PlanError(
+            f"the formula {formula!r} has several parts on its right side, and a fit has one; write 'y ~ x1 + x2'"
+        )
     for term, variables in found.items():
         _check_plain(term, variables, told)
     return set().union(*found.values())
