@@ -23,6 +23,13 @@ def test_exact_errors_are_the_pages() -> None:
     assert found["DR"] == pytest.approx([0.105, 0.180, 0.174], abs=6e-4)
     assert found["RB"] == pytest.approx([0.037, 0.115, 0.123], abs=6e-4)
     assert found["optimal"] == pytest.approx([0.031, 0.084, 0.089], abs=6e-4)
+    # the second block was run at 1.2 (E4)
+    for lam, zeta, sl, dr in (
+        (0.94, 0.1, [0.173, 0.259], found["DR"]),
+        (1.2, 0.05, [0.252, 0.294], [0.184, 0.326, 0.358]),
+    ):
+        assert [exact_rmse("SL", h, lam, zeta, 500) for h in list(FUNCTIONALS)[:2]] == pytest.approx(sl, rel=0.04)
+        assert [exact_rmse("DR", h, lam, zeta, 500) for h in FUNCTIONALS] == pytest.approx(dr, rel=0.04)
     assert [exact_rmse("optimal", h, 1.4, 0.05, 500) for h in FUNCTIONALS] == pytest.approx(
         [0.045, 0.139, 0.155], abs=6e-4
     )

@@ -106,10 +106,10 @@ def test_rb_is_the_mean_of_dr_over_draws_and_no_wider(loss: Loss) -> None:
     assert np.abs((sums.mean(axis=0) - whole) / (sums.std(axis=0) / sqrt(len(draws)))).max() < 4.5
     wide, _ = _rows(8, 20_000, 0.3, 0.5)
     again = wide.noised_again(rng)
-    spread = {m: Corrected(loss, m, wide, again).scores(theta).var(axis=0) for m in ("RB", "DR", "SL")}
+    spread = {m: Corrected(loss, m, wide, again).scores(theta).var(axis=0) for m in ("RB", "DR", "SL", "SDR")}
     assert (spread["RB"] <= 1.01 * spread["DR"]).all()
     if not loss.kinked:
-        assert (spread["RB"] <= 1.01 * spread["SL"]).all()
+        assert (spread["RB"] <= 1.01 * spread["SL"]).all() and (spread["RB"] <= 1.01 * spread["SDR"]).all()
 
 
 @pytest.mark.parametrize("method", ["naive", "SDR", "SL", "DR", "RB"])
