@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from inspect import Parameter, signature
 from typing import Any
 
 from confide._text import near_match
 from confide.errors import PlanError
-from confide.faces.one_call import LEFT_OUT, answered, checked_call
+from confide.faces.one_call import LEFT_OUT, OneCall, answered, call_signature, checked_call
 from confide.faces.rank_tests import kruskal, mannwhitneyu, wilcoxon
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
@@ -24,7 +25,7 @@ from confide.methods.tables.counts import Counts
 from confide.methods.tables.means import Means
 from confide.methods.tables.power import EFFECTS, power_of
 from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
-from confide.protocol import Noise, Plan, Source
+from confide.protocol import Plan, Source
 from confide.results.hypothesis import HypothesisTests
 from confide.schema import Schema
 
@@ -51,24 +52,18 @@ __all__ = [
 _POPULATION = "population"
 
 
-def _asked(
-    verb: str,
-    method: type[Any],
-    formula: str,
-    data: Source,
-    call: dict[str, Any],
-    settings: dict[str, Any],
-    given: dict[str, Any] | None = None,
-) -> HypothesisTests:
-    """The answer to a test from one release. settings: of the method behind it, such as where, and weights for means."""
+def _asked(verb: str, formula: str, data: Source, call: dict[str, Any], **given: Any) -> HypothesisTests:
+    """The answer to a test from one release. call: privacy and what every call takes, and settings of the method; given: the test's own."""
+    method, settings = METHODS[verb], dict(call)
+    privacy, ledger = settings.pop("privacy", None), settings.pop("ledger", LEFT_OUT)
+    noise, n = settings.pop("noise", None), settings.pop("n", None)
     example = {"means": '"income ~ sex"', "counts": '"smoker * region"'}.get(method.name, '"x + y"')
-    privacy, ledger = call["privacy"], call["ledger"]
     example = f"{example}, data, privacy=cf.GDP(1.0), ledger=None"
     checked_call(f"cf.tests.{verb}", method, privacy, ledger, settings, example=example)
-    wanted, ask = asked_of(verb, formula, **(given or {}))
+    wanted, ask = asked_of(verb, formula, **given)
     own = method_of(verb, wanted, settings)
     check_groups(verb, own, data.schema)
-    return ask(answered(own, data, privacy, ledger, call["noise"], call["n"]))
+    return ask(answered(own, data, privacy, ledger, noise, n))
 
 
 #: The method whose release answers a test.
@@ -85,6 +80,16 @@ METHODS: Mapping[str, type[Any]] = {
     "kruskal": Kruskal,
     "wilcoxon": Wilcoxon,
 }
+
+
+def _shown(ask: Callable[..., HypothesisTests]) -> OneCall[HypothesisTests]:
+    """The same call; help shows the test's own arguments, those of every call, and the settings of the method behind it."""
+    own = signature(ask).parameters.values()
+    first = tuple(one.name for one in own if one.kind is Parameter.POSITIONAL_OR_KEYWORD)
+    given = {one.name: one.default for one in own if one.kind is Parameter.KEYWORD_ONLY}
+    settings = {one.name: one.default for one in fields(METHODS[ask.__name__]) if one.name not in ("formula", "covers")}
+    ask.__signature__ = call_signature(first, {**given, **settings}, "HypothesisTests")  # type: ignore[attr-defined]
+    return ask
 
 
 def method_of(name: str, formula: str, settings: Mapping[str, Any]) -> Any:
@@ -221,16 +226,8 @@ def _sides(verb: str, formula: str) -> tuple[str, str]:
     return left.strip(), right.strip()
 
 
-def ttest_ind(
-    formula: str,
-    data: Source,
-    *,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
-) -> HypothesisTests:
+@_shown
+def ttest_ind(formula: str, data: Source, **call: Any) -> HypothesisTests:
     """Whether two groups have equal means, of unequal variances (Welch's): "income ~ sex". For skewed columns `mannwhitneyu` sees more.
 
     >>> import confide as cf
@@ -239,20 +236,11 @@ def ttest_ind(
     >>> cf.tests.ttest_ind("income ~ sex", data, privacy=cf.GDP(1.0), ledger=None).names
     ('income by sex: f - m',)
     """
-    call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    return _asked("ttest_ind", Means, formula, data, call, settings)
+    return _asked("ttest_ind", formula, data, call)
 
 
-def ttest_rel(
-    formula: str,
-    data: Source,
-    *,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
-) -> HypothesisTests:
+@_shown
+def ttest_rel(formula: str, data: Source, **call: Any) -> HypothesisTests:
     """Whether the mean difference of two columns is zero: "after - before", with public bounds by interval arithmetic.
 
     >>> import confide as cf
@@ -261,20 +249,11 @@ def ttest_rel(
     >>> cf.tests.ttest_rel("after - before", data, privacy=cf.GDP(1.0), ledger=None).status
     'ok'
     """
-    call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    return _asked("ttest_rel", Means, formula, data, call, settings)
+    return _asked("ttest_rel", formula, data, call)
 
 
-def f_oneway(
-    formula: str,
-    data: Source,
-    *,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
-) -> HypothesisTests:
+@_shown
+def f_oneway(formula: str, data: Source, **call: Any) -> HypothesisTests:
     """Whether several groups have equal means, of unequal variances: "income ~ region". For skewed columns `kruskal` sees more.
 
     >>> import confide as cf
@@ -283,20 +262,16 @@ def f_oneway(
     >>> cf.tests.f_oneway("income ~ region", data, privacy=cf.GDP(1.0), ledger=None).df.tolist()
     [2.0]
     """
-    call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    return _asked("f_oneway", Means, formula, data, call, settings)
+    return _asked("f_oneway", formula, data, call)
 
 
+@_shown
 def chi2_contingency(
     formula: str,
     data: Source,
     *,
     given: str | Sequence[str] | None = None,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
+    **call: Any,
 ) -> HypothesisTests:
     """Whether two attributes are independent: "smoker * region"; given: within each level of others, whose statistics add up.
 
@@ -306,20 +281,16 @@ def chi2_contingency(
     >>> cf.tests.chi2_contingency("a * b", data, privacy=cf.GDP(1.0), ledger=None).df.tolist()
     [2.0]
     """
-    call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    return _asked("chi2_contingency", Counts, formula, data, call, settings, {"given": given})
+    return _asked("chi2_contingency", formula, data, call, given=given)
 
 
+@_shown
 def chisquare(
     attribute: str,
     data: Source,
     *,
     f_exp: Any = None,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
+    **call: Any,
 ) -> HypothesisTests:
     """Whether the levels of an attribute have public shares f_exp, in their order or by name; equal ones when left out.
 
@@ -329,10 +300,10 @@ def chisquare(
     >>> cf.tests.chisquare("a", data, f_exp=[0.5, 0.25, 0.25], privacy=cf.GDP(1.0), ledger=None).df.tolist()
     [2.0]
     """
-    call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    return _asked("chisquare", Counts, attribute, data, call, settings, {"f_exp": f_exp})
+    return _asked("chisquare", attribute, data, call, f_exp=f_exp)
 
 
+@_shown
 def binomtest(
     attribute: str,
     data: Source,
@@ -340,11 +311,7 @@ def binomtest(
     p: float = 0.5,
     level: str | None = None,
     alternative: str = "two-sided",
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
+    **call: Any,
 ) -> HypothesisTests:
     """Whether the share of a level (the last one when left out) is p. Exact under "substitute" with n given and no record left out.
 
@@ -355,22 +322,17 @@ def binomtest(
     >>> found.null
     'exact: binomial and noise'
     """
-    call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    asked = {"p": p, "level": level, "alternative": alternative}
-    return _asked("binomtest", Counts, attribute, data, call, settings, asked)
+    return _asked("binomtest", attribute, data, call, p=p, level=level, alternative=alternative)
 
 
+@_shown
 def trend(
     formula: str,
     data: Source,
     *,
     scores: Sequence[float] | None = None,
     level: str | None = None,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
+    **call: Any,
 ) -> HypothesisTests:
     """Whether the share of a level of the outcome changes with a dose: "case ~ dose", scores of the doses 0, 1, 2, ... when left out.
 
@@ -380,22 +342,11 @@ def trend(
     >>> cf.tests.trend("case ~ dose", data, privacy=cf.GDP(1.0), ledger=None).statistic
     'z'
     """
-    call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    asked = {"scores": scores, "level": level}
-    return _asked("trend", Counts, formula, data, call, settings, asked)
+    return _asked("trend", formula, data, call, scores=scores, level=level)
 
 
-def pearsonr(
-    formula: str,
-    data: Source,
-    *,
-    term_bounds: Any = None,
-    privacy: Guarantee | None = None,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
-) -> HypothesisTests:
+@_shown
+def pearsonr(formula: str, data: Source, **call: Any) -> HypothesisTests:
     """The correlation of two columns, "x + y", with its interval, and whether it is zero.
 
     >>> import confide as cf
@@ -404,8 +355,7 @@ def pearsonr(
     >>> cf.tests.pearsonr("x + y", data, privacy=cf.GDP(1.0), ledger=None).names
     ('r(x, y)',)
     """
-    call = {"privacy": privacy, "ledger": ledger, "noise": noise, "n": n}
-    return _asked("pearsonr", Correlation, formula, data, call, {"term_bounds": term_bounds, **settings})
+    return _asked("pearsonr", formula, data, call)
 
 
 def _only(table: Any) -> str:

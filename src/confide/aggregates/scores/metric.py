@@ -185,11 +185,6 @@ class Metric:
         """F2 = sum f^2."""
         return float(self.weights.sum())
 
-    @property
-    def gram_demand(self) -> float:
-        """sqrt(max f^-2 sum f^-2): how much the noise of A is magnified in the coordinate that is known worst."""
-        return sqrt(float((1 / self.weights).max() * (1 / self.weights).sum()))
-
 
 def floored_moments(gram: Array, transform: Array, count: float, noise: float) -> Array:
     """Second moments of z per record, (p, p) with 1 in the corner, from a noisy Gram matrix of u = transform' z.
