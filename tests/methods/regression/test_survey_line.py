@@ -127,7 +127,7 @@ def test_a_cut_of_weights_widens_every_interval_and_says_so(monkeypatch: pytest.
         release = cf.release(
             cf.regression.LeastSquares("y ~ x"),
             cf.read(frame, schema),
-            cf.GDP(0.5),
+            cf.GDP(3.0),
             ledger=None,
             noise=ZeroNoise(),
         )
