@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from confide.guarantees.curves.factories import gaussian
+from confide_lab.published.bootstrap_cost import bootstrap_cost
 from confide_lab.published.interval_rivals import (
     augmentation_slope,
     bag_of_little_bootstraps,
@@ -78,6 +80,24 @@ def test_threshold_noise_drawn_anew_is_not_what_it_says() -> None:
 
     losses = [np.log(never(2.0, fresh=fresh) / never(1.0, fresh=fresh)) for fresh in (True, False)]
     assert losses[0] > epsilon > losses[1]
+
+
+# (B, mu, delta over that of mu-GDP at mu/4, mu, 2 mu, 3 mu, 4 mu), n = 10,000, each order composed by itself
+_BOOTSTRAPS = (
+    (2000, 1.0, (1.000, 1.001, 1.005, 1.018, 1.048)),
+    (500, 0.5, (1.00, 1.00, 1.01, 1.06, 1.15)),
+    (20, 0.1, (0.99, 1.01, 1.20, 2.01, 5.80)),
+    (20, 1.0, (0.99, 1.05, 1.48, 3.41, 15.6)),
+)
+
+
+@pytest.mark.parametrize("count, mu, ratios", _BOOTSTRAPS)
+def test_bootstraps_cost_what_their_resamples_do(count: int, mu: float, ratios: tuple[float, ...]) -> None:
+    """A18: never below what each order has by itself, less 2 %; the larger of both at each epsilon costs at most a fifth more."""
+    cost = bootstrap_cost(10_000, count, mu)
+    epsilons = mu * np.array([0.25, 1, 2, 3, 4])
+    found = np.asarray(cost.delta(epsilons)) / np.asarray(gaussian(mu).delta(epsilons))
+    assert (found >= 0.98 * np.array(ratios)).all() and (found <= 1.2 * np.array(ratios)).all(), found
 
 
 def test_deconvolution_finds_the_law_beneath_the_noise() -> None:

@@ -39,7 +39,9 @@ def test_the_terms_of_a_budget_are_the_books(place: str | Path, budget: Guarante
     book = Ledger.create(place, dataset="survey", budget=budget)
     again = Ledger.open(place)
     assert again.currency == type(budget).__name__
-    assert again.budget == budget.resolve(budget.relation or "add-remove")
+    assert again.budget == budget.resolve(
+        budget.relation or ("substitute" if budget.trust == "local" else "add-remove")
+    )
     assert (again.relation, again.unit, again.trust) == (book.relation, budget.unit, budget.trust)
     assert again.verify().ok
 

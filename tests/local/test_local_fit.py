@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import confide as cf
 from confide.local.corrected import Rows
-from confide.local.fitting import closed_form, fitted, residual_sd
+from confide.local.fitting import BOX, closed_form, fitted, residual_sd
 from confide.local.losses import Check, Logistic, Squared
 from confide.local.protection import KEY, Noised, Protection
 
@@ -104,6 +105,8 @@ def test_statuses_say_why() -> None:
         ("w ~ x0", {}, "no column"),
         ("y ~ w", {}, "no column"),
         ("y", {}, "response and terms"),
+        ("x0 ~ x0 + x1", {}, "one noise in both"),
+        ("y ~ x0 | g", {}, "cannot be read"),
         ("y ~ x0", {"method": "best"}, "method"),
         ("y ~ x0", {"method": "RB"}, "zeta"),
     ],
@@ -112,6 +115,32 @@ def test_what_a_fit_refuses(formula: str, asked: dict[str, Any], words: str) -> 
     frame = _protected(np.random.default_rng(1), 50, 0.0, 0.3)
     with pytest.raises(cf.PlanError, match=words):
         cf.local.fit(frame, formula, **asked)
+
+
+@pytest.mark.parametrize(("column", "value"), [("y", np.nan), ("y", np.inf), ("z", np.nan), ("g", None)])
+def test_public_values_that_are_missing_are_named(column: str, value: Any) -> None:
+    """They were published so, and are no lack of records."""
+    frame = _protected(np.random.default_rng(3), 200, 0.0, 0.1).astype({"g": object})
+    frame.loc[[4, 7], column] = value
+    formula = "z ~ x0" if column == "z" else "y ~ x0 + g"
+    with pytest.raises(cf.PlanError, match=f"'{column}' has no value, or none that is finite, in 2 of 200"):
+        cf.local.fit(frame, formula)
+    there = frame[column].notna() if column == "g" else np.isfinite(frame[column])
+    assert cf.local.fit(frame[there], formula).status == "ok"
+
+
+def test_few_records_have_no_normal_interval() -> None:
+    """Residuals about a line through few records are too small, and none are left of two."""
+    frame = _protected(np.random.default_rng(4), 60, 0.0, 1e-3)
+    for n, status in ((10, "weak"), (21, "weak"), (60, "ok")):
+        found = cf.local.fit(frame[:n], "y ~ x0")
+        assert found.status == status and np.isnan(found.bse).all() == (status == "weak")
+    assert cf.local.mean(frame[:20], "x0").status == "weak" and cf.local.mean(frame[:21], "x0").status == "ok"
+
+
+def test_a_response_may_stand_in_backticks() -> None:
+    frame = _protected(np.random.default_rng(5), 100, 0.0, 0.01)
+    assert cf.local.fit(frame, "`y` ~ x0").params.equals(cf.local.fit(frame, "y ~ x0").params)
 
 
 def test_units_of_the_data_come_back() -> None:
@@ -126,6 +155,41 @@ def test_units_of_the_data_come_back() -> None:
     assert ours.bse.to_numpy() == pytest.approx(theirs.bse[order].to_numpy(), rel=3e-3)
     line = cf.local.fit(frame, "y ~ 0 + x0 + x1")
     assert line.params.to_numpy() == pytest.approx(smf.ols("y ~ 0 + x0 + x1", frame).fit().params.to_numpy(), rel=1e-4)
+
+
+@pytest.mark.parametrize(("n", "lam"), [(500, 0.45), (2_000, 0.65)])
+def test_an_answer_covers_where_the_noise_decides_whether_there_is_one(n: int, lam: float) -> None:
+    """Nearly no residual: all error is that of the Gram matrix, and the third of the tables with the largest is answered.
+
+    At a true 95 %, .91 of 200 answers or fewer have a chance of .01; Wald's interval holds in .78 of them.
+    """
+    rng, hits = np.random.default_rng(21), []
+    for _ in range(800):
+        x = rng.uniform(-0.5, 0.5, n)
+        s = lam * np.sqrt(rng.standard_exponential(n)) * rng.standard_normal(n)
+        done = fitted(
+            Squared(), "SL", Rows((x + s)[:, None], 2 * x + 0.05 * rng.standard_normal(n), np.array([lam]), 0, 0)
+        )
+        if done.firm >= 4:
+            hits.append(abs(done.theta[0] - 2) <= 1.96 * sqrt(done.covariance[0, 0]))
+    assert 150 < len(hits) < 400 and np.mean(hits) > 0.91
+
+
+@pytest.mark.parametrize(
+    ("slope", "lam", "least", "most"), [(2.0, 0.3, 1.0, 1.01), (0.0, 0.6, 1.0, 1.3), (2.0, 0.6, 1.8, 4.0)]
+)
+def test_intervals_grow_where_the_curvature_is_uncertain_and_moves_the_slope(
+    slope: float, lam: float, least: float, most: float
+) -> None:
+    """Hardly for a slope of zero, which the curvature does not move, and not where the curvature is firm."""
+    rng, n = np.random.default_rng(22), 3_000
+    x = rng.uniform(-0.5, 0.5, n)
+    s = lam * np.sqrt(rng.standard_exponential(n)) * rng.standard_normal(n)
+    done = fitted(
+        Squared(), "SL", Rows((x + s)[:, None], slope * x + 0.3 * rng.standard_normal(n), np.array([lam]), 0, 0)
+    )
+    plain = float(done.scores.var(ddof=1)) / float(done.curvature[0, 0]) ** 2 / n
+    assert done.firm > 4 and least <= sqrt(done.covariance[0, 0] / plain) <= most
 
 
 def test_the_smoothed_slope_of_a_median_is_covered() -> None:
@@ -154,6 +218,23 @@ def test_starts_agree_and_an_unbounded_loss_is_not_identified() -> None:
     assert good.identified and good.starts[0] >= 5 and np.abs(good.scores.mean(axis=0)).max() < 1e-6
     lost = fitted(Squared(), "SL", Rows(x + 20 * s, y, 20 * lam, 0.0, 0.0))
     assert not lost.identified or lost.firm < 4
+
+
+def test_noise_may_take_away_the_whole_trace_of_the_gram_matrix() -> None:
+    """Starts are finite then too, so that no descent begins at a corner of the box or at NaN."""
+    traces = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-0.5, 0.5, (400, 3))
+        y = (rng.random(400) < 1 / (1 + np.exp(-x.sum(axis=1)))).astype(float)
+        noise = np.sqrt(rng.standard_exponential(400))[:, None] * rng.standard_normal((400, 3))
+        rows = Rows(x + noise * (rng.random(400) >= 0.2)[:, None], y, np.ones(3), 0.0, 0.2)
+        again = rows.noised_again(np.random.default_rng(0))
+        traces.append(np.square(rows.x).sum() / 0.2 - 4 * np.square(again.x).sum())  # that of DR
+        for method in ("DR", "SDR", "SL", "RB"):
+            done = fitted(Logistic(), method, rows)
+            assert not done.identified or np.abs(done.theta).max() < BOX
+    assert min(traces) < 0
 
 
 def test_a_huber_line_names_the_smoothing_that_it_covers() -> None:

@@ -109,7 +109,15 @@ def test_levels_are_told_as_often_as_is_said(tmp_path: Path) -> None:
     n = 30_000
     frame = pd.DataFrame({"x": 0.5, "g": ["a"] * (n // 2) + [None] * (n // 2), "s": "f"})
     made = cf.local.protect(
-        frame, SCHEMA, tmp_path / "p.parquet", columns=["x"], levels={"g": 1.0}, public=["s"], noise=0.5, ledger=None
+        frame,
+        SCHEMA,
+        tmp_path / "p.parquet",
+        columns=["x"],
+        levels={"g": 1.0},
+        public=["s"],
+        noise=0.5,
+        ledger=None,
+        seed=4,
     )
     one = made.protection.levels["g"]
     assert one.epsilon <= 1.0 and one.keep == Told.of(("a", "b", "c"), 1.0).keep
@@ -137,6 +145,25 @@ def test_a_record_of_numbers_and_levels_is_charged_for_both(tmp_path: Path) -> N
     first = stream.extend({"id": [1, 2], "x": [0.1, 0.2], "g": ["a", "b"]}, ids="id")
     again = stream.extend({"id": [2, 1], "x": [0.9, 0.9], "g": ["c", "c"]}, ids="id")
     assert again.iloc[::-1].reset_index(drop=True).equals(first)
+
+
+def test_every_column_of_levels_counts_for_a_record_and_the_worst_for_an_attribute() -> None:
+    """Pure epsilons add up for a record: 1 and .5 are told apart with delta above zero up to 1.5 and not from there on."""
+    schema = cf.Schema(
+        {"x": cf.Numeric(0, 1, on_missing=0.5)} | {k: cf.Categorical(["a", "b"], on_missing="a") for k in "gs"}
+    )
+    levels = {"g": 1.0, "s": 0.5}
+    alone = cf.local.plan(schema, [], levels=levels).protection.curves
+    assert alone["record"].delta(1.49) > 0 >= alone["record"].delta(1.5)
+    assert alone["attribute"].delta(0.99) > 0 >= alone["attribute"].delta(1.0)
+    for noise in (0.5, 50.0):
+        both = cf.local.plan(schema, ["x"], levels=levels, noise=noise).protection.curves
+        number = cf.local.plan(schema, ["x"], noise=noise).protection.curves
+        one = cf.local.plan(schema, ["x"], levels={"g": 1.0}, noise=noise).protection.curves
+        for epsilon in (0.0, 0.4, 0.9, 1.2):
+            assert both["record"].delta(epsilon) > max(alone["record"].delta(epsilon), one["record"].delta(epsilon))
+            least = max(alone["attribute"].delta(epsilon), number["attribute"].delta(epsilon))
+            assert both["attribute"].delta(epsilon) >= 0.999 * least
 
 
 def test_shares_are_covered_at_any_size_and_for_the_rarest_level() -> None:

@@ -16,6 +16,7 @@ import pytest
 import confide as cf
 from confide.guarantees.curves import symmetric_laplace
 from confide.local.protection import KEY, Noised, Protection
+from confide.noise import SimulatedNoise
 
 SCHEMA = cf.Schema(
     {
@@ -103,14 +104,17 @@ def test_noise_is_on_the_grid_and_drawn_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["table", "stream"])
 @pytest.mark.parametrize("zeta", [0.0, 0.25])
-def test_each_row_has_the_noise_that_is_told(tmp_path: Path, way: str, zeta: float) -> None:
+def test_each_row_has_the_noise_that_is_told(
+    tmp_path: Path, way: str, zeta: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Symmetric Laplace of the sd that the file says: sd, shape, a radius that a row's columns share, no share between rows."""
     n, asked = 8_000, {"columns": ["x", "z"], "noise": 2.0, "zeta": zeta, "accept_verbatim_rows": True}
     data = {"x": [0.5] * n, "z": [0.0] * n}
     if way == "table":
-        told = cf.local.protect(data, SCHEMA, tmp_path / "p.parquet", ledger=None, **asked).protection
+        told = cf.local.protect(data, SCHEMA, tmp_path / "p.parquet", ledger=None, seed=4, **asked).protection
         seen = cf.local.read(tmp_path / "p.parquet")
     else:
+        monkeypatch.setattr("confide.local.stream.SecureNoise", lambda: SimulatedNoise(4))
         # rows without noise are a delta of zeta
         budget = cf.GDP(6.0, 0.5, relation="substitute", trust="local")
         book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=budget)
@@ -128,6 +132,26 @@ def test_each_row_has_the_noise_that_is_told(tmp_path: Path, way: str, zeta: flo
         assert np.all(np.abs((drawn[lag:] * drawn[:-lag]).mean(axis=0)) < 5 / sqrt(len(drawn)))
 
 
+def test_what_is_missing_or_out_of_bounds_has_the_noise_of_all(
+    tmp_path: Path,
+    recwarn: pytest.WarningsRecorder,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Of the public constant, and of the bound: neither which rows are concerned nor by how much is seen, or how many there are."""
+    n = 3_000
+    odd = np.repeat([np.nan, np.inf, 1e6, -7.0], n)
+    data = {"x": odd, "z": np.zeros(4 * n)}
+    told = cf.local.protect(data, SCHEMA, tmp_path / "p.parquet", columns=["x", "z"], noise=0.5, ledger=None).protection
+    assert not recwarn.list and not caplog.records and tuple(capfd.readouterr()) == ("", "")
+    seen = cf.local.read(tmp_path / "p.parquet")
+    for part, value in zip(np.split(seen.x.to_numpy(), 4), (0.5, 0.5, 1.0, 0.0), strict=True):
+        drawn = (part - value) / told.columns["x"].sd
+        # a Laplace of unit variance: its median has the standard error 1 / sqrt(2 n), its mean size 1 / sqrt(2) that of 1 / sqrt(2 n) too
+        assert abs(np.median(drawn)) < 5 / sqrt(2 * n) and abs(np.abs(drawn).mean() - sqrt(0.5)) < 5 / sqrt(2 * n)
+        assert np.sum(drawn == 0) < 3
+
+
 @pytest.mark.parametrize("level", ["attribute", "record"])
 def test_the_noise_meets_the_guarantee_at_its_level(level: str) -> None:
     """delta(epsilon) of the level's own function, of record and attribute the larger one, is what was asked for and no less."""
@@ -136,6 +160,18 @@ def test_the_noise_meets_the_guarantee_at_its_level(level: str) -> None:
     moved = sqrt(sum(shift**2 for shift in shifts)) if level == "record" else max(shifts)
     assert 0.999e-3 < symmetric_laplace(2, moved).delta(1.0) <= 1e-3
     assert made.statement.unit == level
+
+
+def test_rows_without_noise_are_in_the_curve() -> None:
+    """A record that is published as it is with probability zeta has delta at least that, and 1 - (1 - zeta)(1 - delta) in all."""
+    asked = {"columns": ["x", "z"], "noise": 2.0}
+    bare = cf.local.plan(SCHEMA, **asked).protection.curves
+    some = cf.local.plan(SCHEMA, **asked, zeta=0.05, accept_verbatim_rows=True)
+    for level, curve in some.protection.curves.items():
+        for epsilon in (0.0, 1.0, 30.0):
+            exact = 1 - 0.95 * (1 - bare[level].delta(epsilon))
+            assert exact * (1 - 1e-9) <= curve.delta(epsilon) <= exact * (1 + 1e-3)
+    assert some.statement.curve == some.protection.curves["record"]
 
 
 def test_nothing_is_left_of_a_draw_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,6 +225,15 @@ def test_the_plan_names_the_raw_sample(noise: float, zeta: float, words: str) ->
     ]
     assert len(said) == 1 and words in said[0] and f"{zeta**-0.5:.3g} times" in said[0]
     assert not any("raw sample" in line for line in cf.local.plan(SCHEMA, ["x"], noise=noise).lines())
+
+
+def test_a_seed_is_never_charged(tmp_path: Path) -> None:
+    book = _book(tmp_path)
+    with pytest.raises(cf.PrivacyError, match="never charged"):
+        cf.local.protect(
+            _frame(10), SCHEMA, tmp_path / "p.parquet", columns=["x"], noise=2.0, ledger=book, charge_delta=1e-6, seed=1
+        )
+    assert _kinds(book) == ["open"] and not (tmp_path / "p.parquet").exists()
 
 
 def test_ledgers_of_other_terms_are_refused(tmp_path: Path) -> None:
@@ -249,6 +294,26 @@ def test_an_id_has_one_output_whatever_its_record_says(tmp_path: Path) -> None:
         second.extend({"id": ["a", "b"], "x": [0.1, 0.2]}, ids="id").x.to_numpy() == first.x[:2].to_numpy()
     )
     assert book.verify().ok
+
+
+def test_rows_stay_in_place_however_their_ids_are_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids are stored in their order, some at a time; what comes back is in the order of the rows."""
+    monkeypatch.setattr("confide.local.stream.ROWS", 16)
+    monkeypatch.setattr("confide.local.stream._CELLS", 100)
+    generator = np.random.default_rng(5)
+    ids = generator.integers(0, 150, 400)  # most come more than once, and 11 sorts before 2
+    x = generator.integers(0, 2, 400).astype(float)
+    with pytest.warns(UserWarning, match="protects nobody"):
+        book = _book(tmp_path, mu=500.0)
+    stream = cf.local.Releaser.open(book, SCHEMA, columns=["x"], noise=0.01, charge_delta=1e-6)
+    told = stream.extend({"id": ids, "x": x}, ids="id").x.to_numpy()
+    frame = pd.DataFrame({"id": ids, "x": x, "told": told})
+    # noise of a hundredth of the width: the output is that of the first row of its id
+    assert np.abs(told - frame.groupby("id").x.transform("first")).max() < 0.5
+    assert (frame.groupby("id").told.nunique() == 1).all()
+    back = stream.extend({"id": ids[::-1], "x": 1 - x}, ids="id").x.to_numpy()
+    np.testing.assert_array_equal(back[::-1], told)
+    assert book.verify().ok and _kinds(book).count("outputs") > 4
 
 
 def test_other_parameters_are_another_stream(tmp_path: Path) -> None:

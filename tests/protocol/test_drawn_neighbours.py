@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide import gate
+from confide.gate.releasing import bounded
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, leaves
 from confide.protocol.events import Spend
@@ -110,7 +110,7 @@ def test_no_neighbour_moves_what_is_drawn_further_than_is_paid(case: str, monkey
 
     def sums(new: pd.DataFrame | None) -> tuple[Any, ...]:
         frame = people if new is None else pd.concat([people, new], ignore_index=True)
-        with gate._bounded(cf.read(frame, schema), None, plan) as source:
+        with bounded(cf.read(frame, schema), None, plan) as source:
             return source.aggregate(*met.values())
 
     worst = dict.fromkeys(met, Fraction(0))

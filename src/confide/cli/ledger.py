@@ -69,8 +69,8 @@ def init(
 ) -> None:
     """Open a budget for a dataset, in a new ledger or an existing one.
 
-    A bare budget means: relation add-remove, unit record with one row, trust
-    central. All of these are pinned: a release of anything else is refused. With
+    A bare budget means: relation add-remove (substitute under --trust local), unit
+    record with one row, trust central. All of these are pinned: a release of anything else is refused. With
     --unit person_id all rows of one id are protected together, as schemas with
     unit = { column = "person_id" } enforce; --schema takes it from there. A ledger
     holds public numbers alone, nothing that comes from a record.

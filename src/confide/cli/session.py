@@ -159,6 +159,8 @@ class Session:
             return 2
         context = getattr(error, "ctx", None)
         message = "say which command" if type(error).__name__ == "NoArgsIsHelpError" else error.format_message()
+        if message.startswith("Missing option '--schema'"):
+            message += " It says what is public about the data; write one: confide schema draft DATA -o schema.toml"
         if context is not None:
             message += f"\nsee: {context.command_path} --help"
             self.charging = any(one.name == "no_ledger" for one in context.command.params)

@@ -93,9 +93,10 @@ class Ledger:
 
         path: a file, or a URL such as "postgresql://user@host/database" (extra `postgres`; there the database's rights
         say who may do what). budget: GDP, ApproxDP, ZCDP or PureDP; its class is the ledger's currency for good. A
-        relation left open means add-remove. unit: what is protected: the id column of the schemas' `cf.Unit`, which is enforced and whose
-        key, 32 bytes from the operating system, is made here; the record when left out. rows_per_unit: with it the unit is one that schemas
-        declare and nothing enforces, and this is the most rows that one has. grants: "gaussian" converts an ApproxDP budget at once
+        relation left open means add-remove, under local trust substitute. unit: what is protected: the id column of the schemas'
+        `cf.Unit`, which is enforced and whose key, 32 bytes from the operating system, is made here; the record when left out.
+        rows_per_unit: with it the unit is one that schemas declare and nothing enforces, and this is the most rows that one has. grants:
+        "gaussian" converts an ApproxDP budget at once
         (`convert`). timeout: seconds to wait for another process's lock.
 
         Raises `PlanError` (the dataset has a budget, or the file is something else), `PrivacyError` (not a budget),

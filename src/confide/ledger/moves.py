@@ -44,7 +44,8 @@ def opened_account(
     A unit whose rows are not declared is one that schemas enforce: it gets its key here.
     """
     currency = currency_of(budget)
-    full = budget if budget.complete else budget.resolve("add-remove")
+    # a row that carries its own noise hides its values, not that it is there
+    full = budget if budget.complete else budget.resolve("substitute" if budget.trust == "local" else "add-remove")
     whose = full.unit if unit is None else unit
     enforced = rows_per_unit is None and whose not in _BARE
     rows_per_unit = 1 if rows_per_unit is None else rows_per_unit

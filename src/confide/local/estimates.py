@@ -20,10 +20,12 @@ from confide.local.terms import Model
 from confide.results.base import Column
 from confide.results.estimates import Estimates
 
-__all__ = ["ProtectedEstimates", "fit", "protection_facts", "scaled"]
+__all__ = ["FEW", "ProtectedEstimates", "fit", "protection_facts", "scaled"]
 
 Array = NDArray[np.float64]
 
+#: Records beyond the coefficients from which on normal intervals are given.
+FEW = 20
 # Smoothings of a kinked loss where no row is without noise, in residual standard deviations; the first that holds counts.
 _WIDER = (1.0, 2.0, 4.0)
 
@@ -163,6 +165,11 @@ def _status(done: Fitted, loss: Loss, method: str) -> tuple[str, str]:
         )
     if isinstance(loss, Check) and (why := beyond(done, method)):
         return "weak", why
+    spare = len(done.corrected.rows) - len(done.theta)
+    if spare < FEW:
+        return "weak", (
+            f"the table has {len(done.corrected.rows):,} records for {len(done.theta)} coefficients, and normal intervals need {FEW} more"
+        )
     if done.firm < FIRM:
         return "weak", (
             f"the curvature of the corrected loss is {done.firm:.1f} of its standard errors above zero, less than {FIRM:g}, so that no "

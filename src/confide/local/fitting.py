@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from math import inf, nan, sqrt
+from functools import cached_property, lru_cache
+from math import inf, log, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
+from scipy.stats import norm
 
 from confide.local.corrected import Corrected, Rows
 from confide.local.losses import Loss, Squared
 
-__all__ = ["Fitted", "fitted", "residual_sd"]
+__all__ = ["Fitted", "fitted", "residual_sd", "selected"]
 
 Array = NDArray[np.float64]
 Minimum = tuple[float, Array]  # mean loss and parameters
@@ -31,6 +32,7 @@ _STEP = 1e-4
 _FLOOR = 0.02  # of the mean eigenvalue of a corrected Gram matrix, for a start only
 # An eigenvalue of the curvature below this many of its own standard errors may be zero: Wald's interval is then no interval.
 FIRM = 4.0
+_Z, _LEAST = 1.959963984540054, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,23 +59,65 @@ class Fitted:
         return self.corrected.scores(self.theta)
 
     @cached_property
+    def bends(self) -> Array:
+        """The curvature of each record's corrected loss along the least eigenvector of the mean, shape (n,)."""
+        along = np.linalg.eigh(self.curvature)[1][:, 0]
+        ends = (self.corrected.scores(self.theta + move * along) for move in (self.step, -self.step))
+        return np.asarray(np.subtract(*ends) @ along / (2 * self.step))
+
+    @cached_property
     def firm(self) -> float:
         """The least eigenvalue of the curvature in its own standard errors; minus infinity where there is no curvature."""
         if not np.isfinite(self.curvature).all():
             return -inf
-        values, vectors = np.linalg.eigh(self.curvature)
-        along = vectors[:, 0]
-        ends = (self.corrected.scores(self.theta + move * along) for move in (self.step, -self.step))
-        by_row = np.subtract(*ends) @ along / (2 * self.step)
-        return float(values[0] / (by_row.std(ddof=1) / sqrt(len(by_row)) + np.finfo(float).tiny))
+        least = float(np.linalg.eigvalsh(self.curvature)[0])
+        return float(least / (self.bends.std(ddof=1) / sqrt(len(self.bends)) + np.finfo(float).tiny))
 
     @property
     def covariance(self) -> Array:
-        """The sandwich: inverse curvature, covariance of the scores, inverse curvature, over n."""
-        inverse = np.linalg.inv(self.curvature)
-        meat = np.atleast_2d(np.cov(self.scores, rowvar=False))
-        rough = inverse @ meat @ inverse / len(self.scores)
-        return (rough + rough.T) / 2
+        """Of the parameters, shape (p, p)."""
+        return self.sandwich(self.curvature, self.scores)
+
+    def sandwich(self, curvature: Array, scores: Array) -> Array:
+        """Inverse curvature (k, k), covariance of the scores (n, k), inverse curvature, over n; and what an answer from `FIRM` on costs.
+
+        Tables whose noise makes the curvature large are answered more often than others, and scores go with it. Their part that is linear
+        in the curvature along its least eigenvector moves the parameters in one direction, in which the sandwich grows by `selected`;
+        what is left does not depend on whether there was an answer.
+        """
+        inverse = np.linalg.inv(curvature)
+        rough = inverse @ np.atleast_2d(np.cov(scores, rowvar=False)) @ inverse.T / len(scores)
+        if self.firm >= FIRM:
+            away = self.bends - self.bends.mean()
+            size = sqrt(float(away @ away) * (len(away) - 1) * len(away)) + np.finfo(float).tiny
+            moved = inverse @ (scores.T @ away) / size
+            rough += (selected(self.firm) ** 2 - 1) * np.outer(moved, moved)
+        return np.asarray((rough + rough.T) / 2)
+
+
+def selected(firm: float) -> float:
+    """By how much the part of a standard error that is that of the curvature grows, where answers are given from `FIRM` on.
+
+    With f the curvature in its standard errors, normal about f0, an estimate that is off by its curvature alone is f0 / f of the truth, and
+    Wald's interval ends at 1 + z / f of the estimate; the other end never fails. Those f0 of which f, given an answer, would be as large as
+    was seen with probability .05 at most end at `_least`, and the interval has to reach f / _least of the estimate. So it covers 95 % of
+    the tables that are answered at every f0 from 2 on; below, one in 44 is answered. No bounded interval covers at every f0
+    (Gleser, Hwang 1987).
+
+    >>> [round(selected(f), 2) for f in (4.0, 5.0, 6.0, 8.0, 40.0)]
+    [2.04, 3.83, 1.46, 1.06, 1.0]
+    """
+    return max(1.0, firm * (firm / _least(firm) - 1) / _Z)
+
+
+@lru_cache(maxsize=256)
+def _least(firm: float) -> float:
+    """The f0 at which an f from `FIRM` on is `firm` or more with probability .05, at least 2."""
+
+    def beyond(f0: float) -> float:
+        return float(norm.logsf(firm - f0) - norm.logsf(FIRM - f0)) - log(0.05)
+
+    return _LEAST if beyond(_LEAST) >= 0 else float(brentq(beyond, _LEAST, firm))
 
 
 def fitted(loss: Loss, method: str, rows: Rows, *, seed: int = 0, h: float | None = None, box: float = BOX) -> Fitted:
@@ -85,14 +129,14 @@ def fitted(loss: Loss, method: str, rows: Rows, *, seed: int = 0, h: float | Non
     h: smoothing of a kinked loss in units of the response; left out, .8 residual standard deviations (`_smoothing`).
     """
     again = rows.noised_again(np.random.default_rng(seed))
+    problem = Corrected(loss, method, rows, again)  # refuses what has no correction, before anything is computed
     line = closed_form(method, rows, again)
     if loss.kinked:
         if h is None:
             # a loss whose slope does not jump is smooth enough for what asks no second derivative of it
             bare = not loss.cornered and method not in ("SL", "SDR")
             h = 0.0 if bare else _smoothing(loss, method, rows, again, line, box)
-        loss = loss.at(h)
-    problem = Corrected(loss, method, rows, again)
+        problem = replace(problem, loss=loss.at(h))
     if isinstance(loss, Squared):
         return _described(problem, line, (1, 1), h or 0.0, box)
     starts = _starts(problem, line, rows, again, np.random.default_rng(seed + 1), box)
@@ -160,10 +204,15 @@ def _moments(method: str, rows: Rows, again: Rows) -> tuple[Array, Array]:
 
 
 def _floored(method: str, rows: Rows, again: Rows) -> Array:
-    """The least-squares start: its Gram matrix with small eigenvalues raised."""
+    """The least-squares start: its Gram matrix with small eigenvalues raised.
+
+    What noise adds to the trace may take all of it away; the floor is then a share of the trace of what is seen.
+    """
     gram, cross = _moments(method, rows, again)
+    seen = _moments("naive", rows, again)[0]
     values, vectors = np.linalg.eigh(gram)
-    floor = _FLOOR * max(float(np.trace(gram)), np.finfo(float).tiny) / len(gram)
+    whole = max(float(np.trace(gram)), _FLOOR * float(np.trace(seen)), np.finfo(float).tiny)
+    floor = _FLOOR * whole / len(gram)
     return np.asarray(vectors @ ((vectors.T @ cross) / np.maximum(values, floor)))
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from confide.errors import PlanError
-from confide.local.estimates import ProtectedEstimates, protection_facts
+from confide.local.estimates import FEW, ProtectedEstimates, protection_facts
 from confide.local.protection import Noised, Protection
 from confide.local.table import read_protected
 
@@ -67,6 +67,8 @@ def mean(
     noised = told.column(column)
     if noised is None:
         raise PlanError(f"{column!r} was published as it is, and its mean needs no correction: data[{column!r}].mean()")
+    if frame.empty:
+        raise PlanError("the table has no records, and nothing has a mean in it; give one that has some")
     h = (lambda x: x) if function is None else function
     called = name or (column if function is None else f"a function of {column}")
     how = _method(method, told)
@@ -82,8 +84,8 @@ def mean(
                 "records would do"
             ),
         )
-    elif n < 2:
-        status, reason = "weak", "one record has no standard error"
+    elif n <= FEW:
+        status, reason = "weak", f"the table has {n:,} records, and a normal interval needs more than {FEW}"
     variance = spread if status == "ok" else nan
     attribute = told.guarantee("attribute")
     return ProtectedEstimates(

@@ -80,8 +80,7 @@ def own_intercept(
     curvature = np.zeros((len(theta) + 1, len(theta) + 1))
     curvature[:-1, :-1], curvature[-1] = done.curvature, last
     stacked = np.column_stack([done.scores, rows.by_record(scores(a0, slopes))])
-    inverse = np.linalg.inv(curvature)
-    whole = inverse @ np.cov(stacked, rowvar=False) @ inverse.T / len(rows)
+    whole = done.sandwich(curvature, stacked)
     # the smoothed intercept leaves, the own one takes its place
     keep = np.array([k if k != at else len(theta) for k in range(len(theta))])
     own = theta.copy()

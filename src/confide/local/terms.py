@@ -56,7 +56,15 @@ class Model:
         and for a protected response of a loss that is not one of y - t.
         """
         left, right = _sides(formula)
-        named = {left, *_variables(right, formula)}
+        if frame.empty:
+            raise PlanError("the table has no records, and nothing can be fitted to it; give one that has some")
+        terms = _variables(right, formula, told)
+        if left in terms:
+            raise PlanError(
+                f"{left!r} is the response and a term of {formula!r}, with one noise in both; take one of them out"
+            )
+        named = {left, *terms}
+        _complete(frame, told, named)
         frame, weights, copies = _over_levels(frame, {k: one for k, one in told.levels.items() if k in named})
         y, lam_y, middle_y, width_y = _response(frame, told, left, loss)
         matrix, variables = _matrix(frame, right, formula)
@@ -89,7 +97,21 @@ def _sides(formula: str) -> tuple[str, str]:
     left, tilde, right = formula.partition("~")
     if not tilde or not left.strip() or not right.strip():
         raise PlanError(f"a formula has a response and terms, got {formula!r}; write 'y ~ x1 + x2'")
-    return left.strip(), right.strip()
+    return left.strip().strip("`"), right.strip()
+
+
+def _complete(frame: pd.DataFrame, told: Protection, named: set[str]) -> None:
+    """Raise `PlanError` where a public column of the formula has no value, or none that is finite, in some rows of the file."""
+    for name in sorted(named.intersection(told.public)):
+        column = frame[name]
+        numbers = pd.api.types.is_numeric_dtype(column)
+        gone = int((~np.isfinite(column.to_numpy(dtype=np.float64)) if numbers else column.isna()).sum())
+        if gone:
+            there = f"np.isfinite(frame[{name!r}])" if numbers else f"frame[{name!r}].notna()"
+            raise PlanError(
+                f"the public column {name!r} has no value, or none that is finite, in {gone:,} of {len(frame):,} rows; leave these out: "
+                f"frame = cf.local.read(path); cf.local.fit(frame[{there}], ...)"
+            )
 
 
 def _response(frame: pd.DataFrame, told: Protection, name: str, loss: Loss) -> tuple[Array, float, float, float]:
@@ -163,14 +185,32 @@ def _over_levels(frame: pd.DataFrame, levels: Mapping[str, Told]) -> tuple[pd.Da
     return wide, np.tile(weights, len(frame)), copies
 
 
-def _variables(right: str, formula: str) -> set[str]:
-    """The columns that the right side names."""
-    from formulaic import Formula
+def _variables(right: str, formula: str, told: Protection) -> set[str]:
+    """The columns that the right side names; `PlanError` where a protected number is in a function, before that is computed."""
+    from formulaic import Formula, SimpleFormula
 
     try:
-        return {str(name) for name in Formula(right).required_variables}
+        whole = Formula(right)
+        if isinstance(whole, SimpleFormula):
+            found = {str(term): {str(v) for v in Formula([term]).required_variables} for term in whole}
     except Exception as error:
         raise _unreadable(formula, error) from None
+    if not isinstance(whole, SimpleFormula):
+        raise PlanError(
+            f"the formula {formula!r} has several parts on its right side, and a fit has one; write 'y ~ x1 + x2'"
+        )
+    for term, variables in found.items():
+        _check_plain(term, variables, told)
+    return set().union(*found.values())
+
+
+def _check_plain(term: str, variables: set[str], told: Protection) -> None:
+    protected = sorted(variables & set(told.columns))
+    if protected and term != protected[0]:
+        raise PlanError(
+            f"the term {term!r} is a function of the protected {', '.join(protected)}, whose noise this correction does not know; "
+            f"write {protected[0]} as it stands, or protect the function itself as a column of its own"
+        )
 
 
 def _unreadable(formula: str, error: Exception) -> PlanError:
@@ -203,14 +243,9 @@ def _matrix(frame: pd.DataFrame, right: str, formula: str) -> tuple[pd.DataFrame
 
 def _units(name: str, variables: set[str], values: Array, told: Protection) -> tuple[float, float, float]:
     """(noise sd, middle, width) of one term."""
-    protected = sorted(variables & set(told.columns))
-    if not protected:
+    _check_plain(name, variables, told)
+    if name not in told.columns:
         spread = float(values.std())
         return 0.0, (float(values.mean()) if spread else 0.0), spread or 1.0
-    if name != protected[0]:
-        raise PlanError(
-            f"the term {name!r} is a function of the protected {', '.join(protected)}, whose noise this correction does not know; "
-            f"write {protected[0]} as it stands, or protect the function itself as a column of its own"
-        )
     one = told.columns[name]
     return one.sd, (one.low + one.high) / 2, one.high - one.low

@@ -227,12 +227,100 @@ def test_pure_quantiles_cover_and_are_narrow() -> None:
     assert (hits >= 25).all() and (width <= 1.5 * plain).all()
 
 
-def test_releases_of_fewer_bins_are_read() -> None:
-    """Version 1 had 1,024 bins, 1,096 nodes; today's column has twice as many."""
-    from confide.methods.intervals.pure_quantiles import TreePlace
+def test_quantiles_in_bounds_too_wide_cover_and_stay_narrow() -> None:
+    """40 replications: a 95 % interval that holds the truth less than 31 times of 40 fails; a valid one does once in 10^5."""
+    schema, q = cf.Schema({"x": cf.Numeric(-80, 80)}), (0.1, 0.5, 0.9)
+    truth, hits, width, plain = np.array([-1.28155, 0.0, 1.28155]), np.zeros(3), np.zeros(3), np.zeros(3)
+    for seed in range(40):
+        x = np.random.default_rng(seed).normal(size=10_000)
+        release = cf.release(
+            I.PureQuantiles("x", q),
+            cf.read({"x": x}, schema),
+            cf.PureDP(1.0, relation="substitute"),
+            ledger=None,
+            noise=SimulatedNoise(seed),
+        )
+        frame = cf.infer(release).to_frame()
+        hits += (frame.low <= truth) & (truth <= frame.high)
+        width += frame.high - frame.low
+        half = 1.96 * np.sqrt(np.array(q) * (1 - np.array(q)) / 10_000)
+        plain += np.quantile(x, np.array(q) + half) - np.quantile(x, np.array(q) - half)
+    assert (hits >= 31).all() and (width <= 1.5 * plain).all()
 
-    assert TreePlace.read(SCHEMA, "x", 1096).tree == (8, 8, 16)
-    assert I.PureQuantiles("x").about(SCHEMA).nodes == 8 + 128 + 2048
+
+def test_ends_that_are_the_declared_bound_alone_are_said() -> None:
+    """300 records: noise may be all that lies below the .02 quantile, and of 6 records it hides everything."""
+    schema = cf.Schema({"x": cf.Numeric(-4, 4)})
+
+    def asked(n: int, q: tuple[float, ...]) -> object:
+        data = cf.read({"x": np.random.default_rng(1).normal(size=n)}, schema)
+        return I.quantile(data, "x", q=q, privacy=cf.PureDP(2.0), ledger=None, noise=SimulatedNoise(2))
+
+    some = asked(300, (0.02, 0.5))
+    frame = some.to_frame()
+    assert some.status == "partial" and list(frame.flag) == ["declared_bound", ""] and frame.low.iloc[0] == -4
+    assert "the low end of 0.02 is the declared bound" in some.reason and "records" in some.reason
+    assert "declared_bound" in str(some)
+    assert asked(6, (0.02, 0.5)).status == "uninformative"
+    assert asked(20_000, (0.02, 0.5)).status == "ok"
+
+
+def test_an_atom_at_a_bound_is_no_open_end() -> None:
+    """Half of the records are 0, the lower bound, as the release says: the .1 quantile is there, and nothing is flagged."""
+    schema = cf.Schema({"x": cf.Numeric(0, 100)})
+    x = np.where(np.arange(4_000) % 2, 0.0, np.random.default_rng(1).uniform(0, 100, 4_000))
+    found = I.quantile(
+        cf.read({"x": x}, schema), "x", q=0.1, privacy=cf.PureDP(1.0), ledger=None, noise=SimulatedNoise(2)
+    )
+    assert found.status == "ok" and found.to_frame().low.iloc[0] == 0 and found.to_frame().high.iloc[0] < 1
+
+
+def test_quantiles_of_whole_values_are_whole() -> None:
+    generator = np.random.default_rng(1)
+    for most, n in ((9, 3_000), (200, 3_000), (5_000, 3_000)):
+        schema = cf.Schema({"x": cf.Integer(0, most)})
+        data = cf.read({"x": generator.integers(0, most + 1, n)}, schema)
+        found = I.quantile(data, "x", q=(0.2, 0.5), privacy=cf.PureDP(2.0), ledger=None, noise=SimulatedNoise(3))
+        numbers = found.to_frame()[["estimate", "low", "high"]].to_numpy()
+        assert (numbers == np.round(numbers)).all() and (numbers[:, 1] <= numbers[:, 2]).all()
+
+
+def test_a_record_moves_one_node_of_each_level() -> None:
+    """Over all pairs of records and any bins: the sensitivities are reached and never passed."""
+    from confide.aggregates.cells.fitted_bins import Fine
+    from confide.aggregates.cells.tree_counts import FinePlace, TreeCounts
+
+    schema = cf.Schema({"x": cf.Integer(0, 39, on_missing="drop")})
+    place = FinePlace(schema, "x", Fine(40, 1))
+    for starts in (tuple(range(16)), (0, 1, 2, 30, 31, 39), tuple(range(0, 40, 3))):
+        own = TreeCounts(place, (4, 4), starts)
+        codes = [np.array([[-1.0]])] + [np.array([[float(k)]]) for k in range(40)]
+        values = [own.value(own.update(own.zero(), one)) for one in codes]
+        apart = np.array([[np.abs(a - b).sum() for b in values] for a in values], dtype=float)
+        assert apart[0].max() == own.sensitivity_l1("add-remove") == 2
+        assert apart.max() == own.sensitivity_l1("substitute") == 4
+        rows = np.concatenate([place(one) for one in codes], axis=1)
+        said = np.array([own.moved_squared(rows[:, k], rows) for k in range(41)])
+        assert (said == apart).all()
+        counts = np.bincount(np.arange(40) % 7, minlength=40)
+        assert (
+            own.of_fine(counts, np.array(starts)) == sum(k * v for k, v in zip(counts, values[1:], strict=True))
+        ).all()
+
+
+def test_releases_of_former_trees_are_read() -> None:
+    """Versions 1 and 2 had even bins, 1,096 and 2,184 nodes, in one round."""
+    from types import SimpleNamespace
+
+    from confide.aggregates.cells.tree_counts import tree_strategy
+
+    about = I.PureQuantiles("x").about(SCHEMA)
+    for nodes, tree in ((1096, (8, 8, 16)), (2184, (8, 16, 16))):
+        bins = np.full(int(np.prod(tree)), 3.0)
+        values = tree_strategy(tree, len(bins)).table / 2.0**20 @ bins
+        noisy = SimpleNamespace(values=values, variance=1.0, decode=lambda values=values: values)
+        own = about.read({"tree": noisy})
+        assert len(values) == nodes and np.allclose(own.counts, 3.0) and own.edges[0] == -4 and own.edges[-1] == 4
 
 
 def test_the_contract_of_pure_quantiles() -> None:

@@ -88,6 +88,13 @@ class CumulativeCounts:
             return 0, len(self.counts) - 1
         return int(inside[0]), int(inside[-1])
 
+    def unbacked(self, q: float, alpha: float) -> tuple[bool, bool]:
+        """Whether no records may lie below the low end's bin, and none above the high end's: noise alone would put these ends there."""
+        first, last = self.hull(q, alpha)
+        _, upper, lower = self._reach(q, float(-special.ndtri(alpha / 2)))
+        low, high = -q * self.size >= lower[first + 1], (1 - q) * self.size <= upper[last]
+        return bool(low or self.below_noise), bool(high or self.below_noise)
+
     def _reach(self, q: float, z: float) -> tuple[Array, Array, Array]:
         """P - q N at each edge, and how far it may be above and below 0 there."""
         binomial = self.part * max(self.size, 0.0) * q * (1 - q)

@@ -17,6 +17,7 @@ variance.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -27,7 +28,7 @@ from confide.aggregates.cells.cumulative import Bins, Histograms, step_of
 from confide.aggregates.cells.cumulative_counts import monotone
 from confide.aggregates.cells.free_moments import Measure
 
-__all__ = ["OUTLINE", "Fine", "FineHistograms", "fitted", "of_starts", "outline"]
+__all__ = ["OUTLINE", "Fine", "FineHistograms", "about_quantiles", "fitted", "of_starts", "outline"]
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -38,6 +39,8 @@ OUTLINE = 64
 _MOST_FINE, _MOST_NUMBERS = 1 << 16, 1 << 22
 # The part of the bins that is shared out evenly, whatever the outline says.
 _EVEN = 0.1
+# Where quantiles are asked for: the parts laid about them, and by what the outline says.
+_NEAR, _HELD = 0.7, 0.25
 
 
 @dataclass(frozen=True)
@@ -137,3 +140,24 @@ def _shared(shares: Array, room: Whole, bins: int) -> Whole:
         first = open_[np.argsort(-shares[open_] / parts[open_], kind="stable")[:rest]]
         parts[first] += 1
     return parts
+
+
+def about_quantiles(sums: Array, starts: Whole, size: int, bins: int, spans: Sequence[tuple[float, float]]) -> Whole:
+    """The fine bins at which bins of round 2 start, (bins,), where quantiles are asked for. sums: monotone, at the outline's upper edges.
+
+    spans: the shares of records, in [0, 1], between which each quantile is looked for; they have seven tenths of the bins, all records a
+    quarter, and a twentieth are even. Within a bin of the outline they are laid as if its records were even. size: the number of fine
+    bins, at least `bins`.
+
+    >>> about_quantiles(np.array([0.0, 90.0, 100.0]), np.array([0, 40, 80]), 120, 6, [(0.4, 0.6)]).tolist()
+    [0, 46, 53, 60, 67, 74]
+    """
+    share = np.concatenate([[0.0], sums]) / max(float(sums[-1]), 1.0)
+    at = np.append(starts, size)
+    near = np.mean([np.clip((share - low) / (high - low), 0.0, 1.0) for low, high in spans], axis=0)
+    near /= max(float(near[-1]), 1e-9)
+    laid = _NEAR * near + _HELD * share + (1 - _NEAR - _HELD) * at / size
+    places = np.floor(np.interp(np.arange(bins) * (laid[-1] / bins), laid, at)).astype(np.int64)
+    # a fine bin cannot be cut: what is left over goes to its neighbours above, and below where there is no room
+    k = np.arange(bins)
+    return np.asarray(np.minimum(np.maximum.accumulate(places - k), size - bins) + k)

@@ -1,14 +1,17 @@
-"""Quantiles of a column under pure epsilon, all of them and both ends of each interval from one noisy tree of counts.
+"""Quantiles of a column under pure epsilon, all of them and both ends of each interval from two noisy trees of counts.
 
-Guarantee: PureDP(epsilon), add-remove or substitute. A record lies in one of m public bins, and in one node of each of h levels above them
-(8 and 128 nodes of 2,048 bins): numbers of records of all nodes, which one record moves by 1 in each of h levels (add-remove), or two
-by 1 in each (substitute): h and 2 h in l1. Two-sided geometric noise (Ghosh, Roughgarden, Sundararajan 2012) on the whole numbers.
+Guarantee: PureDP(epsilon), add-remove or substitute. Round 1, for a fifth of epsilon, counts the records in 256 public bins and in 16 nodes
+above them; round 2, for the rest, in 256 bins that follow from round 1 alone and lie mostly where the quantiles may be
+(`aggregates.cells.fitted_bins.about_quantiles`), and in 16 nodes. One record moves 2 numbers of a round by 1 (add-remove), or 4
+(substitute), wherever the bins are (`aggregates.cells.tree_counts`, proof): the epsilons add up. Two-sided geometric noise (Ghosh,
+Roughgarden, Sundararajan 2012) on the whole numbers. A column of at most 256 values has a bin for each, and round 2 alone; of at most 16,
+no nodes.
 
-Least squares makes counts of the bins that add up (Hay, Rastogi, Miklau, Suciu 2010): "up to x" is the sum of a few nodes of each level,
-where bins alone would add up hundreds. Nothing else is paid for, so that any quantile is read off.
+Any quantile is read off round 2; those that the plan names have the narrowest intervals.
 
 Intervals are hulls of whole bins (`aggregates.cells.cumulative_counts`), for any distribution; the noise, a sum of dozens, is taken as
-normal.
+normal. Given round 1 the bins are fixed, and round 2's noise is what it is for public ones: intervals hold as they do there. An end that
+is the declared bound because noise may be all that lies beyond the quantile is flagged, status "partial".
 """
 
 from __future__ import annotations
@@ -16,132 +19,118 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
-from math import prod, sqrt
+from math import ceil, inf, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from confide import _special as special
+from confide.aggregates.cells.cumulative import Bins
 from confide.aggregates.cells.cumulative_counts import CumulativeCounts
 from confide.aggregates.cells.cumulative_strategy import Strategy
-from confide.aggregates.cells.histogram import CellNumber, WholeSums
+from confide.aggregates.cells.fitted_bins import Fine, about_quantiles
+from confide.aggregates.cells.free_moments import Measure
+from confide.aggregates.cells.histogram import Histogram
+from confide.aggregates.cells.tree_counts import FinePlace, TreeCounts, tree_strategy
 from confide.aggregates.rows import BITS
-from confide.errors import PlanError
+from confide.errors import PlanError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
 from confide.methods.intervals.result import ConfidenceIntervals
 from confide.methods.intervals.rows import numeric
-from confide.protocol import Allowance, Method, Plan, Question, Release
-from confide.protocol.exact import digest
-from confide.schema import Practice, Schema
+from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Together
+from confide.results.words import Flag
+from confide.schema import Integer, Practice, Schema
+from confide.schema.expression import quoted
 
-__all__ = ["PureQuantiles", "TreeCounts", "TreePlace"]
+__all__ = ["PureQuantiles", "QuantileAbout"]
 
 Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
 
-# Points of a grid -> children of a node, level by level, for columns with more: 8, 128 and 2,048 nodes, fewer where points are few.
-_TREES = {1024: (8, 16, 16), 256: (8, 8, 16), 0: (8, 16)}
+DECLARED_BOUND = Flag(
+    "declared_bound",
+    "an end of this interval is the declared bound alone: noise may be all that lies beyond the quantile, and the records did not move it",
+)
+
+_TREE, _SMALL = (16, 16), (16,)
+_BINS = 256
+# Fine bins at most, of which those of both rounds are made.
+_FINE = 1 << 16
+# Shares of epsilon: of the round that finds the quantiles, and of the one that counts about them.
+_FIRST, _SECOND = Fraction(1, 5), Fraction(4, 5)
+# Within so many standard errors of round 1 and sampling a quantile is looked for.
+_NEAR = 3.0
+# Trees of releases of versions 1 and 2, by their number of nodes; their bins were even.
+_FORMER = {2184: (8, 16, 16), 1096: (8, 8, 16), 136: (8, 16)}
 
 
 @dataclass(frozen=True)
-class TreePlace(CellNumber):
-    """One record as its bin, counted from 1; 0 for one that is left out. tree: children of a node, level by level."""
+class QuantileAbout:
+    """The column with its fine bins; outline: the fine bins at which round 1's bins start, () where every value has a bin of its own."""
 
-    schema: Schema
-    column: str
-    tree: tuple[int, ...] = _TREES[1024]
-
-    @classmethod
-    def read(cls, schema: Schema, column: str, nodes: int) -> TreePlace:
-        """Of a release, by the number of its nodes: columns had fewer bins in version 1."""
-        return next(own for tree in _TREES.values() if (own := cls(schema, column, tree)).nodes == nodes)
+    place: FinePlace
+    outline: tuple[int, ...]
 
     @property
-    def nodes(self) -> int:
-        """Number of nodes of all levels."""
-        return sum(prod(self.tree[: level + 1]) for level in range(len(self.tree)))
+    def first(self) -> TreeCounts:
+        """What round 1 counts."""
+        return TreeCounts(self.place, _TREE, self.outline)
 
     @property
-    def cells(self) -> int:
-        """Number of bins."""
-        return prod(self.tree)
+    def second(self) -> TreeCounts:
+        """What round 2 counts: in even bins, until round 1 says where they start."""
+        size = self.place.cells
+        if not self.outline:
+            return TreeCounts(self.place, _TREE if size > _SMALL[0] else _SMALL, tuple(range(size)))
+        return TreeCounts(self.place, _TREE, tuple(k * size // _BINS for k in range(_BINS)))
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
+    def starts(self, noisy: Noisy, qs: Sequence[float]) -> Whole:
+        """The fine bins at which those of round 2 start, from round 1."""
+        own = _Tree.of(noisy, self.first.tree, self.edges(np.array(self.outline)))
+        size = max(own.size, 1.0)
+        spans = []
+        for q in qs:
+            half = _NEAR * sqrt(size * q * (1 - q) + own.unit * float(own.strategy.centred(q).max())) / size
+            spans.append((max(q - half, 0.0), min(q + half, 1.0)))
+        return about_quantiles(own.rising, np.array(self.outline), self.place.cells, _BINS, spans)
 
-    @property
-    def digest(self) -> str:
-        return digest(["tree place", self.schema[self.column].to_dict(), self.column, list(self.tree)])
+    def edges(self, starts: Whole) -> Array:
+        """Edges of bins that start at these fine ones, (m + 1,), in the column's units."""
+        return self._edges(np.append(starts * self.place.fine.width, self.place.fine.codes))
 
-    @property
-    def edges(self) -> Array:
-        """The m + 1 edges, in the column's units."""
-        own = numeric(self.schema, self.column, "a quantile")
+    def _edges(self, codes: Array) -> Array:
+        own = numeric(self.place.schema, self.place.column, "a quantile")
         step = (own.high - own.low) / (own.steps - 1)
-        starts = np.ceil(np.arange(self.cells + 1) * (own.steps / self.cells))
         # a value on the grid stands for half a step to either side
-        return np.asarray(np.clip(own.low + (starts - 0.5) * step, own.low, own.high))
+        return np.asarray(np.clip(own.low + (codes - 0.5) * step, own.low, own.high))
 
-    def __call__(self, codes: NDArray[np.float64]) -> NDArray[np.float64]:
-        place = np.floor(codes[:1] * (self.cells / self.schema[self.column].steps))
-        return np.asarray(np.where(codes[:1] >= 0, np.clip(place, 0, self.cells - 1) + 1, 0.0))
-
-
-@dataclass(frozen=True)
-class TreeCounts(WholeSums):
-    """Numbers of records in all nodes, level by level; one record moves one node of each level by 1."""
-
-    map: TreePlace
-    norm: ClassVar[str] = "l2"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.map.nodes,)
-
-    def sensitivity_squared(self, relation: str) -> Fraction:
-        return Fraction(len(self.map.tree) * (2 if relation == "substitute" else 1))
-
-    sensitivity_l1 = sensitivity_squared
-
-    def zero(self) -> NDArray[Any]:
-        return np.zeros(self.map.cells, dtype=np.int64)
-
-    def update(self, state: NDArray[np.int64], codes: NDArray[np.float64]) -> NDArray[np.int64]:
-        state += np.bincount(self.map(codes)[0].astype(np.int64), minlength=self.map.cells + 1)[1:]
-        return state
-
-    def value(self, state: NDArray[Any]) -> NDArray[Any]:
-        sizes = [prod(self.map.tree[: level + 1]) for level in range(len(self.map.tree))]
-        return np.concatenate([state.reshape(size, -1).sum(axis=1) for size in sizes]).astype(object)
-
-    def moved_squared(self, own: Any, rows: Any) -> Any:
-        """Nodes that differ, where a record gives way to each of others."""
-        found = 0
-        for level in range(len(self.map.tree)):
-            size = self.map.cells // prod(self.map.tree[: level + 1])
-            one, other = -(-own // size), -(-rows // size)
-            found = found + ((other != one[:, None]) * ((other > 0) * 1 + (one > 0)[:, None] * 1)).sum(axis=0)
-        return found
-
-
-@lru_cache(maxsize=4)
-def _strategy(tree: tuple[int, ...]) -> Strategy:
-    """Least squares of a tree of counts, in units where noise has variance 1."""
-    m, size, levels = prod(tree), prod(tree), []
-    for children in tree:
-        size //= children
-        levels.append(np.kron(np.eye(m // size, dtype=np.int64), np.ones((1, size), dtype=np.int64)))
-    return Strategy(np.concatenate(levels) << BITS, len(tree))
+    def read(self, release: Release) -> _Tree:
+        """The tree that the estimates follow from."""
+        noisy = release["tree"]
+        if (tree := _FORMER.get(len(noisy.values))) is not None:
+            bins = int(np.prod(tree))
+            return _Tree.of(noisy, tree, self._edges(np.ceil(np.arange(bins + 1) * (self.place.fine.codes / bins))))
+        starts = np.array(self.second.starts)
+        if self.outline:
+            starts = np.asarray(release.public.get("starts", ()), dtype=np.int64)
+            if (
+                starts.shape != (_BINS,)
+                or starts[0] != 0
+                or starts[-1] >= self.place.cells
+                or (np.diff(starts) < 1).any()
+            ):
+                raise ReleaseError("the release does not say where its bins start: the file was altered")
+        return _Tree.of(noisy, self.second.tree, self.edges(starts))
 
 
 @dataclass(frozen=True)
 class PureQuantiles(Method):
     """Quantiles of a numeric column with intervals, under pure epsilon.
 
-    column; q: one number or several strictly between 0 and 1, for the table; any others are read off the same release by
-    cf.Question(quantiles=(.1, .9)).
+    column; q: one number or several strictly between 0 and 1, for the table, about which most bins lie; any others are read off the same
+    release, in wider bins, by cf.Question(quantiles=(.1, .9)).
 
     >>> import confide as cf
     >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5)})
@@ -156,11 +145,11 @@ class PureQuantiles(Method):
     q: float | tuple[float, ...] = 0.5
 
     name: ClassVar[str] = "pure_quantiles"
-    version: ClassVar[str] = "2"
-    reads: ClassVar[tuple[str, ...]] = ("1",)  # fewer bins
+    version: ClassVar[str] = "3"
+    reads: ClassVar[tuple[str, ...]] = ("1", "2")  # one round, even bins
     family: ClassVar[str] = "intervals"
     source: ClassVar[str] = (
-        "tree of counts with geometric noise, least squares (Hay et al. 2010); interval derived in confide"
+        "two trees of counts with geometric noise, least squares (Hay et al. 2010); bins about quantiles and interval derived in confide"
     )
     native: ClassVar[str] = "PureDP"
     intervals: ClassVar[str] = (
@@ -171,34 +160,45 @@ class PureQuantiles(Method):
     def __post_init__(self) -> None:
         object.__setattr__(self, "q", _checked(self.q))
 
-    def about(self, schema: Any) -> TreePlace:
+    def about(self, schema: Any) -> QuantileAbout:
         whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
         own = numeric(whole, self.column, "a quantile")
-        return TreePlace(whole, self.column, next(tree for least, tree in _TREES.items() if own.steps > least))
+        fine = Fine(own.steps, ceil(own.steps / _FINE))
+        place = FinePlace(whole, self.column, fine)
+        if own.steps <= _BINS:
+            return QuantileAbout(place, ())
+        graded = Bins.graded(Measure.of(quoted(self.column), whole), _BINS)
+        return QuantileAbout(place, tuple(sorted({start // fine.width for start in graded.starts})))
 
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """One noisy tree; with n, a note says how far intervals will reach."""
+        """Two noisy trees; with n, a note says how far intervals will reach."""
         about, allowance = self.about(schema), Allowance.of(privacy, self, schema)
-        counts = TreeCounts(about)
-        spend = allowance.spend("tree", counts, Fraction(1), law="discrete_laplace")
-        noise = spend.noise_sd or 0.0
+        second = about.second
+        if about.outline:
+            first = allowance.spend("outline", about.first, _FIRST, law="discrete_laplace")
+            spend = allowance.spend("tree", second, _SECOND, law="discrete_laplace")
+            event: Any = Together((first, spend))
+            live: dict[str, Any] = {"fine": Histogram(about.place), "outline": about.first, "tree": second}
+        else:
+            event = spend = allowance.spend("tree", second, Fraction(1), law="discrete_laplace")
+            live = {"tree": second}
         made = Plan.of(
             self,
             schema,
             allowance,
-            spend,
-            {"tree": counts},
+            event,
+            live,
             n=n,
             target=f"quantiles of {self.column}, clipped to its declared bounds",
             covers="population quantiles, in whole bins; independent records, any distribution; sampling of records and privacy noise",
         )
         if not n:
             return made
-        own, reached = _strategy(about.tree), []
+        own, noise, reached = tree_strategy(second.tree, len(second.starts)), spend.noise_sd or 0.0, []
         for q in self._qs:
-            half = 1.96 * sqrt(n * q * (1 - q) + noise**2 * float(own.centred(q)[int(q * about.cells)])) / n
+            half = 1.96 * sqrt(n * q * (1 - q) + noise**2 * float(own.centred(q)[int(q * len(second.starts))])) / n
             reached.append(f"{q:g} from {max(q - half, 0):.3g} to {min(q + half, 1):.3g}")
         said = (
             f"with {n:,} records the intervals reach about as far as these quantiles, and a bin: {', '.join(reached)}"
@@ -209,34 +209,49 @@ class PureQuantiles(Method):
     def _qs(self) -> tuple[float, ...]:
         return _checked(self.q)
 
-    def table(self, release: Release, about: TreePlace, question: Question) -> ConfidenceIntervals:
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """One pass for the fine counts, which stay here; round 1, the bins that follow from it, round 2."""
+        about = self.about(Schema.from_dict(plan.schema))
+        if not about.outline:
+            return super().draw(source, plan, meter)
+        (counts,) = source.aggregate(plan.statistic("fine"))
+        outline = meter.draw("outline", about.first.of_fine(counts, np.array(about.outline)))
+        starts = about.starts(outline, self._qs)
+        meter.draw("tree", about.second.of_fine(counts, starts))
+        return {"starts": starts}
+
+    def table(self, release: Release, about: QuantileAbout, question: Question) -> ConfidenceIntervals:
         """Quantiles; question: `quantiles` in place of the plan's."""
         qs = self._qs if question.quantiles is None else _checked(question.quantiles)
-        own = _Tree.of(release, about)
-        edges = own.edges
-        low, high = float(edges[0]), float(edges[-1])
+        own = about.read(release)
+        whole = isinstance(about.place.schema[self.column], Integer)
+        low, high = float(own.edges[0]), float(own.edges[-1])
 
         def limits(alpha: float) -> tuple[list[float], list[float]]:
-            found = [own.interval(q, alpha) for q in qs]
+            found = [own.interval(q, alpha, whole=whole) for q in qs]
             return [a for a, _ in found], [b for _, b in found]
 
+        bound = [own.unbacked(q, 0.05) for q in qs]
+        status = {"status": "partial", "reason": own.needed(qs, bound), "flags": (DECLARED_BOUND,)}
+        useless = all(a and b for a, b in bound)
         return ConfidenceIntervals.read(
             release,
             response=self.column,
             names=tuple(f"{q:g}" for q in qs),
             limits=limits,
-            estimates=[own.point(q) for q in qs],
+            estimates=[own.point(q, whole=whole) for q in qs],
             bounds=[(low, high)] * len(qs),
+            marks=tuple(str(DECLARED_BOUND) if a or b else "" for a, b in bound),
             facts=(
                 ("Records", f"{own.size:,.0f} (noise sd {own.size_sd:,.3g})"),
-                ("Bins", f"{len(edges) - 1:,}, public, {low:,g} to {high:,g}"),
+                ("Bins", f"{len(own.counts):,}, {low:,g} to {high:,g}"),
             ),
+            **(status if any(a or b for a, b in bound) and not useless else {}),
         )
 
     def cumulative(self, release: Release) -> tuple[Array, Array, Array]:
         """(sums up to each edge, sds of their noise, edges in the column's units), (m + 1,) each."""
-        about = self.about(release.plan.schema)
-        own = _Tree.of(release, about)
+        own = self.about(release.plan.schema).read(release)
         return own.sums, own.sds, own.edges
 
     def reference(self, frame: Any) -> Mapping[str, float]:
@@ -265,25 +280,45 @@ class _Tree(CumulativeCounts):
     part: float = 1.0
 
     @classmethod
-    def of(cls, release: Release, about: TreePlace) -> _Tree:
-        noisy = release["tree"]
-        place = TreePlace.read(about.schema, about.column, len(noisy.values))
-        own = _strategy(place.tree)
-        return cls(own.counts(noisy.decode() * 2.0**BITS), noisy.variance, own, place.edges)
+    def of(cls, noisy: Noisy, tree: tuple[int, ...], edges: Array) -> _Tree:
+        own = tree_strategy(tree, len(edges) - 1)
+        return cls(own.counts(noisy.decode() * 2.0**BITS), noisy.variance, own, edges)
 
-    def interval(self, q: float, alpha: float) -> tuple[float, float]:
-        """Ends in the column's units."""
-        first, last = self.hull(q, alpha)
-        return float(self.edges[first]), float(self.edges[last + 1])
+    def interval(self, q: float, alpha: float, *, whole: bool) -> tuple[float, float]:
+        """Ends in the column's units, the bounds in place of unbacked ones; whole: of an integer column, whose values lie half a step
+        inside the edges."""
+        (first, last), (least, most) = self.hull(q, alpha), self.unbacked(q, alpha)
+        low, high = float(self.edges[0 if least else first]), float(self.edges[-1 if most else last + 1])
+        return (float(np.ceil(low)), float(np.floor(high))) if whole else (low, high)
 
-    def point(self, q: float) -> float:
+    def point(self, q: float, *, whole: bool) -> float:
         """Interpolated where the monotone sums reach q N."""
         rising = np.concatenate([[0.0], self.rising])
         target = q * rising[-1]
         j = int(np.clip(np.searchsorted(rising, target, side="left"), 1, len(rising) - 1))
         inside = rising[j] - rising[j - 1]
         part = (target - rising[j - 1]) / inside if inside > 0 else 0.5
-        return float(self.edges[j - 1] + np.clip(part, 0.0, 1.0) * (self.edges[j] - self.edges[j - 1]))
+        found = float(self.edges[j - 1] + np.clip(part, 0.0, 1.0) * (self.edges[j] - self.edges[j - 1]))
+        return float(np.ceil(found - 0.5)) if whole else found
+
+    def needed(self, qs: Sequence[float], bound: Sequence[tuple[bool, bool]]) -> str:
+        """Which ends are the declared bounds alone, and about how many records, or how many times epsilon, would give them."""
+        z = float(-special.ndtri(0.025))
+        ends, records, times = [], 0.0, 0.0
+        for q, sides in zip(qs, bound, strict=True):
+            noise = self.unit * self.strategy.centred(q)
+            for side, r, variance in zip(("low", "high"), (q, 1 - q), (float(noise[1]), float(noise[-2])), strict=True):
+                if not sides[side == "high"]:
+                    continue
+                ends.append(f"the {side} end of {q:g}")
+                # r n = z sqrt(n q (1 - q) + variance), solved for n and for the variance
+                half = z * z * q * (1 - q) / 2
+                records = max(records, (half + sqrt(half * half + (z * r) ** 2 * variance)) / r**2)
+                room = (r * max(self.size, 0.0)) ** 2 / z**2 - max(self.size, 0.0) * q * (1 - q)
+                times = max(times, sqrt(variance / room) if room > 0 else inf)
+        more = f", or {times:.1f} times this epsilon," if times < inf else ""
+        are = f"{', '.join(ends)} {'is the declared bound' if len(ends) == 1 else 'are the declared bounds'} alone"
+        return f"{are}: noise may be all that lies beyond; about {ceil(records):,} records{more} would do"
 
 
 def _checked(q: Any) -> tuple[float, ...]:

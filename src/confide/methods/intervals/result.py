@@ -206,13 +206,14 @@ def _spans(marginal: Marginal, whole: float) -> bool:
 class ConfidenceIntervals(_Inferred):
     """Confidence intervals by inversion of the distribution of a noisy statistic, at any level.
 
-    limits: alpha -> (lows, highs); estimates: where both tails are alike.
+    limits: alpha -> (lows, highs); estimates: where both tails are alike; marks: of a family whose rows have flags, one text for each row.
     """
 
     names: tuple[str, ...]
     estimates: Sequence[float]
     limits: Limits
     bounds: tuple[tuple[float, float], ...]
+    marks: tuple[str, ...] = ()
 
     family: ClassVar[str] = "confidence intervals"
 
@@ -254,13 +255,15 @@ class ConfidenceIntervals(_Inferred):
         return np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
-        """estimate and interval."""
+        """estimate and interval, and the flags of rows where the family has them."""
         (low, high), heads = self._ends(alpha), level_heads(alpha)
+        marked = (Column("flag", self.marks, "text", printed=any(self.marks)),) if self.marks else ()
         return (
             Column("name", self.names, "name"),
             Column("estimate", self._estimates()),
             Column("low", low, "interval", head=heads[0]),
             Column("high", high, "interval", head=heads[1]),
+            *marked,
         )
 
     def head(self) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,154 @@
+"""What a release would spend and give, from public facts: the first step, in which no record is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from confide import registry
+from confide.accuracy import Precision, check_accuracy, smallest
+from confide.errors import NoConversion, PlanError, ReleaseError
+from confide.gate.terms import check_ledger
+from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
+from confide.protocol import Method, Plan, check_plan
+from confide.protocol.allowance import checked_privacy
+from confide.protocol.contributions import with_contributions
+from confide.protocol.reading import check_body
+from confide.protocol.subgroup import check_read
+from confide.protocol.where import subgroup_size
+
+if TYPE_CHECKING:
+    from confide.ledger import Ledger
+
+__all__ = ["plan", "precision"]
+
+
+def plan(
+    method: Method | Plan,
+    schema: Any,
+    privacy: Guarantee | None = None,
+    *,
+    n: int | None = None,
+    ledger: Ledger | None = None,
+    guess: Mapping[str, Any] | None = None,
+    accuracy: Mapping[str, Any] | None = None,
+    level: float | None = None,
+) -> Plan:
+    """What a release would spend and give, from public facts; nothing is read and nothing is charged.
+
+    n: the number of records, public under "substitute", a planning value for the forecast otherwise. Typical spreads of the schema serve
+    the forecast alone. A relation that `privacy` leaves open is taken from the ledger, else from the method. guess: what else forecasts
+    may rest on, by the caller's word: {"where": .2} is the share of the records that the method's subgroup has.
+    accuracy: in place of privacy, the largest standard errors that are wanted, by the names of the forecast ("mean", "share", "count",
+    "quantile" or "all" for each of them), with `level` the largest half-widths of intervals at that level: the plan is that of the
+    smallest mu whose forecast for n records is as sharp, and tells of n, which is then public by the caller's word. Of a publication
+    {"question": {"mean": .01}, ...}, one entry for each question.
+    """
+    check_ledger(ledger)
+    if accuracy is not None:
+        if hasattr(method, "sharpened"):
+            own, request = method.sharpened(schema, accuracy, privacy, n=n, level=level, ledger=ledger)
+            made = plan(own, schema, request, n=n, ledger=ledger, guess=guess)
+            return replace(made, notes=(*made.notes, _TELLS_OF_N))
+        wanted = check_accuracy(accuracy, privacy, n, level)
+        made = smallest(_at_levels(method, schema, n, ledger, guess), wanted, level)
+        return replace(made, notes=(*made.notes, _TELLS_OF_N))
+    if isinstance(method, Plan):
+        return registry.remake(method, schema)[1]
+    if privacy is None and hasattr(method, "priced"):
+        relation = method.relations[0] if ledger is None else ledger.show().relation
+        privacy = method.priced(schema, relation, n)
+    request = _resolved(checked_privacy(privacy), ledger)
+    _check_kind(method, request, ledger)
+    public = (request.relation or method.relations[0]) == "substitute"
+    # a number of records that is not public, and typical spreads, never reach the plan that is charged and published, only the
+    # forecast beside it
+    bare = getattr(schema, "without_typical", schema)
+    size, note, where = n, "", getattr(method, "where", None)
+    if where is not None:
+        size, note = subgroup_size(where, schema, n, guess)
+    made = with_contributions(method.plan(bare, request, n=n if public and where is None else None))
+    check_plan(made, request)
+    check_read(made, where)
+    _check_file(made)
+    if where is None and bare is schema and (public or n is None):
+        return made
+    seen = made.outlook(method.plan(schema, request, n=size), n)
+    return replace(seen, notes=(*seen.notes, note)) if note else seen
+
+
+_TELLS_OF_N = "accuracy: the budget was chosen for the number of records given, and tells of it; that number counts as public by your word"
+
+
+def _at_levels(
+    method: Method | Plan, schema: Any, n: int | None, ledger: Ledger | None, guess: Mapping[str, Any] | None
+) -> Callable[[float], Plan]:
+    """The plans of a method by their level: mu, or epsilon where its guarantee is pure."""
+    if isinstance(method, Plan):
+        raise PlanError("a plan has its budget already; give the method itself to plan for an accuracy")
+    kind = PureDP if method.native == "PureDP" else GDP
+    return lambda level: plan(method, schema, kind(level), n=n, ledger=ledger, guess=guess)
+
+
+def precision(
+    method: Method,
+    schema: Any,
+    *,
+    n: int,
+    levels: Sequence[float] = (0.1, 0.2, 0.5, 1.0, 2.0),
+    ledger: Ledger | None = None,
+    guess: Mapping[str, Any] | None = None,
+) -> Precision:
+    """What precision costs: predicted standard errors of n records at several mu (epsilon where the guarantee is pure), with a plot.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
+    >>> cf.precision(cf.tables.Means("y ~ 1", covers="population"), schema, n=2_000, levels=(0.5, 1.0)).levels
+    (0.5, 1.0)
+    """
+    kind = "epsilon" if method.native == "PureDP" else "mu"
+    return Precision.of(_at_levels(method, schema, n, ledger, guess), levels, kind)
+
+
+def _check_file(made: Plan) -> None:
+    """Refuse a plan that no file can hold: what is paid for must be readable."""
+    try:
+        check_body("plan", made.to_dict())
+    except ReleaseError as error:
+        raise PlanError(
+            f"the plan of {made.method.name!r} is beyond what a file of confide holds, so that its release could never be read: {error}"
+        ) from None
+
+
+def _check_kind(method: Any, request: Guarantee, ledger: Ledger | None) -> None:
+    """Refuse a pure guarantee of a Gaussian method with equal ones that it has, and the names of methods that can give it."""
+    if isinstance(request, PureDP) and getattr(method, "native", "") == "GDP":
+        pure = [info.name for info in registry.list_methods() if info.native == "PureDP"]
+        other = (
+            f", or a method with a pure guarantee: {', '.join(pure)}"
+            if pure
+            else "; no method here has a pure guarantee"
+        )
+        # the three are one release: the Gaussian one whose curve meets (epsilon, delta), and its rho = mu^2/2
+        asked = ApproxDP(request.epsilon, _delta_beside(request.epsilon, ledger))
+        mu = float(f"{calibrate_gaussian(asked):.4g}")
+        raise NoConversion(
+            f"{method.name} adds Gaussian noise, and there is no Gaussian noise for {request}; ask for "
+            f"ApproxDP({asked.epsilon!r}, {asked.delta!r}), which is GDP({mu!r}) or ZCDP({float(f'{mu**2 / 2:.4g}')!r}){other}"
+        )
+
+
+def _delta_beside(epsilon: float, ledger: Ledger | None) -> float:
+    """A delta for a request that names none: of an (epsilon, delta) ledger half its share of the budget, else 1e-6."""
+    budget = None if ledger is None else ledger.budget
+    if not isinstance(budget, ApproxDP):
+        return 1e-6
+    return float(f"{min(budget.delta * epsilon / (2 * budget.epsilon), budget.delta):.2g}")
+
+
+def _resolved(privacy: Guarantee, ledger: Ledger | None) -> Guarantee:
+    """An open relation is the ledger's; the method's default comes later, in the plan."""
+    if ledger is not None and privacy.relation is None:
+        return privacy.resolve(ledger.relation)
+    return privacy

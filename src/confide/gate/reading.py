@@ -1,0 +1,154 @@
+"""What a release says: its method reads it, once it agrees with its own plan. No record is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+from confide import registry
+from confide.errors import ConfideError, NoResult, PlanError, ReleaseError
+from confide.gate.terms import check_ledger
+from confide.protocol import Method, Plan, Question, Release, Result, statements_hold
+from confide.protocol.contributions import shown
+from confide.protocol.proof import parts_agree, request_met
+
+if TYPE_CHECKING:
+    from confide.ledger import Ledger
+
+__all__ = ["consistent", "infer"]
+
+
+def infer(
+    release: Release | Sequence[Release],
+    question: Question | None = None,
+    *,
+    ledger: Ledger | None = None,
+    **others: Any,
+) -> Result:
+    """The result of a release: the same numbers each time for one release and question. No record is needed.
+
+    Of several releases of tables, [first, again], the marginals that each holds are combined by least squares; `ledger` is then the one
+    that has the receipts of all of them, which says that they are of one data set.
+
+    Raises `PlanError` when the method that made the release is not installed here, and for anything beside a question; `ReleaseError`
+    when the release does not agree with its own plan or its numbers are not those that its method releases.
+    """
+    if isinstance(release, Sequence):
+        return _infer_several(release, question, ledger, others)
+    if ledger is not None:
+        raise PlanError(
+            "ledger is for several releases, infer([first, again], ledger=book); one release is read without it"
+        )
+    method = _read_method(release, question, others)
+    with _reading(release, asked=question is not None):
+        if consistent(release):
+            return shown(_titled(method.infer(release, question), release.plan), release)
+    raise ReleaseError(_ALTERED)
+
+
+def _infer_several(
+    releases: Sequence[Release], question: Question | None, ledger: Ledger | None, others: Any
+) -> Result:
+    """Releases of one ledger's data set as one table."""
+    from confide.methods.tables.combined import combined
+
+    methods = [_read_method(release, question, others) for release in releases]
+    for release in releases:
+        with _reading(release, asked=question is not None):
+            if not consistent(release):
+                raise ReleaseError(_ALTERED)
+    check_ledger(ledger)
+    for release in releases:
+        if ledger is not None and ledger.find(release.sha256) is None:
+            raise ReleaseError(
+                f"release {release.sha256} has no receipt in dataset {ledger.dataset!r}, so that nothing says that the releases are of one "
+                "data set; give the ledger that all were charged to"
+            )
+    if ledger is None and not all(release.simulated for release in releases):
+        raise PlanError(
+            "releases are combined where one ledger has the receipts of all, which says that they are of one data set; write "
+            "cf.infer([first, again], ledger=cf.Ledger.open(...))"
+        )
+    found = combined(releases, methods, question)
+    return _titled(found, releases[0].plan)
+
+
+def _read_method(release: Release, question: Question | None, others: Any) -> Method:
+    """The method behind a release, in the version that made it."""
+    _check_question(release, question, others)
+    with _reading(release, asked=True):
+        method = registry.make(release.plan.method.name, **release.plan.method.parameters)
+    if release.plan.method.version not in (method.version, *method.reads):
+        raise PlanError(
+            f"the release was made by {method.name} {release.plan.method.version}, here is version {method.version}; "
+            "install the version of confide that made it"
+        )
+    return method
+
+
+def _check_question(release: Any, question: Any, others: dict[str, Any]) -> None:
+    if not isinstance(release, Release):
+        raise PlanError(
+            f"infer takes a release, got {type(release).__name__}; write cf.infer(cf.Release.load('release.json'))"
+        )
+    if question is not None and not isinstance(question, Question):
+        raise PlanError(
+            f"a question must be a cf.Question or None, got {type(question).__name__}; write "
+            "cf.infer(release, cf.Question(subset=['age']))"
+        )
+    if others:
+        name, value = next(iter(others.items()))
+        known = [field.name for field in fields(Question)]
+        call = f"{name}={value!r}" if name in known else "subset=['age']"
+        raise PlanError(
+            f"infer takes a release and a question, got {', '.join(others)}; a question has the fields {', '.join(known)}; "
+            f"write cf.infer(release, cf.Question({call}))"
+        )
+
+
+def _titled(result: Result, made: Plan) -> Result:
+    """The result with the subgroup in its title, where a method wrote a title of its own."""
+    target = made.titled(result.target)
+    return result if target == result.target else replace(result, target=target)  # type: ignore[type-var]
+
+
+@contextmanager
+def _reading(release: Release, *, asked: bool) -> Iterator[None]:
+    """Whatever a method trips over in a release is `ReleaseError`, with its cause: a release is public, and so is all that is read in it.
+
+    The cause stays in sight (`__cause__`), because it may be an error of the method as well as of the file. asked: the caller chose
+    something as well, so that a `PlanError` may be about that.
+    """
+    try:
+        yield
+    except (ReleaseError, NoResult):
+        raise
+    except Exception as error:
+        if asked and isinstance(error, PlanError):
+            raise
+        words = str(error) if isinstance(error, ConfideError) else type(error).__name__
+        raise ReleaseError(
+            f"method {release.plan.method.name!r} cannot read this release, because a number, name or setting in it is not what the method "
+            f"releases ({words}); ask for the original file, and if this is it, report the error that stands above as one of the method"
+        ) from error
+
+
+_ALTERED = (
+    "the release does not agree with its own plan (guarantees, spends or noise): the file was altered; ask for the original, "
+    "and check it with confide.verify against the ledger"
+)
+
+
+def consistent(release: Release) -> bool:
+    """Whether a file's statements are its plan's and paid for, and its numbers were drawn as planned.
+
+    A forger who keeps all of them in step is found by `verify` alone: the receipt in the ledger names the original.
+    """
+    return (
+        parts_agree(release)
+        and release.guarantees == release.plan.guarantees
+        and statements_hold(release.plan.event, release.guarantees)
+        and request_met(release.plan)
+    )

@@ -1,0 +1,195 @@
+"""The gate between the wings: charge, draw, receipt, in this order.
+
+The ledger is charged in one durable transaction before any noise is drawn. Whatever fails afterwards leaves the charge in place
+and says so, without a word about the cause: an error that depends on records would be a leak, and failing on purpose must buy
+nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, cast
+
+from confide import noise as randomness
+from confide import registry
+from confide._version import __version__
+from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError, SourceError
+from confide.gate.planning import plan
+from confide.gate.silence import drawn
+from confide.gate.terms import about, as_asked, check_ledger, key_of, keyed
+from confide.guarantees import Guarantee
+from confide.protocol import Method, Noise, Plan, Release, Source, check_plan
+from confide.protocol.whose import as_record
+
+if TYPE_CHECKING:
+    from confide.ledger import Ledger
+
+__all__ = ["bounded", "release"]
+
+
+def release(
+    method: Method | Plan,
+    source: Source,
+    privacy: Guarantee | None = None,
+    *,
+    ledger: Ledger | None,
+    noise: Noise | None = None,
+    n: int | None = None,
+    charge_delta: float | None = None,
+    convert: bool = False,
+    keep_others: bool = False,
+    charge_as: str | None = None,
+) -> Release:
+    """Charge the ledger, then draw noise, then write the receipt; returns what may be published.
+
+    method: a method such as `cf.regression.SSP("y ~ a")`, or a plan from a file (then `privacy` and `n` are the plan's).
+    ledger: an open `Ledger`; it is required, and whoever wants none writes ledger=None. noise: leave it out; only simulations pass
+    `cf.noise.SimulatedNoise(seed)`, with ledger=None. charge_delta: where a curve is charged that has a point for each delta;
+    convert: turn an (epsilon, delta) ledger into a Gaussian one first, for good (`Ledger.charge`). keep_others: hand over a publication in
+    which a question failed; that it failed may depend on the records, and no guarantee covers it. charge_as: "record" charges the release
+    of an enforced unit to a ledger of records, at twice its mu (`protocol.whose.as_record`).
+
+    Raises `BudgetExceeded` (nothing drawn), `LedgerBusy` (nothing charged), `PlanError`, `PrivacyError` or `SourceError` (public
+    facts, nothing charged), and `ReleaseError` after the charge: then the charge stays and there is no release.
+    """
+    check_ledger(ledger)
+    noise = randomness.SecureNoise() if noise is None else noise
+    if not hasattr(noise, "grid_gaussian") or not hasattr(noise, "simulated"):
+        raise PrivacyError(
+            f"noise must be left out, or be cf.noise.SimulatedNoise(seed) in simulations, got {type(noise).__name__}"
+        )
+    if not noise.simulated and not isinstance(noise, randomness.SecureNoise):
+        raise PrivacyError(
+            f"noise that is not simulated must be cf.noise.SecureNoise, got {type(noise).__name__}; leave noise out"
+        )
+    if ledger is not None and noise.simulated:
+        raise PrivacyError(
+            "simulated noise protects nobody and is never charged; write ledger=None with SimulatedNoise, or leave noise out"
+        )
+    _check_data(source)
+    made, planned = _planned(method, source, privacy, ledger, n)
+    charged = planned.guarantees
+    if charge_as is not None:
+        charged = (as_record(planned.guarantees, charge_as, planned.schema),)
+    if ledger is not None:
+        # the ledger's own terms come before any look at the records: a refusal must not tell what nobody has paid for
+        ledger.check(**about(source, planned, charge_as))
+        ledger.preview(charged, charge_delta=charge_delta, convert=convert)
+    # before any method sees the records: what one unit contributes is bounded here, so that no method can forget it
+    with bounded(source, ledger, planned) as records:
+        done = _released(made, records, planned, ledger, noise, charged, charge_as, charge_delta, convert)
+    if not keep_others:
+        _check_failed(done)
+    return done
+
+
+def _check_failed(done: Release) -> None:
+    """Raise `ReleaseError` for a publication in which a question failed: a bit that no guarantee covers is not handed over unasked."""
+    failed = [name for name, status in done.statuses.items() if status == "failed"]
+    if failed:
+        raise ReleaseError(
+            f"{len(failed)} of {len(done.statuses)} questions failed after the charge ({', '.join(failed)}), and nothing is released: that "
+            "they failed may depend on the records, and no guarantee covers it. keep_others=True releases the others, and says so; it is a "
+            "new release, and is charged again"
+        )
+
+
+def _released(
+    made: Method,
+    source: Source,
+    planned: Plan,
+    ledger: Ledger | None,
+    noise: Noise,
+    charged: tuple[Guarantee, ...],
+    charge_as: str | None,
+    charge_delta: float | None,
+    convert: bool,
+) -> Release:
+    """Check, charge, draw, write the receipt."""
+    _check_source(source, planned)
+    if planned.n is not None and (ledger is None or ledger.relation == "substitute"):
+        _check_count(source, planned.n)
+    if ledger is None:
+        return drawn(made, source, planned, noise, "no ledger was charged")
+    charge = ledger.charge(
+        charged,
+        **about(source, planned, charge_as),
+        method=f"{made.name} {made.version}",
+        plan_sha256=planned.sha256,
+        charge_delta=charge_delta,
+        convert=convert,
+    )
+    done = drawn(
+        made,
+        source,
+        planned,
+        noise,
+        f"the charge stays in the ledger as entry {charge.seq} of {ledger.dataset!r}, unfinished",
+    )
+    try:
+        ledger.receipt(charge, release_sha256=done.sha256, version=__version__)
+    except ConfideError as error:
+        raise ReleaseError(f"the receipt could not be written, and nothing is released: {error}") from None
+    return done
+
+
+def _check_data(source: Any) -> None:
+    """A table is no source: its records have no schema, and pandas frames have an `aggregate` of their own."""
+    if not all(hasattr(source, name) for name in ("schema", "rereadable", "aggregate", "check")):
+        raise PlanError(
+            f"data must come from cf.read, got {type(source).__name__}; write cf.read(frame, schema) and give what it returns"
+        )
+
+
+def _planned(
+    method: Method | Plan, source: Source, privacy: Guarantee | None, ledger: Ledger | None, n: int | None
+) -> tuple[Method, Plan]:
+    if isinstance(method, Plan):
+        if privacy is not None or n is not None:
+            raise PlanError(
+                "a plan says its own privacy and n; write confide.release(plan, source, ledger=...) without them"
+            )
+        made, planned = registry.remake(as_asked(method), source.schema)
+        check_plan(planned, method.requested)
+    else:
+        made, planned = method, plan(method, source.schema, privacy, n=n, ledger=ledger)
+    return made, keyed(planned, key_of(source.schema, ledger))
+
+
+def bounded(source: Source, ledger: Ledger | None, planned: Plan) -> AbstractContextManager[Source]:
+    """The source with at most the rows of each unit that its schema allows; as it is where a record is a unit, in one snapshot of it."""
+    key = key_of(source.schema, ledger)
+    if key is None:
+        opened = getattr(type(source), "opened", None)
+        return nullcontext(source) if opened is None else cast("AbstractContextManager[Source]", opened(source))
+    bound = getattr(source, "bounded", None)
+    if bound is None:
+        raise SourceError(
+            f"the schema protects {source.schema.unit.column!r}, and a {type(source).__name__} cannot bound its rows; "
+            "read the records with cf.read(data, schema)"
+        )
+    weighted = any(one.rule == "weight" for one in (planned, *planned.children.values()))
+    return cast("AbstractContextManager[Source]", bound(key, whole=True) if weighted else bound(key))
+
+
+def _check_source(source: Source, planned: Plan) -> None:
+    """Everything that public facts of the source can refuse, before the charge."""
+    source.check(
+        tuple(dict.fromkeys(column for statistic in planned.statistics.values() for column in statistic.map.columns))
+    )
+    sums_alone = getattr(type(source), "check_statistics", None)
+    if sums_alone is not None:
+        sums_alone(source, tuple(planned.statistics.values()))
+    if planned.passes > 1 and not source.rereadable:
+        raise SourceError(
+            f"the plan reads the records {planned.passes} times and this source can be read once; write it to a Parquet file first"
+        )
+
+
+def _check_count(source: Source, n: int) -> None:
+    """Compare a public number of records with the source's; asked only where n is public (`release`)."""
+    if source.count() != n:
+        raise PlanError(
+            f"the plan says n = {n}, which is not the number of records in the source, of ids where a unit is enforced; "
+            "under substitute n is public: give it as it is"
+        )

@@ -1,0 +1,78 @@
+"""What a release tells the ledger, and the key by which an enforced unit's rows are chosen: one for each ledger."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from confide.errors import PlanError
+from confide.ledger.names import same_name
+from confide.protocol import Plan, Source
+from confide.protocol.whose import protected
+from confide.schema import Schema, Unit
+
+if TYPE_CHECKING:
+    from confide.ledger import Ledger
+
+__all__ = ["about", "as_asked", "as_charged", "check_ledger", "key_of", "keyed"]
+
+
+def check_ledger(ledger: Ledger | None) -> None:
+    if ledger is None:
+        return
+    from confide.ledger import Ledger  # SQLAlchemy is for those who have a ledger
+
+    if not isinstance(ledger, Ledger):
+        raise PlanError(
+            f"ledger must be an open cf.Ledger or None, got {type(ledger).__name__}; "
+            'write ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
+        )
+
+
+def about(source: Source, planned: Plan, charge_as: str | None = None) -> dict[str, Any]:
+    """What a release is about, for the ledger, which compares it with what it is pinned to: data set, unit, rows per unit."""
+    named = planned.schema["dataset"]
+    if named is not None and source.dataset is not None and not same_name(named, source.dataset):
+        raise PlanError(
+            f"the schema names dataset {named!r}, and the records were read as {source.dataset!r}; give one name: "
+            f"cf.read(data, schema) without dataset=, or dataset={source.dataset!r} in the schema"
+        )
+    whose = protected(planned.schema)
+    if charge_as is not None:
+        return {"dataset": source.dataset, "unit": "record", "rows_per_unit": 1, "enforced": False}
+    enforced = whose != "record"
+    return {
+        "dataset": source.dataset,
+        "unit": whose if enforced else planned.schema["unit"],
+        "rows_per_unit": int(planned.schema["rows_per_unit"]),
+        "enforced": enforced,
+    }
+
+
+# In a plan's public inputs: SHA-256 of the key by which rows of a unit are chosen.
+_KEY = "unit key"
+
+
+def key_of(schema: Schema, ledger: Ledger | None) -> bytes | None:
+    """The key of an enforced unit, one for each ledger, so that its releases agree on who counts; without one the schema's digest."""
+    if not isinstance(schema.unit, Unit):
+        return None
+    own = None if ledger is None else ledger.unit_key
+    return bytes.fromhex(schema.digest) if own is None else own
+
+
+def keyed(planned: Plan, key: bytes | None) -> Plan:
+    if key is None:
+        return planned
+    return replace(planned, public_inputs={**planned.public_inputs, _KEY: hashlib.sha256(key).hexdigest()})
+
+
+def as_asked(planned: Plan) -> Plan:
+    """The plan before its release: without the digest of the ledger's key, which the release of an enforced unit adds."""
+    return replace(planned, public_inputs={name: text for name, text in planned.public_inputs.items() if name != _KEY})
+
+
+def as_charged(planned: Plan, ledger: Ledger) -> Plan:
+    """The plan as this ledger is charged for it, and its release states it."""
+    return keyed(as_asked(planned), key_of(Schema.from_dict(planned.schema), ledger))
