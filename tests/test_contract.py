@@ -170,7 +170,7 @@ def test_coverage_is_checked_against_the_reference_not_against_the_method_itself
 @pytest.mark.long
 def test_the_contract_sees_a_reason_that_says_what_is_not_in_the_file() -> None:
     found = check_method(Broken("v", fault="remembers"), SCHEMA, raises=False)
-    assert "the reason depends on more than the release's file" in str(found)
+    assert "the reason or what intervals cover depends on more than the release's file" in str(found)
 
 
 def test_a_method_without_columns_in_its_text_asks_for_a_schema() -> None:

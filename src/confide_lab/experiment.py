@@ -210,6 +210,7 @@ def selected(
     }
     known["method"] = [method for block in experiment.blocks for method in block.methods]
     known["block"] = [block.name for block in experiment.blocks]
+    only = {setting: [_spelt(value, known.get(setting, [])) for value in values] for setting, values in only.items()}
     for setting, values in only.items():
         if setting not in known:
             raise PlanError(f"{experiment.name} has no setting {setting!r}; it has {', '.join(known)}")
@@ -231,6 +232,14 @@ def selected(
         if methods and all(grid.values()):
             found.append((block, grid, methods))
     return found
+
+
+def _spelt(value: str, known: Sequence[str]) -> str:
+    """A number as the experiment writes it: .5 is 0.5, and 2 may be 2.0."""
+    try:
+        return value if value in known else next((one for one in known if float(one) == float(value)), value)
+    except ValueError:  # words
+        return value
 
 
 def records(experiment: Experiment, block: Block, frame: pd.DataFrame) -> list[Record]:

@@ -138,16 +138,19 @@ def test_where_n_is_public_it_is_compared(tmp_path: Path) -> None:
         cf.release(cf.regression.SSP("w ~ v"), source, cf.GDP(0.1), ledger=_ledger(tmp_path, "substitute"), n=49)
 
 
+NUMBER = 313_373_133_731  # so long that noise holds it once in 10^9 releases
+
+
 def test_a_planning_number_of_records_stands_in_nothing_published(tmp_path: Path) -> None:
     ledger = _ledger(tmp_path)
     method, source = cf.regression.LeastSquares("w ~ v"), cf.read(TABLE.sample(50, 1), TABLE)
-    plain, planned = (cf.plan(method, TABLE, cf.GDP(1.0), ledger=ledger, n=n) for n in (None, 31_337))
+    plain, planned = (cf.plan(method, TABLE, cf.GDP(1.0), ledger=ledger, n=n) for n in (None, NUMBER))
     assert plain.sha256 == planned.sha256 and plain.to_json() == planned.to_json()
-    assert "n = 31,337" in planned.summary() and "n = 31,337" not in plain.summary()
-    release = cf.release(method, source, cf.GDP(1.0), ledger=ledger, n=31_337)
-    assert "31337" not in release.to_json() and "31,337" not in release.to_json()
+    assert f"n = {NUMBER:,}" in planned.summary() and f"n = {NUMBER:,}" not in plain.summary()
+    release = cf.release(method, source, cf.GDP(1.0), ledger=ledger, n=NUMBER)
+    assert str(NUMBER) not in release.to_json() and f"{NUMBER:,}" not in release.to_json()
     assert release.plan.planned_n is None and not release.plan.forecast and not release.plan.notes
-    warned = cf.plan(method, TABLE, cf.ApproxDP(1.0, 0.01), n=31_337)
+    warned = cf.plan(method, TABLE, cf.ApproxDP(1.0, 0.01), n=NUMBER)
     assert "above 1/n" in warned.summary() and "above 1/n" not in warned.to_json()
 
 

@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 from confide.cli import app
 from confide.schema import Categorical, Integer, Numeric, Provenance, Schema
 
-# Digits and words that stand in the records and nowhere else: whatever prints one of them has printed a record.
-MARKS = ("73917391", "qwzx", "SENTINEL")
+# Digits and words that stand in the records and nowhere else: whatever prints one of them has printed a record. Noise holds so many digits
+# once in 10^7 runs of all tests.
+MARKS = ("739173917391", "qwzx", "SENTINEL")
 CODES = {0, 1, 2, 3, 4, 5, 6, 7, 130, 141}
 
 

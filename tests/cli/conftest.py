@@ -35,12 +35,12 @@ def stages(tmp_path_factory):
     first.mkdir()
     generator = np.random.Generator(np.random.PCG64(1))
     n = 2_000
-    age = generator.integers(18, 60, n) + 0.73917391
+    age = generator.integers(18, 60, n) + 0.739173917391
     children = generator.integers(0, 6, n)
     region = np.where(generator.random(n) < 0.5, "North [N]", "South")
     happy = 1 + 0.05 * age - 0.1 * children + generator.normal(0, 0.5, n)
     frame = pd.DataFrame(
-        {"age": age, "children": children, "region": region, "happy": np.round(happy, 2) + 0.0073917391}
+        {"age": age, "children": children, "region": region, "happy": np.round(happy, 2) + 0.00739173917391}
     )
     frame["remark"] = "qwzx"
     frame.to_csv(first / "survey.csv", index=False)

@@ -15,14 +15,14 @@ import numpy as np
 from confide_lab.benchmarks.planted.toy import Toy
 from confide import GDP
 from confide.audit import audit
-generator = np.random.default_rng(1)
 method, leaky = Toy("v"), Toy("v", fault="exact df")
-def noisy(x, runs):
-    return x + generator.normal(size=runs)
+def noisy():
+    generator = np.random.default_rng(1)
+    return lambda x, runs: x + generator.normal(size=runs)
 def check():
-    return audit(noisy, data=0.0, neighbour=1.0, claim=GDP(1.0), vectorised=True, runs=2_000)
+    return audit(noisy(), data=0.0, neighbour=1.0, claim=GDP(1.0), vectorised=True, runs=2_000)
 def wrong():
-    return audit(noisy, data=0.0, neighbour=4.0, claim=GDP(1.0), vectorised=True, runs=2_000)
+    return audit(noisy(), data=0.0, neighbour=4.0, claim=GDP(1.0), vectorised=True, runs=2_000)
 def nothing():
     return 3
 """

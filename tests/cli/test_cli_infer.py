@@ -33,6 +33,18 @@ def test_infer_takes_a_level_and_a_subset(released):
     assert run("infer", "release.json", "--alpha", "2").code == 3
 
 
+def test_reports_are_written_for_papers_too(released):
+    result = gate.infer(Release.load("release.json"))
+    good("infer", "release.json", "--report", "table.md", "--alpha", ".1")
+    assert Path("table.md").read_text(encoding="utf-8") == result.to_markdown(alpha=0.1)
+    good("infer", "release.json", "--report", "table.tex")
+    assert Path("table.tex").read_text(encoding="utf-8") == result.to_latex()
+    pytest.importorskip("docx")
+    good("infer", "release.json", "--report", "table.docx")
+    assert Path("table.docx").read_bytes().startswith(b"PK")
+    assert run("infer", "release.json", "--report", "table.odt").code == 2
+
+
 def test_infer_writes_report_and_plot(released):
     out = good("infer", "release.json", "--report", "report.html", "--plot", "plot.svg").out
     assert "wrote report.html" in out

@@ -31,7 +31,7 @@ print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)
 
 def loaded(*args: str) -> set[str]:
     """The heavy libraries that a command has loaded when it ends."""
-    done = subprocess.run([sys.executable, "-c", _RUN, *args], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([sys.executable, "-c", _RUN, *args], capture_output=True, text=True, timeout=600, check=True)
     code, modules = json.loads(done.stderr.strip().split("\n")[-1])
     assert not code, done.stderr
     return HEAVY & set(modules)
@@ -94,5 +94,5 @@ def test_a_part_of_a_library_is_had_first_and_the_whole_of_it_later() -> None:
         "from formulaic import model_matrix; import pandas as pd\n"
         "print(list(model_matrix('a', pd.DataFrame({'a': [1.0, 2.0]})).columns))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=False)
     assert done.stdout.strip() == "['Intercept', 'a']", done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from functools import cache
 from math import exp, expm1, inf, sqrt
@@ -15,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from tests.guarantees.guarantees_accuracy import reference_delta
+from tests.pace import quick
 
 from confide.guarantees import GDP
 from confide.guarantees.conversion import from_guarantee
@@ -209,13 +209,11 @@ def test_two_dimensions_and_small_shifts_need_more_than_the_total_variation_says
 
 
 def test_a_charge_is_quick_and_never_above_the_curve_itself() -> None:
-    start = time.process_time()
-    assert gaussian(1.0).gdp(1e-300) == pytest.approx(1.0, rel=1e-3)
-    assert 0.99 < gaussian(1.0).gdp(1e-3) < 1.0
-    assert gaussian(20.0).gdp(1e-9) <= 20.0
-    assert symmetric_laplace(6, 0.5).gdp(1e-9) == pytest.approx(4.2517, rel=1e-3)
-    assert symmetric_laplace(inf, 0.5).gdp(1e-13) < inf
-    assert time.process_time() - start < 10.0
+    asked = [(gaussian(1.0), 1e-300), (gaussian(1.0), 1e-3), (gaussian(20.0), 1e-9)]
+    asked += [(symmetric_laplace(6, 0.5), 1e-9), (symmetric_laplace(inf, 0.5), 1e-13)]
+    found = quick(10, lambda: [curve.gdp(delta) for curve, delta in asked])
+    assert found[0] == pytest.approx(1.0, rel=1e-3) and 0.99 < found[1] < 1.0 and found[2] <= 20.0
+    assert found[3] == pytest.approx(4.2517, rel=1e-3) and found[4] < inf
 
 
 # ---------------------------------------------------------------------------------------------------------- calibration
@@ -227,9 +225,7 @@ def test_a_charge_is_quick_and_never_above_the_curve_itself() -> None:
 def test_calibration_meets_its_request_closely(d: float, scale: float, digits: float, inflated: bool) -> None:
     epsilon, delta = 10.0**scale, 10.0**digits
     zeta = delta / 3 if inflated else 0.0
-    start = time.process_time()
     c = calibrate_symmetric_laplace(epsilon, delta, d, zeta=zeta)
-    assert time.process_time() - start < 2.0
     assert zero_inflated(zeta, symmetric_laplace(d, c)).delta(epsilon) <= delta
     assert zero_inflated(zeta, symmetric_laplace(d, c * (1 + 1e-4) + 2e-7)).delta(epsilon) > delta
 

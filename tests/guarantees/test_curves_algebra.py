@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
-import time
+from functools import reduce
 from itertools import pairwise
 from math import exp, inf
 
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.pace import quick
 
 from confide.errors import ConfideError, NoConversion, PrivacyError
 from confide.guarantees import GDP, ZCDP
@@ -138,15 +139,11 @@ def test_a_product_is_between_its_parts_and_basic_composition(parts: list[Curve]
 
 
 def test_many_gaussians_stay_one() -> None:
-    start = time.process_time()
     levels_of = np.linspace(0.001, 0.1, 1000)
-    curve = perfect()
-    for mu in levels_of:
-        curve = curve.compose(gaussian(float(mu)))
+    curve = quick(2.0, lambda: reduce(Curve.compose, (gaussian(float(mu)) for mu in levels_of), perfect()))
     assert not isinstance(curve, Composed)
     exact = math.sqrt(math.fsum(float(mu) ** 2 for mu in levels_of))
     assert exact * (1 - 1e-15) <= curve.gdp() <= exact * (1 + 1e-12)
-    assert time.process_time() - start < 2.0
 
 
 def test_levels_are_in_order_and_use_the_largest_ratios() -> None:
@@ -184,9 +181,7 @@ def test_curves_rounded_to_nothing_can_be_read_back() -> None:
 
 
 def test_very_many_leaks_are_quick_and_rounded_up() -> None:
-    start = time.process_time()
-    leak = approx_dp(0.01, 1e-9).power(100_000).mass_at_infinity
-    assert time.process_time() - start < 1.0
+    leak = quick(1.0, lambda: approx_dp(0.01, 1e-9).power(100_000).mass_at_infinity)
     assert -math.expm1(1e5 * math.log1p(-1e-9)) <= leak <= 1e-4
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from confide_lab.benchmarks import zil_errata
+from confide_lab.benchmarks import zil_acceptance, zil_errata
 from confide_lab.experiment import run
 from confide_lab.experiments import load
 from confide_lab.experiments.zil_functionals import verdicts
@@ -56,6 +56,11 @@ def test_the_optimal_weight_is_unbiased_for_records_it_was_not_made_for() -> Non
 def test_the_errata_hold(rows: str) -> None:
     failed = [row["check"] for row in getattr(zil_errata, rows)() if not row["passed"]]
     assert not failed
+
+
+def test_the_raw_sample_is_told_of_in_every_setting_of_the_paper() -> None:
+    rows = zil_acceptance.floors()
+    assert len(rows) == 16 and all(row["passed"] for row in rows)
 
 
 def test_the_oracles_of_tables_2_and_3() -> None:

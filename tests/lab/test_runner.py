@@ -29,7 +29,7 @@ def numbers(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     while not true():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.02)
@@ -164,7 +164,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, how: signal.Sig
         begun.kill()
     else:
         os.killpg(begun.pid, how)
-    assert begun.wait(10) != 0
+    assert begun.wait(300) != 0
     time.sleep(0.5)  # whatever the workers still do
     recorded = sum(pq.read_metadata(part).num_rows for part in (tmp_path / "out").rglob("part-*.parquet"))
     tried = len(log.read_text().splitlines())

@@ -117,7 +117,7 @@ def test_a_lost_answer_to_commit_is_taken_as_charged(url: str, book: Ledger) -> 
         far = Ledger.open(through)
         with pytest.raises(LedgerBusy, match=r"take it as charged if ledger\.show\(\) lists it; nothing was released"):
             charge(far, gdp(0.5))
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while book.show().units["spent_amount"] != UNIT:  # the server is told when the client is cut off already
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -185,12 +185,12 @@ def test_a_failed_transaction_is_never_committed_in_silence(book: Ledger, url: s
 
 
 def test_a_server_that_is_gone_is_waited_for(url: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    begun = time.monotonic()
-    with pytest.raises(LedgerBusy, match=r"cannot be reached.*nothing was charged"):
-        Ledger.open(f"postgresql://somebody@127.0.0.1:{port}/ledger", timeout=1.0)
-    assert 0.7 < time.monotonic() - begun < 10
+    with socket.socket() as taken:  # bound, so that nobody else answers there, and not listening
+        taken.bind(("127.0.0.1", 0))
+        begun = time.monotonic()
+        with pytest.raises(LedgerBusy, match=r"cannot be reached.*nothing was charged"):
+            Ledger.open(f"postgresql://somebody@127.0.0.1:{taken.getsockname()[1]}/ledger", timeout=1.0)
+        assert 0.7 < time.monotonic() - begun < 50  # of 1 s asked for; the default is 60
 
 
 def test_a_server_that_comes_back_in_time_is_used(url: str, book: Ledger) -> None:

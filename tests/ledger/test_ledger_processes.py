@@ -76,9 +76,9 @@ def test_eight_processes_are_granted_exactly_what_fits(
     for worker in workers:
         worker.start()
     start.set()
-    outcomes = [results.get(timeout=60) for _ in workers]
+    outcomes = [results.get(timeout=600) for _ in workers]
     for worker in workers:
-        worker.join(60)
+        worker.join(600)
     granted = sorted(seq for seqs, _ in outcomes for seq in seqs)
     assert granted == list(range(2, fits + 2))  # none lost, none twice, no gap in the chain
     assert sum(refused for _, refused in outcomes) == 8 * 25 - fits
@@ -101,7 +101,7 @@ def test_kill_9_at_random_points(place: str | Path, processes: multiprocessing.c
             os.close(writer)
             text = b""
             while text.count(b"\n") < 1 + releases:
-                assert select.select([lines], [], [], 30)[0]
+                assert select.select([lines], [], [], 300)[0]
                 text += lines.read(65536)
             time.sleep(moments.uniform(0.0, 0.02))
             assert loop.pid is not None
@@ -130,9 +130,9 @@ def test_many_processes_may_create_in_one_file(
     for worker in workers:
         worker.start()
     start.set()
-    outcomes = [results.get(timeout=60) for _ in workers]
+    outcomes = [results.get(timeout=600) for _ in workers]
     for worker in workers:
-        worker.join(60)
+        worker.join(600)
     failed = [text for _, text in outcomes if text]
     assert len(failed) == 2, failed
     assert all(text.startswith("PlanError") and "never overwritten" in text for text in failed)
@@ -194,13 +194,13 @@ def test_a_fork_waits_for_a_transaction_of_another_thread(place: str | Path, boo
     def hold() -> None:
         with store.writing():
             entered.set()
-            leave.wait(5)
+            leave.wait(60)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    entered.wait(5)
-    threading.Timer(0.2, leave.set).start()
+    assert entered.wait(60)
     begun = time.monotonic()
+    threading.Timer(0.2, leave.set).start()
     assert in_child(lambda: str(charge(book, gdp(0.5)).seq)) == "2"
     assert time.monotonic() - begun >= 0.15
     holder.join()
@@ -223,7 +223,7 @@ def test_a_lock_that_stays_is_busy_after_the_timeout(place: str | Path, book: Le
         begun = time.monotonic()
         with pytest.raises(LedgerBusy, match=r"locked by another (process|session).*0\.2 s.*nothing was charged"):
             charge(impatient, gdp(0.5))
-        assert 0.15 < time.monotonic() - begun < 20
+        assert 0.15 < time.monotonic() - begun < 50  # of 0.2 s asked for; the default is 60
         with pytest.raises(LedgerBusy, match=r"charge 2 .* stays, unfinished: .*the receipt was not written"):
             impatient.receipt(paid, release_sha256=release_digest(1), version="test")
         with pytest.raises(LedgerBusy, match="locked"):
@@ -246,7 +246,7 @@ def test_the_lock_is_taken_before_anything_is_read(place: str | Path, book: Ledg
         time.sleep(0.2)
         assert not done
         release()
-        waiting.join(10)
+        waiting.join(600)
     assert done == [2]
 
 

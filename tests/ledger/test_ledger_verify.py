@@ -84,7 +84,9 @@ def test_the_original_is_fine(original: Path) -> None:
     assert str(found).startswith("ok: 7 entries")
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(st.sampled_from(CELLS), st.integers(0, 6), st.integers(0, 7))
 def test_any_change_of_any_cell_is_found(original: Path, cell: tuple[str, str], row: int, change: int) -> None:
     table, column = cell

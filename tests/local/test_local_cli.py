@@ -96,4 +96,13 @@ def test_what_is_wrong_is_said_in_options(survey: pd.DataFrame) -> None:
         "income, age", "age, income"
     )
     assert run("fit", "income ~ age", "none.parquet").code == 3
+    for more, words in (
+        ("", "or --noise 1.0"),
+        ("--noise .5 --zeta .1", "--accept-verbatim-rows"),
+        ("--noise .5 --level person", "--level record"),
+    ):
+        asked = "protect survey.csv q.parquet --schema schema.toml --columns age --no-ledger"
+        assert words in run(*shlex.split(f"{asked} {more}")).err
+    assert "--levels region=1.0" in run(*shlex.split(asked.replace("age", "region")), "--noise", ".5").err
+    assert "--method SL" in run("fit", "income ~ age", "p.parquet", "--method", "RB").err
     assert "--loss absolute for medians" in run("fit", "income ~ age", "p.parquet", "--loss", "median").err

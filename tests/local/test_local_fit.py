@@ -11,7 +11,7 @@ import pytest
 
 import confide as cf
 from confide.local.corrected import Rows
-from confide.local.fitting import closed_form, fitted, residual_sd
+from confide.local.fitting import BOX, closed_form, fitted, residual_sd
 from confide.local.losses import Check, Logistic, Squared
 from confide.local.protection import KEY, Noised, Protection
 
@@ -154,6 +154,23 @@ def test_starts_agree_and_an_unbounded_loss_is_not_identified() -> None:
     assert good.identified and good.starts[0] >= 5 and np.abs(good.scores.mean(axis=0)).max() < 1e-6
     lost = fitted(Squared(), "SL", Rows(x + 20 * s, y, 20 * lam, 0.0, 0.0))
     assert not lost.identified or lost.firm < 4
+
+
+def test_noise_may_take_away_the_whole_trace_of_the_gram_matrix() -> None:
+    """Starts are finite then too, so that no descent begins at a corner of the box or at NaN."""
+    traces = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-0.5, 0.5, (400, 3))
+        y = (rng.random(400) < 1 / (1 + np.exp(-x.sum(axis=1)))).astype(float)
+        noise = np.sqrt(rng.standard_exponential(400))[:, None] * rng.standard_normal((400, 3))
+        rows = Rows(x + noise * (rng.random(400) >= 0.2)[:, None], y, np.ones(3), 0.0, 0.2)
+        again = rows.noised_again(np.random.default_rng(0))
+        traces.append(np.square(rows.x).sum() / 0.2 - 4 * np.square(again.x).sum())  # that of DR
+        for method in ("DR", "SDR", "SL", "RB"):
+            done = fitted(Logistic(), method, rows)
+            assert not done.identified or np.abs(done.theta).max() < BOX
+    assert min(traces) < 0
 
 
 def test_a_huber_line_names_the_smoothing_that_it_covers() -> None:

@@ -16,6 +16,7 @@ import pytest
 import confide as cf
 from confide.guarantees.curves import symmetric_laplace
 from confide.local.protection import KEY, Noised, Protection
+from confide.noise import SimulatedNoise
 
 SCHEMA = cf.Schema(
     {
@@ -103,14 +104,17 @@ def test_noise_is_on_the_grid_and_drawn_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["table", "stream"])
 @pytest.mark.parametrize("zeta", [0.0, 0.25])
-def test_each_row_has_the_noise_that_is_told(tmp_path: Path, way: str, zeta: float) -> None:
+def test_each_row_has_the_noise_that_is_told(
+    tmp_path: Path, way: str, zeta: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Symmetric Laplace of the sd that the file says: sd, shape, a radius that a row's columns share, no share between rows."""
     n, asked = 8_000, {"columns": ["x", "z"], "noise": 2.0, "zeta": zeta, "accept_verbatim_rows": True}
     data = {"x": [0.5] * n, "z": [0.0] * n}
     if way == "table":
-        told = cf.local.protect(data, SCHEMA, tmp_path / "p.parquet", ledger=None, **asked).protection
+        told = cf.local.protect(data, SCHEMA, tmp_path / "p.parquet", ledger=None, seed=4, **asked).protection
         seen = cf.local.read(tmp_path / "p.parquet")
     else:
+        monkeypatch.setattr("confide.local.stream.SecureNoise", lambda: SimulatedNoise(4))
         # rows without noise are a delta of zeta
         budget = cf.GDP(6.0, 0.5, relation="substitute", trust="local")
         book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=budget)
@@ -249,6 +253,26 @@ def test_an_id_has_one_output_whatever_its_record_says(tmp_path: Path) -> None:
         second.extend({"id": ["a", "b"], "x": [0.1, 0.2]}, ids="id").x.to_numpy() == first.x[:2].to_numpy()
     )
     assert book.verify().ok
+
+
+def test_rows_stay_in_place_however_their_ids_are_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids are stored in their order, some at a time; what comes back is in the order of the rows."""
+    monkeypatch.setattr("confide.local.stream.ROWS", 16)
+    monkeypatch.setattr("confide.local.stream._CELLS", 100)
+    generator = np.random.default_rng(5)
+    ids = generator.integers(0, 150, 400)  # most come more than once, and 11 sorts before 2
+    x = generator.integers(0, 2, 400).astype(float)
+    with pytest.warns(UserWarning, match="protects nobody"):
+        book = _book(tmp_path, mu=500.0)
+    stream = cf.local.Releaser.open(book, SCHEMA, columns=["x"], noise=0.01, charge_delta=1e-6)
+    told = stream.extend({"id": ids, "x": x}, ids="id").x.to_numpy()
+    frame = pd.DataFrame({"id": ids, "x": x, "told": told})
+    # noise of a hundredth of the width: the output is that of the first row of its id
+    assert np.abs(told - frame.groupby("id").x.transform("first")).max() < 0.5
+    assert (frame.groupby("id").told.nunique() == 1).all()
+    back = stream.extend({"id": ids[::-1], "x": 1 - x}, ids="id").x.to_numpy()
+    np.testing.assert_array_equal(back[::-1], told)
+    assert book.verify().ok and _kinds(book).count("outputs") > 4
 
 
 def test_other_parameters_are_another_stream(tmp_path: Path) -> None:

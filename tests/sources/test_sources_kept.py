@@ -80,13 +80,13 @@ def test_a_pass_that_goes_on_after_the_draw_keeps_nothing(memory: int, tmp_path:
     class Slow(Plain):
         def __call__(self, codes: Any) -> Any:
             begun.set()
-            assert ended.wait(10)
+            assert ended.wait(120)
             return super().__call__(codes)
 
     with read(parquet(tmp_path), SCHEMA, memory=memory).kept(NAMES) as kept:
         late = threading.Thread(target=lambda: kept.aggregate(Gram(Slow(NAMES))))
         late.start()
-        assert begun.wait(10)
+        assert begun.wait(120)
     ended.set()
     late.join()
     assert not kept._blocks._blocks and kept._blocks._file is None

@@ -389,7 +389,10 @@ def test_a_file_that_changes_during_the_pass(tmp_path):
     @dataclass(frozen=True)
     class Touching(Broken):
         def update(self, state: int, codes: Any) -> int:
-            os.utime(path)
+            later = (
+                path.stat().st_mtime_ns + 1_000_000_000
+            )  # a clock that ticks every few milliseconds may not have moved
+            os.utime(path, ns=(later, later))
             return state
 
     assert "changed" in str(raised(lambda: read(path, SCHEMA).aggregate(Touching("", ValueError))))

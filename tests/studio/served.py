@@ -67,7 +67,7 @@ class Visitor:
         return self
 
     def _ask(self, verb: str, path: str, body: str | bytes | None, headers: dict[str, str]) -> Answer:
-        link = http.client.HTTPConnection("127.0.0.1", self.studio.port, timeout=60)
+        link = http.client.HTTPConnection("127.0.0.1", self.studio.port, timeout=600)
         sent = {**({"Cookie": self.cookie} if self.cookie else {}), **self.headers, **headers}
         link.request(verb, path, body, sent)
         got = link.getresponse()
@@ -136,7 +136,7 @@ def approval(visitor: Visitor, page: str) -> str:
 
 def settled(visitor: Visitor, page: str) -> Answer:
     """The request's page, once its release is made or stopped."""
-    for _ in range(200):
+    for _ in range(6_000):
         answer = visitor.get(page)
         if "refresh" not in answer.headers:
             return answer

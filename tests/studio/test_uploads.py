@@ -35,7 +35,8 @@ def test_a_file_is_kept_and_described(visitor, tmp_path):
     place = tmp_path / "survey 2024.csv"
     assert place.read_bytes() == content and place.stat().st_mode & 0o777 == 0o600 and _names(tmp_path) == [place.name]
     page = visitor.get(answer.headers["location"]).text
-    assert "region" in page and "57" not in page
+    # the forms' own field is drawn anew, and may hold any two digits
+    assert "region" in page and "57" not in page.replace(visitor.studio.keys.form, "")
 
 
 def test_what_a_first_line_lacks_is_told_in_the_studios_words(visitor, tmp_path):
@@ -127,7 +128,7 @@ def test_what_is_not_what_its_name_says_is_not_kept(visitor, tmp_path, tmp_path_
     for name, content in hostile.items():
         answer = visitor.send(name, content)
         assert answer.status == 422, name
-        assert "31" not in answer.text and _names(tmp_path) == [], name
+        assert "31" not in answer.text.replace(visitor.studio.keys.form, "") and _names(tmp_path) == [], name
 
 
 def test_hostile_columns_run_nothing(visitor, tmp_path):

@@ -144,7 +144,7 @@ def test_a_script_is_inferred_by_its_definitions_alone(tmp_path: Any) -> None:
         [sys.executable, str(script)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )

@@ -113,8 +113,10 @@ def show_result(session: Session, result: Any, alpha: float | None, drawings: Dr
         text = result.summary(**_level(result.summary, alpha))
     session.say(text)
     if drawings.report is not None:
+        from confide.results.written import save
+
         with session.doing("writing the report"):
-            result.report(drawings.report, **_level(result.report, alpha))
+            save(result, drawings.report, lambda verb: _level(verb, alpha))
         session.say(f"wrote {drawings.report}")
     if drawings.plot is not None:
         with session.doing("drawing the plot"):

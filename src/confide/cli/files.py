@@ -31,7 +31,11 @@ __all__ = [
     "reserve",
 ]
 
-_ENDINGS = {"--report": (".html", ".htm"), "--plot": (".png", ".svg", ".pdf"), "--csv": (".csv",)}
+_ENDINGS = {
+    "--report": (".html", ".htm", ".md", ".tex", ".docx"),
+    "--plot": (".png", ".svg", ".pdf"),
+    "--csv": (".csv",),
+}
 
 
 class Output:
@@ -170,6 +174,10 @@ class Drawings:
                 continue
             if path.suffix.lower() not in _ENDINGS[name]:
                 raise Refused(f"{name} {path} must end in {', '.join(_ENDINGS[name])}")
+            if path.suffix.lower() == ".docx":
+                from confide.results.written import check_word
+
+                check_word()
             folder = path.resolve().parent
             there = path.exists()
             if (

@@ -176,7 +176,7 @@ def plan(
 
     Example:
 
-    confide plan local "spent ~ age" --schema schema.toml --columns age \
+    confide plan local "spent ~ age" --schema schema.toml --columns age \\
       --public spent --epsilon 2 --delta .001 --n 10000
     """
     session: Session = ctx.obj

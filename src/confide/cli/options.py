@@ -165,7 +165,12 @@ Alpha = Annotated[
     typer.Option("--alpha", help="1 - alpha is the level of the intervals; .05 when left out.", show_default=False),
 ]
 Report = Annotated[
-    Path | None, typer.Option("--report", metavar="FILE.html", help="Write one self-contained HTML page.")
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        help="Write a report: .html, one self-contained page with the picture; .md, .tex, .docx, the table and its note alone.",
+    ),
 ]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Write the plot: .png, .svg or .pdf.")]
 Csv = Annotated[

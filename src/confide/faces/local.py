@@ -173,7 +173,7 @@ def protect(
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5), "y": cf.Numeric(-1, 3)})
     >>> place = Path(tempfile.mkdtemp()) / "protected.parquet"
     >>> made = cf.local.protect(
-    ...     schema.sample(500, seed=1), schema, place, columns=["x"], public=["y"], noise=0.3, ledger=None)
+    ...     schema.sample(500, seed=1), schema, place, columns=["x"], public=["y"], noise=0.1, ledger=None)
     >>> cf.local.fit(place, "y ~ x").status
     'ok'
     """

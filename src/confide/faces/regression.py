@@ -52,8 +52,8 @@ def logistic_regression(result: LogisticEstimates) -> LogisticEstimates:
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Categorical(["no", "yes"])})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
     >>> result = logistic_regression("y ~ x", data, privacy=cf.GDP(1.0), ledger=None)
-    >>> result.status, result.levels
-    ('ok', ('no', 'yes'))
+    >>> result.levels
+    ('no', 'yes')
     """
     return result
 
@@ -69,8 +69,8 @@ def poisson_regression(result: PoissonEstimates) -> PoissonEstimates:
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "visits": cf.Integer(0, 6)})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
     >>> result = poisson_regression("visits ~ x", data, privacy=cf.GDP(1.0), ledger=None)
-    >>> result.status, list(result.rate_ratios().columns)
-    ('ok', ['rate_ratio', 'low', 'high'])
+    >>> list(result.rate_ratios().columns)
+    ['rate_ratio', 'low', 'high']
     """
     return result
 

@@ -85,14 +85,14 @@ def fitted(loss: Loss, method: str, rows: Rows, *, seed: int = 0, h: float | Non
     h: smoothing of a kinked loss in units of the response; left out, .8 residual standard deviations (`_smoothing`).
     """
     again = rows.noised_again(np.random.default_rng(seed))
+    problem = Corrected(loss, method, rows, again)  # refuses what has no correction, before anything is computed
     line = closed_form(method, rows, again)
     if loss.kinked:
         if h is None:
             # a loss whose slope does not jump is smooth enough for what asks no second derivative of it
             bare = not loss.cornered and method not in ("SL", "SDR")
             h = 0.0 if bare else _smoothing(loss, method, rows, again, line, box)
-        loss = loss.at(h)
-    problem = Corrected(loss, method, rows, again)
+        problem = replace(problem, loss=loss.at(h))
     if isinstance(loss, Squared):
         return _described(problem, line, (1, 1), h or 0.0, box)
     starts = _starts(problem, line, rows, again, np.random.default_rng(seed + 1), box)
@@ -160,10 +160,15 @@ def _moments(method: str, rows: Rows, again: Rows) -> tuple[Array, Array]:
 
 
 def _floored(method: str, rows: Rows, again: Rows) -> Array:
-    """The least-squares start: its Gram matrix with small eigenvalues raised."""
+    """The least-squares start: its Gram matrix with small eigenvalues raised.
+
+    What noise adds to the trace may take all of it away; the floor is then a share of the trace of what is seen.
+    """
     gram, cross = _moments(method, rows, again)
+    seen = _moments("naive", rows, again)[0]
     values, vectors = np.linalg.eigh(gram)
-    floor = _FLOOR * max(float(np.trace(gram)), np.finfo(float).tiny) / len(gram)
+    whole = max(float(np.trace(gram)), _FLOOR * float(np.trace(seen)), np.finfo(float).tiny)
+    floor = _FLOOR * whole / len(gram)
     return np.asarray(vectors @ ((vectors.T @ cross) / np.maximum(values, floor)))
 
 

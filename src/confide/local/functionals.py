@@ -67,6 +67,8 @@ def mean(
     noised = told.column(column)
     if noised is None:
         raise PlanError(f"{column!r} was published as it is, and its mean needs no correction: data[{column!r}].mean()")
+    if frame.empty:
+        raise PlanError("the table has no records, and nothing has a mean in it; give one that has some")
     h = (lambda x: x) if function is None else function
     called = name or (column if function is None else f"a function of {column}")
     how = _method(method, told)

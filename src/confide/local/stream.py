@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from itertools import starmap
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from confide.errors import SourceError
@@ -16,8 +19,16 @@ from confide.noise import SecureNoise
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
+    from confide.ledger.outputs import Outputs
+    from confide.schema import Schema
 
 __all__ = ["Stream"]
+
+Array = NDArray[np.float64]
+
+#: Numbers that are gathered and put in the order of their ids before they are stored. The store keeps its rows in that order: ids that
+#: come in another would touch all of its pages with each transaction.
+_CELLS = 2**20
 
 
 @dataclass(frozen=True)
@@ -48,26 +59,74 @@ class Stream:
     ) -> tuple[pa.Schema, list[pa.RecordBatch]]:
         """The protected rows of `source`, in its order: stored outputs for ids that were seen, new ones for others."""
         told, schema = self.planned.protection, source.schema
-        store = self.ledger.outputs(self.planned.named(STREAM))
-        noise, done = SecureNoise(), []
-        for values, named in source.rowwise((*told.protected, *told.public), ROWS, ids):
-            if None in named:
-                raise SourceError(f"column {ids!r} has rows without an id, and a record without one cannot come back")
-
-            def draw(at: Sequence[int], values: list[NDArray[np.float64]] = values) -> list[bytes]:
-                steps = noised(noise, schema, told, [own[at] for own in values])
-                raw, size = steps.astype("<i8").tobytes(), 8 * steps.shape[1]
-                return [raw[start : start + size] for start in range(0, len(raw), size)]
-
-            kept = np.frombuffer(b"".join(store.keep(named, draw)), dtype="<i8").reshape(
-                len(named), len(told.protected)
-            )
-            done.append(published(schema, told, kept.astype(np.int64), values))
-            if progress is not None:
-                progress(len(named))
+        names = (*told.protected, *told.public)
+        blocks = _gathered(source.rowwise(names, ROWS, ids), max(ROWS, _CELLS // len(names)))
+        store, done = self.ledger.outputs(self.planned.named(STREAM)), []
+        for some in starmap(
+            partial(self._protected, schema, store, ids, progress), blocks
+        ):  # one block is held at a time
+            done += some
         return arrow_schema(schema, told), done
+
+    def _protected(
+        self,
+        schema: Schema,
+        store: Outputs,
+        ids: str,
+        progress: Callable[[int], None] | None,
+        values: list[Array],
+        named: pa.Array,
+    ) -> list[pa.RecordBatch]:
+        """Rows in their order, their outputs stored in the order of their ids."""
+        if named.null_count:
+            raise SourceError(f"column {ids!r} has rows without an id, and a record without one cannot come back")
+        told = self.planned.protection
+        kept = np.empty((len(named), len(told.protected)), dtype=np.int64)
+        in_order = pc.sort_indices(named).to_numpy()  # stable: of rows with one id the first is drawn
+        for some in _pieces(len(named)):
+            at = in_order[some]
+            outputs = store.keep(named.take(pa.array(at)).to_pylist(), self._draw(schema, values, at))
+            kept[at] = np.frombuffer(b"".join(outputs), dtype="<i8").reshape(len(at), -1)
+            if progress is not None:
+                progress(len(at))
+        return [published(schema, told, kept[some], [own[some] for own in values]) for some in _pieces(len(named))]
+
+    def _draw(
+        self, schema: Schema, values: Sequence[Array], at: NDArray[np.uint64]
+    ) -> Callable[[Sequence[int]], list[bytes]]:
+        """What draws the outputs of some of the rows `at`."""
+
+        def draw(new: Sequence[int]) -> list[bytes]:
+            steps = noised(SecureNoise(), schema, self.planned.protection, [own[at[new]] for own in values])
+            raw, size = steps.astype("<i8").tobytes(), 8 * steps.shape[1]
+            return [raw[start : start + size] for start in range(0, len(raw), size)]
+
+        return draw
 
     def next_version(self) -> Planned:
         """The plan of the next version: every row carries new noise, and both versions together promise less."""
         told = self.planned.protection
         return replace(self.planned, protection=replace(told, version=told.version + 1))
+
+
+def _gathered(blocks: Iterable[tuple[list[Array], Any]], rows: int) -> Iterator[tuple[list[Array], pa.Array]]:
+    """Blocks of columns and ids put together, until there are `rows` of them."""
+    some: list[tuple[list[Array], Any]] = []
+    for block in blocks:
+        some.append(block)
+        if sum(len(ids) for _, ids in some) >= rows:
+            yield _together(some)
+    if some:
+        yield _together(some)
+
+
+def _together(some: list[tuple[list[Array], Any]]) -> tuple[list[Array], pa.Array]:
+    """The blocks as one; the list is empty then."""
+    columns, ids = zip(*some, strict=True)
+    some.clear()
+    return [np.concatenate(parts) for parts in zip(*columns, strict=True)], pa.concat_arrays(ids)
+
+
+def _pieces(count: int) -> Iterator[slice]:
+    """Rows of one transaction each."""
+    return (slice(start, start + ROWS) for start in range(0, count, ROWS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from math import exp, log, log1p, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,9 @@ else:
 
 __all__ = ["read", "read_protected"]
 
+# That a table as it was written is refused as one that was cut.
+_CHANCE = 1e-9
+
 
 def read(path: str | Path) -> pd.DataFrame:
     """A protected table as a frame, which carries its protection in `attrs`; for `cf.local.fit` and for looking at it.
@@ -34,7 +38,8 @@ def read_protected(data: Any) -> tuple[pd.DataFrame, Protection, str]:
     """A protected table, its protection and its digest, from a Parquet or CSV file that `confide protect` wrote, or a frame read from one.
 
     The digest is the file's SHA-256, which the receipt in the ledger names; of a frame that comes from no file, such as a stream's, that of
-    its protection. A frame carries both in `attrs`. Raises `ReleaseError` where a table does not say how it was protected.
+    its protection. A frame carries both in `attrs`. Raises `ReleaseError` where a table does not say how it was protected, or was cut
+    since.
     """
     if isinstance(data, (str, Path)):
         path = Path(data)
@@ -42,7 +47,7 @@ def read_protected(data: Any) -> tuple[pd.DataFrame, Protection, str]:
             frame, own = _from_csv(path) if path.suffix.lower() == ".csv" else _from_parquet(path)
             with path.open("rb") as file:
                 digest = frame.attrs[DIGEST] = hashlib.file_digest(file, "sha256").hexdigest()
-            return frame, own, digest
+            return _whole(frame, own), own, digest
         except (OSError, pa.ArrowInvalid) as error:
             raise ReleaseError(
                 f"{str(path)!r} cannot be read: {_why(path, error)}; give a file that `confide protect` wrote"
@@ -55,7 +60,26 @@ def read_protected(data: Any) -> tuple[pd.DataFrame, Protection, str]:
     if KEY not in attrs:
         raise ReleaseError(_SILENT.format("the frame"))
     told = Protection.from_json(attrs[KEY])
-    return data, told, attrs.get(DIGEST) or hashlib.sha256(told.to_json().encode()).hexdigest()
+    return _whole(data, told), told, attrs.get(DIGEST) or hashlib.sha256(told.to_json().encode()).hexdigest()
+
+
+def _whole(frame: pd.DataFrame, told: Protection) -> pd.DataFrame:
+    """The frame, unless a column was cut back to its bounds, or its rows were chosen so: corrections need all of the noise.
+
+    A value within its bounds stays there with probability 1 - (1 - zeta) e^(-width / (sqrt(2) sd)) at most, that of one in their middle.
+    """
+    for name, one in told.columns.items():
+        if name not in frame or frame[name].dtype.kind not in "fiu":
+            continue
+        values = frame[name]
+        leaves = (1 - told.zeta) * exp(-(one.high - one.low) / (sqrt(2) * one.sd))
+        if len(values) * log1p(-leaves) < log(_CHANCE) and values.between(one.low, one.high).all():
+            raise ReleaseError(
+                f"column {name!r} carries noise of sd {one.sd:.3g}, and all of its {len(values):,} values lie within {one.low:g} and "
+                f"{one.high:g}: they were cut back or chosen after they were protected, and no correction holds for them; give the table "
+                "as `confide protect` wrote it"
+            )
+    return frame
 
 
 def _why(path: Path, error: Exception) -> str:

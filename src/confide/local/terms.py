@@ -56,7 +56,9 @@ class Model:
         and for a protected response of a loss that is not one of y - t.
         """
         left, right = _sides(formula)
-        named = {left, *_variables(right, formula)}
+        if frame.empty:
+            raise PlanError("the table has no records, and nothing can be fitted to it; give one that has some")
+        named = {left, *_variables(right, formula, told)}
         frame, weights, copies = _over_levels(frame, {k: one for k, one in told.levels.items() if k in named})
         y, lam_y, middle_y, width_y = _response(frame, told, left, loss)
         matrix, variables = _matrix(frame, right, formula)
@@ -163,14 +165,26 @@ def _over_levels(frame: pd.DataFrame, levels: Mapping[str, Told]) -> tuple[pd.Da
     return wide, np.tile(weights, len(frame)), copies
 
 
-def _variables(right: str, formula: str) -> set[str]:
-    """The columns that the right side names."""
+def _variables(right: str, formula: str, told: Protection) -> set[str]:
+    """The columns that the right side names; `PlanError` where a protected number is in a function, before that is computed."""
     from formulaic import Formula
 
     try:
-        return {str(name) for name in Formula(right).required_variables}
+        found = {str(term): {str(v) for v in Formula([term]).required_variables} for term in Formula(right)}
     except Exception as error:
         raise _unreadable(formula, error) from None
+    for term, variables in found.items():
+        _check_plain(term, variables, told)
+    return set().union(*found.values())
+
+
+def _check_plain(term: str, variables: set[str], told: Protection) -> None:
+    protected = sorted(variables & set(told.columns))
+    if protected and term != protected[0]:
+        raise PlanError(
+            f"the term {term!r} is a function of the protected {', '.join(protected)}, whose noise this correction does not know; "
+            f"write {protected[0]} as it stands, or protect the function itself as a column of its own"
+        )
 
 
 def _unreadable(formula: str, error: Exception) -> PlanError:
@@ -203,14 +217,9 @@ def _matrix(frame: pd.DataFrame, right: str, formula: str) -> tuple[pd.DataFrame
 
 def _units(name: str, variables: set[str], values: Array, told: Protection) -> tuple[float, float, float]:
     """(noise sd, middle, width) of one term."""
-    protected = sorted(variables & set(told.columns))
-    if not protected:
+    _check_plain(name, variables, told)
+    if name not in told.columns:
         spread = float(values.std())
         return 0.0, (float(values.mean()) if spread else 0.0), spread or 1.0
-    if name != protected[0]:
-        raise PlanError(
-            f"the term {name!r} is a function of the protected {', '.join(protected)}, whose noise this correction does not know; "
-            f"write {protected[0]} as it stands, or protect the function itself as a column of its own"
-        )
     one = told.columns[name]
     return one.sd, (one.low + one.high) / 2, one.high - one.low

@@ -7,7 +7,7 @@ r"""The table of a result in other people's documents: Markdown, LaTeX, Word. Th
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,16 @@ from confide.results.words import clean
 if TYPE_CHECKING:
     from confide.results.shown import Shown
 
-__all__ = ["Document", "document", "latex", "markdown", "word"]
+__all__ = ["REPORTS", "Document", "check_word", "document", "latex", "markdown", "save", "word"]
+
+#: What a report's file may end in -> the verb of a result that gives it.
+REPORTS: Mapping[str, str] = {
+    ".html": "report",
+    ".htm": "report",
+    ".md": "to_markdown",
+    ".tex": "to_latex",
+    ".docx": "to_word",
+}
 
 # what Markdown would take for a sign of its own
 # signs, and the end of a text in brackets that would be a link's or a picture's
@@ -131,6 +140,30 @@ def _put(page: Any, made: Document, right: Any) -> None:
             if place >= made.labels:
                 cell.paragraphs[0].alignment = right
     page.add_paragraph(made.note)
+
+
+def save(result: Any, path: Path, level: Callable[[Any], Mapping[str, Any]] = lambda verb: {}) -> None:
+    """Write a result as its ending asks (`REPORTS`); level: verb -> further arguments. `PlanError` when it cannot be written."""
+    name = REPORTS[path.suffix.lower()]
+    verb = getattr(result, name, None)
+    if verb is None:
+        raise PlanError(
+            f"results of this method are written as a page alone, got {path.name!r}; write {path.stem}.html"
+        )
+    try:
+        if name in ("to_markdown", "to_latex"):
+            path.write_text(verb(**level(verb)), encoding="utf-8")
+        else:
+            verb(path, **level(verb))
+    except OSError as error:
+        raise PlanError(
+            f"the report cannot be written to {str(path)!r}: {error.strerror}; give a file in a directory that exists"
+        ) from None
+
+
+def check_word() -> None:
+    """`PlanError` where Word files cannot be written, because python-docx is not installed."""
+    _docx()
 
 
 def _docx() -> Any:

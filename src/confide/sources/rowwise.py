@@ -41,8 +41,9 @@ class RowSource:
 
     def rowwise(
         self, names: Sequence[str], rows: int, ids: str | None = None
-    ) -> Iterator[tuple[list[NDArray[np.float64]], list[Any]]]:
-        """Blocks of at most `rows` records: numbers, positions of levels, NaN or -1 where missing; and canonical ids (`sources.ids`).
+    ) -> Iterator[tuple[list[NDArray[np.float64]], Any]]:
+        """Blocks of at most `rows` records: numbers, positions of levels, NaN or -1 where missing; and canonical ids (`sources.ids`),
+        an Arrow array, None where none are asked for.
 
         ids: the id column, None for none. What is raised names no record.
         """
@@ -65,7 +66,7 @@ class RowSource:
             part.verify()
 
 
-def _read(readers: Sequence[Reader], block: Block, with_ids: bool) -> tuple[list[NDArray[np.float64]], list[Any]]:
+def _read(readers: Sequence[Reader], block: Block, with_ids: bool) -> tuple[list[NDArray[np.float64]], Any]:
     """A block's cells as numbers, and its ids from its last column where there are any."""
     read = [reader(cells) for reader, cells in zip(readers, block.columns, strict=False)]
-    return read, canonical(block.columns[-1]).to_pylist() if with_ids else []
+    return read, canonical(block.columns[-1]) if with_ids else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from confide._special import ndtr
 from confide._text import clean
 from confide.errors import PlanError
+from confide.results.written import save
 from confide.schema.expression import quoted
 
 __all__ = ["CHANCES", "SCRIPT", "WRITTEN", "download", "report", "templates", "to", "written"]
@@ -79,16 +80,13 @@ def download(text: str | bytes, name: str, media: str) -> Response:
     )
 
 
-#: How a report is written: media type, and what writes it. The Word file needs the extra `word`.
-WRITTEN: Mapping[str, tuple[str, Callable[[Any, Path], Any]]] = {
-    "html": ("text/html", lambda result, place: result.report(place)),
-    "md": ("text/markdown", lambda result, place: place.write_text(result.to_markdown(), encoding="utf-8")),
-    "tex": ("text/x-tex", lambda result, place: place.write_text(result.to_latex(), encoding="utf-8")),
-    "docx": (
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        lambda result, place: result.to_word(place),
-    ),
-    "csv": ("text/csv", lambda result, place: _as_csv(result, place)),
+#: How a report is written: its ending, and the media type. The Word file needs the extra `word`.
+WRITTEN: Mapping[str, str] = {
+    "html": "text/html",
+    "md": "text/markdown",
+    "tex": "text/x-tex",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "csv": "text/csv",
 }
 
 
@@ -96,11 +94,10 @@ def written(result: Any, name: str, ending: str) -> Response:
     """A result as a file: a page, or its table for a text, a paper, a word processor or a spreadsheet; `PlanError` for another ending."""
     if ending not in WRITTEN:
         raise PlanError(f"reports are written as {', '.join(WRITTEN)}, not as {ending!r}")
-    media, write = WRITTEN[ending]
     with tempfile.TemporaryDirectory() as place:
         own = Path(place) / f"report.{ending}"
-        write(result, own)
-        return download(own.read_bytes(), f"{name}.{ending}", media)
+        (_as_csv if ending == "csv" else save)(result, own)
+        return download(own.read_bytes(), f"{name}.{ending}", WRITTEN[ending])
 
 
 def _as_csv(result: Any, place: Path) -> None:

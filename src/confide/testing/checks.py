@@ -323,20 +323,22 @@ def _data_never_raise(case: Case) -> None:
             # which branch ran may follow from noisy outputs; what was drawn must be one of them
             _expect(is_path(release.plan.event, frozenset(release.statistics)), f"{label}: another set of statistics")
             state = (result.status, getattr(result, "flags", ()))
-            said.add((state, result.target, result.covers))
-            files.append((label, release.to_json(), getattr(result, "reason", "")))
+            said.add((state, result.target))
+            files.append((label, release.to_json(), (getattr(result, "reason", ""), result.covers)))
             _expect(bool(result.summary()), f"{label}: the result does not print")
     finally:
         logging.getLogger().removeHandler(handler)
-    for label, text, reason in files:
-        # a reason may quote noisy numbers, such as the count of a level, but nothing that is kept outside the file: by now it is another's
+    for label, text, words in files:
+        # a reason may quote noisy numbers, such as the count of a level, and covers the price of an assumption, but nothing that is kept
+        # outside the file: by now it is another's
         method: Any = case.method
         again = dataclasses.replace(method).infer(Release.from_json(text))
-        _expect(getattr(again, "reason", "") == reason, f"{label}: the reason depends on more than the release's file")
+        told = (getattr(again, "reason", ""), again.covers)
+        _expect(told == words, f"{label}: the reason or what intervals cover depends on more than the release's file")
     _expect(len(seen) == 1, "the kind of result or its keys depend on the records")
     _expect(
         len({state for state, *_ in said}) == len(said),
-        "target or covers depend on the records beyond the status and the flags",
+        "the target depends on the records beyond the status and the flags",
     )
     _expect(log.getvalue() == "", "a log line was written")
 

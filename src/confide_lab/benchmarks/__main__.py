@@ -35,6 +35,7 @@ NAMES = (
     "binagg",
     "binagg_errata",
     "zil_errata",
+    "zil_acceptance",
     "local_records",
     "synthetic",
     "joint_tests",

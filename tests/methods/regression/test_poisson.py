@@ -133,6 +133,66 @@ def test_the_excess_bounds_what_records_that_count_less_miss(kind: str) -> None:
     assert max(ratios) > 0.5
 
 
+def test_scores_of_counts_count_more_than_their_information_within_one_bound() -> None:
+    """v <= D/N <= w, v = w = 1 within the bound, and both parts together are no longer than D, which many attain."""
+    family, schema = FAMILIES["counts"]
+    g, design = np.random.default_rng(3), _design(schema)
+    codes = _hostile(design, g, 4_000)
+    frame = Frame.of(Box.of(design), np.eye(4), np.array([1.5, 0.8, -0.3, 0.2]), 1.0)
+    rows = replace(FisherRows(design), family=family).at(frame, 1.5, 1.0)
+    parts = rows.parts(codes)
+    bound = float(np.quantile(parts.size, 0.4))
+    rows = rows.at(frame, 1.5, bound)
+    v, w = rows.split(parts.size, parts.most, parts.square)
+    both, score = rows.weights(parts.size), parts.most * np.sqrt(parts.square)
+    assert (v <= both).all() and (both <= w).all() and (w <= 1).all()
+    assert (v[parts.size <= bound] == 1).all()
+    length = np.sqrt((v * rows.alpha * parts.information * parts.square) ** 2 + (w * score) ** 2)
+    assert (length <= bound * (1 + 1e-12)).all() and (length[parts.size > bound] > 0.99 * bound).mean() > 0.3
+    assert (w > 1.2 * both).mean() > 0.2
+    # of two-valued outcomes there is one weight
+    binary, other = FAMILIES["probit"]
+    alike = replace(FisherRows(_design(other)), family=binary).at(frame, 1.5, 1.0)
+    first, second = alike.split(parts.size, parts.most, parts.square)
+    assert first is second
+
+
+def test_a_steep_mean_that_stops_growing_is_told() -> None:
+    """Far records, all below any exponential, stay in the line, and what the few that count less may move is in the intervals."""
+    columns = {"a": cf.Numeric(-6, 6), "b": cf.Numeric(-6, 6), "y": cf.Integer(0, 30)}
+    schema, method, held = cf.Schema(columns), Poisson("y ~ a + b"), []
+    plan = cf.plan(method, schema, cf.GDP(1.0))
+    for seed in range(8):
+        g = np.random.default_rng(seed)
+        a, b = g.standard_normal((2, 10_000))
+        frame = pd.DataFrame({"a": a, "b": b, "y": g.poisson(np.exp(np.clip(1.2 * a - 0.3 * b, -6, 3))).clip(0, 30)})
+        result = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(seed)))
+        low, high = result.conf_int().loc["a"]
+        held.append(low <= method.reference(Practice.of(frame, schema))["a"] <= high)
+        assert result.status == "ok"
+    assert sum(held) >= 7
+    assert "the mean may be anything at records that count less" in result.covers
+
+
+def test_a_level_whose_records_noise_hides_is_not_answered_by_the_size_of_its_counts() -> None:
+    """Ten records of large counts look like many in sums of counts: with these seeds they were answered, and wrong by 1 and more."""
+    columns = {
+        "a": cf.Numeric(-6, 6),
+        "b": cf.Numeric(-6, 6),
+        "c": cf.Categorical(["u", "v", "w"]),
+        "y": cf.Integer(0, 5),
+    }
+    schema, method = cf.Schema(columns), Poisson("y ~ a + b + c")
+    plan = cf.plan(method, schema, cf.GDP(1.0))
+    for seed in (9, 18, 25):
+        g = np.random.default_rng(seed)
+        a, b = g.standard_normal((2, 500))
+        y = g.poisson(np.exp(1.6 + 0.5 * a - 0.3 * b)).clip(0, 5)
+        frame = pd.DataFrame({"a": a, "b": b, "c": ["w"] * 10 + ["v"] * 150 + ["u"] * 340, "y": y})
+        result = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(seed)))
+        assert np.isnan(result.bse["c[T.w]"])
+
+
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_residuals_are_within_their_bound_and_integers_do_not_depend_on_the_batch(kind: str) -> None:
     family, schema = FAMILIES[kind]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -270,9 +271,8 @@ def test_medians_have_no_weights() -> None:
 def test_an_sd_that_is_noise_is_a_dash() -> None:
     wide = cf.Schema({"income": cf.Numeric(0, 1_000_000), "arm": cf.Categorical(["A", "B"])})
     frame = pd.DataFrame({"income": np.full(600, 30_000.0), "arm": ["A", "B"] * 300})
-    found = cf.tables.table_one(
-        "income ~ arm", cf.read(frame, wide), covers="population", privacy=cf.GDP(0.3), ledger=None
-    )
+    call: dict[str, Any] = {"covers": "population", "privacy": cf.GDP(0.3), "ledger": None, "noise": SimulatedNoise(1)}
+    found = cf.tables.table_one("income ~ arm", cf.read(frame, wide), **call)
     said = str(found.summary())
     row = next(line for line in said.splitlines() if line.startswith("income: mean"))
     assert row.count("(-)") == 3 and row.split()[-1] == "-" and "stand above its noise" in said.replace("\n", " ")

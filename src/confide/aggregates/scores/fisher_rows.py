@@ -11,6 +11,15 @@ earlier noisy outputs, and for ANY of them one record's part obeys
 
     |alpha w h u u'|_F^2 + |w r u|^2 <= w^2 (alpha^2 h^2 |u|^4 + m^2 |u|^2) = w^2 N^2 <= D^2.
 
+Counts weigh the two apart (`Family.score_part`, f): information grows with the mean and takes most of N far out, where a score of weight
+D/N is missed in the line though its own length M = m |u| has room. With
+
+    w = max(D/N, min(1, f D/M)) of the score,   v = min(1, D/N, sqrt(D^2 - w^2 M^2)/sqrt(N^2 - M^2)) of the information
+
+where N > D, and w = v = 1 elsewhere, |alpha v h u u'|_F^2 + |w r u|^2 <= v^2 (N^2 - M^2) + w^2 M^2 <= D^2 as before, since w M <= D:
+w = D/N leaves v = D/N, and else w M <= f D. Both depend on the features and on theta, never on y, and v <= D/N <= w: the score is weighed
+nearer to 1, and what A has less of information than that is made up for by public numbers (`fisher_rounds`).
+
 Score and information are not extreme together (|r| = 1 only where h = 0, and |r| = 1/2 where h is largest), so that one joint bound costs
 less noise than two. In integers, with B = 2^20 and k coefficients,
 
@@ -23,9 +32,9 @@ four roundings of the test err by less than 2^-50, so that the square is at most
 the triangle inequality gives 2^41, and no smaller factor holds: two records with opposite saturated scores and no information (|r| near 1,
 h near 0) attain it. `Gram` may not be used here: its sqrt(2) rests on positive matrices, and the score's part has any sign.
 
-The meat's rows are b alone, |w r u| <= D, with w, r, N at the line where they are summed: all are recomputed together. The histogram
-counts N^2 in cells. The excess is sum q min((N/D - 1)+, 1), q = r^2 of the logit and |r|/m of other families, one number to which a record
-adds from 0 to 1: it moves by 1 under both relations.
+The meat's rows are b alone, |w r u| <= w M <= D, with w, r, N at the line where they are summed: all are recomputed together. The histogram
+counts N^2 in cells. The excess is sum q min((N/D - 1)+, 1), q = r^2 of the logit and |r|/m of the probit, and sum |r|/m min((1 - w) M/D, 1)
+of counts, one number to which a record adds from 0 to 1: it moves by 1 under both relations.
 
 Under a survey's design a record counts by omega = min(w, W)/W in [0, 1] (`weighted_cells`): its parts of A, g and the meat's rows are omega
 w h u u' and omega w r u, its part of the excess omega times what it would be. N and w = min(1, D/N) are as without weights, so that all
@@ -80,6 +89,8 @@ _WITHIN = 1 - 2.0**-40
 # With s^4 + G^2 = 1, s and G what a and b have of their reach B - e - 1, e = sqrt(k)/2, the lengths' bound ((s reach + e)/B)^4 +
 # ((G reach + e)/B)^2 is at most 1 - .44/B for k <= 50: no record of finite numbers is ever looked at twice. Roundings are below 2^-45.
 _SURE, _SURELY = 50, 1 - 2.0**-30
+# The least number that is divided by.
+_NOTHING = 1e-300
 
 
 class _Parts(NamedTuple):
@@ -97,12 +108,15 @@ class _Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class _AtLine(InCoordinates):
-    """What the maps share. alpha weighs information against score in N; bound: D; family: h, r and m of a record; weight: of a design."""
+    """What the maps share. alpha weighs information against score in N; bound: D; family: h, r and m of a record; weight: of a design;
+    apart: whether the score may count more than the information, where the family says so.
+    """
 
     alpha: float = 1.0
     bound: float = 1.0
     family: Family = LOGIT
     weight: CappedWeight | None = None
+    apart: bool = True
 
     def at(self, frame: Frame, alpha: float, bound: float) -> Self:
         """The map in the coordinates and at the line of a frame."""
@@ -158,24 +172,39 @@ class _AtLine(InCoordinates):
         omega, there = places_of_weights(self.weight, rows)
         return omega, there if keep is None else keep if there is None else keep & there
 
-    def counted(self, parts: _Parts) -> Array:
-        """omega w."""
-        w = self.weights(parts.size)
+    def counted(self, parts: _Parts) -> tuple[Array, Array]:
+        """(omega v, omega w): what information counts, and what the score; one array where they are equal."""
+        v, w = self.split(parts.size, parts.most, parts.square)
         if parts.omega is not None:
-            w *= parts.omega
-        return w
+            v *= parts.omega
+            if w is not v:
+                w *= parts.omega
+        return v, w
 
     def weights(self, size: Array) -> Array:
-        """w = min(1, D/N)."""
+        """min(1, D/N)."""
         return np.asarray(self.bound / np.maximum(size, self.bound))
 
-    def of_points(self, z: Array) -> Array:
-        """w of public points, (points,), from z (points, k)."""
+    def split(self, size: Array, most: Array, square: Array) -> tuple[Array, Array]:
+        """(v, w) of records from N, m and |u|^2: new arrays, or one where the family weighs both alike."""
+        both, reach = self.weights(size), self.family.score_part * self.bound
+        if not (self.apart and reach):
+            return both, both
+        score = lengths(square) * most
+        w = np.maximum(both, reach / np.maximum(score, reach))
+        # what the score leaves of the bound, for what information asks of it
+        left, asked = np.maximum(self.bound**2 - (w * score) ** 2, 0.0), size**2 - score**2
+        v = np.sqrt(left / np.maximum(asked, np.maximum(left, _NOTHING)))
+        return np.minimum(v, both), w
+
+    def of_points(self, z: Array) -> tuple[Array, Array]:
+        """(v, w) of public points, (points,) each, from z (points, k)."""
         assert self.frame is not None
         square = ((z @ self.frame.matrix) ** 2).sum(axis=1)
         eta = z @ self.frame.line
-        size = (self.alpha * self.family.information(eta) * square) ** 2 + self.family.most(eta) ** 2 * square
-        return self.weights(np.sqrt(size))
+        most = self.family.most(eta)
+        size = (self.alpha * self.family.information(eta) * square) ** 2 + most**2 * square
+        return self.split(np.sqrt(size), most, square)
 
 
 @dataclass(frozen=True)
@@ -216,8 +245,8 @@ class FisherRows(_AtLine):
             own = room[:, : piece.stop - piece.start]
             parts = self.parts(codes[:, piece], own[k:])
             u, h, r, _, keep = parts[:5]
-            w = self.counted(parts)
-            h *= w
+            v, w = self.counted(parts)
+            h *= v
             h *= gram
             np.sqrt(h, out=h)
             w *= r
@@ -370,7 +399,7 @@ class FisherScores(_AtLine):
             for piece in pieces(codes.shape[1]):
                 parts = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
                 r = parts.residual
-                r *= self.counted(parts)
+                r *= self.counted(parts)[1]
                 r *= self.steps
                 if parts.keep is not None:
                     r *= parts.keep
@@ -442,7 +471,7 @@ class InformationIndices(_AtLine):
 @dataclass(frozen=True)
 class Excess(_AtLine):
     """q min((N/D - 1)+, 1) of a complete record in steps of 2^-40, 0 for any other: from 0 to 1 whatever the floats are; q = r^2 of the
-    logit, |r|/m of other families (`fisher_families`).
+    logit, |r|/m of other families (`fisher_families`); of counts q min((1 - w) M/D, 1), which times D is what its score misses.
 
     Guarantee: with Gaussian noise on the total, mu-GDP under add-remove and under substitute at a sensitivity of 1 (2^40 steps): every term
     is cut to [0, 2^40] in integers. Far records that the line predicts add nothing, those with the other outcome up to 1.
@@ -459,8 +488,14 @@ class Excess(_AtLine):
     def beyond(self, parts: _Parts) -> Array:
         """The same from the parts, whose r and N are used up."""
         size, keep = parts.size, parts.keep
-        size /= self.bound
-        size -= 1.0
+        if self.family.score_part:
+            w = self.split(size, parts.most, parts.square)[1]
+            size = lengths(parts.square) * parts.most
+            size *= 1.0 - w
+            size /= self.bound
+        else:
+            size /= self.bound
+            size -= 1.0
         # fmin: what is no number counts as far out
         np.fmin(size, 1.0, out=size)
         np.maximum(size, 0.0, out=size)

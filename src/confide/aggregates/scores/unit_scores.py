@@ -200,7 +200,7 @@ class UnitFisherScores(_OfUnits, FisherScores):
     def row_scores(self, codes: Array) -> Array:
         parts = self.parts(codes)
         r = parts.residual
-        r *= self.counted(parts)
+        r *= self.counted(parts)[1]
         if parts.keep is not None:
             r *= parts.keep
         return np.asarray(parts.u * r)

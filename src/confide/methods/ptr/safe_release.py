@@ -90,7 +90,8 @@ class SafeRelease(Method):
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing="midpoint")})
     >>> method = SafeRelease(OrderStatistic(500, 0.0, 1.0, alpha=0.05), gamma_plan=40)
     >>> data = cf.read(schema.sample(1_000, seed=1), schema)
-    >>> release = cf.release(method, data, cf.ApproxDP(1.0, 1e-6), ledger=None, n=1_000)
+    >>> noise = cf.noise.SimulatedNoise(1)  # for an example: with 5 % of secure draws there is no reply
+    >>> release = cf.release(method, data, cf.ApproxDP(1.0, 1e-6), ledger=None, n=1_000, noise=noise)
     >>> method.infer(release).status
     'ok'
     """

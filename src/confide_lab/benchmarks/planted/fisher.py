@@ -51,9 +51,18 @@ class _Uncut(FisherRows):
     """Rows with another N, not cut on the integers."""
 
     def __call__(self, codes: Codes) -> Codes:
-        u, h, r, size = self.parts(codes)[:4]
-        w, (gram, cross) = self.weights(size), self.steps
-        return np.asarray(np.rint(np.concatenate([u * np.sqrt(gram * w * h), u * (cross * w * r)])))
+        parts, (gram, cross) = self.parts(codes), self.steps
+        u, h, r = parts[:3]
+        v, w = self.split(parts.size, parts.most, parts.square)
+        return np.asarray(np.rint(np.concatenate([u * np.sqrt(gram * v * h), u * (cross * w * r)])))
+
+
+@dataclass(frozen=True)
+class _Unshared(_Uncut):
+    """The score takes its part of the bound, and information counts as if it had not."""
+
+    def split(self, size: Any, most: Any, square: Any) -> Any:
+        return self.weights(size), super().split(size, most, square)[1]
 
 
 @dataclass(frozen=True)
@@ -123,6 +132,14 @@ class _UncutCounts(Counts):
         return h, codes * (self.high / steps) / self.cut - h, m
 
 
+def _apart(faulty: bool, generator: np.random.Generator) -> tuple[Any, Codes]:
+    """Counts whose information takes most of the bound, as rows that are not cut on the integers."""
+    codes = _records(generator)
+    codes[-1] *= _COUNTED.schema["y"].steps - 1
+    rows = (_Unshared if faulty else _Uncut)(_COUNTED, family=Counts(40.0, 5.0))
+    return FisherSum(rows.at(_frame(generator), 10.0, 10.0 ** generator.uniform(-3, 0))), codes
+
+
 def _family(wrong: Any, right: Any, design: Design) -> Callable[..., tuple[Any, Codes]]:
     """The score and information of a family, as rows that are not cut on the integers."""
 
@@ -171,6 +188,12 @@ FISHER_FAULTS = [
         "counts that are not cut",
         "counts above the cut are summed as they are, though noise and weights are those of counts up to it",
         _family(_UncutCounts(40.0, 5.0), Counts(40.0, 5.0), _COUNTED),
+        of="poisson",
+    ),
+    searched(
+        "a bound that is given twice",
+        "scores of counts count more than their information, which counts as if they did not",
+        _apart,
         of="poisson",
     ),
     searched(

@@ -63,6 +63,46 @@ def _full_counts(g: np.random.Generator) -> Made:
     return _records(a, b, f, g.poisson(np.exp(np.clip(1.2 * a - 0.3 * b, -6.0, 3.0))).clip(0, 30))
 
 
+def _bumped(g: np.random.Generator) -> Made:
+    """A rate that falls with a, and rises and falls with b in one level alone."""
+    a, b, f = _features(g)
+    bump = 1.5 * np.exp(-(((b - 0.5) / 0.4) ** 2)) * (f == 1)
+    return _records(a, b, f, g.poisson(np.exp(1.0 - 0.7 * a + bump)).clip(0, 60))
+
+
+def _crowded(g: np.random.Generator) -> Made:
+    """Most records at the declared bound."""
+    a, b, f = _features(g)
+    return _records(a, b, f, g.poisson(np.exp(1.6 + 0.5 * a - 0.3 * b)).clip(0, 5))
+
+
+def _exposed(g: np.random.Generator) -> Made:
+    """Features like exposures, skewed and long-tailed within wide bounds, of which counts grow slower than any exponential."""
+    a, b = np.exp(0.9 * g.standard_normal((2, _SIZE)))
+    f = g.choice(3, _SIZE, p=(0.68, 0.3, 0.02))
+    return _records(a, b, f, g.poisson(0.5 + a / (1 + 0.2 * b)).clip(0, 60))
+
+
+def _mixed(g: np.random.Generator) -> Made:
+    """Two of three records are zeros in excess, more so for large b, and the others have a variance of their mean and 2 mean^2."""
+    a, b, f = _features(g)
+    counted = g.random(_SIZE) < 0.15 + 0.4 / (1 + np.exp(b))
+    rate = 3 * _rate(a, b, f) * g.gamma(0.5, 2.0, _SIZE)
+    return _records(a, b, f, np.where(counted, g.poisson(rate), 0).clip(0, 200))
+
+
+_TWELVE = tuple(f"g{k:02d}" for k in range(12))
+_ODDS = np.array([0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.04, 0.03, 0.03, 0.015, 0.01, 0.005])
+
+
+def _twelve(g: np.random.Generator) -> Made:
+    """Twelve levels, 30 % to .5 %, with rates of their own."""
+    f = g.choice(12, _SIZE, p=_ODDS)
+    a = g.uniform(-1, 1, _SIZE)
+    rate = np.exp(0.5 + 0.5 * a + np.linspace(-1, 1.2, 12)[f])
+    return {"a": a, "f": np.array(_TWELVE, dtype=object)[f], "y": g.poisson(rate).clip(0, 40)}
+
+
 def _shares(share: Callable[[Array, Array, Array], Array]) -> Callable[[np.random.Generator], Made]:
     def made(g: np.random.Generator) -> Made:
         a, b, f = _features(g)
@@ -103,6 +143,27 @@ MODELS: Mapping[str, tuple[str, Method, Mapping[str, Any], Callable[[np.random.G
         _counts(lambda g, rate: g.poisson(rate * np.exp(g.standard_normal(len(rate)) - 0.5))),
     ),
     "counts-far": ("far counts: 1 in 1,000 at the bound", _POISSON, _columns(_WIDE), _counts(_far)),
+    "counts-falls": ("counts that fall, and rise and fall in one level", _POISSON, _columns(_WIDE), _bumped),
+    "counts-bound": ("counts, most at their bound", _POISSON, _columns(Integer(0, 5)), _crowded),
+    "counts-exposed": (
+        "counts of long-tailed exposures",
+        _POISSON,
+        {**_columns(_WIDE), "a": Numeric(0, 60), "b": Numeric(0, 60)},
+        _exposed,
+    ),
+    "counts-mixed": ("zeros in excess and far counts, up to 200", _POISSON, _columns(Integer(0, 200)), _mixed),
+    "counts-loose": (
+        "Poisson counts, mean 2, a bound 20 times too wide",
+        _POISSON,
+        _columns(Integer(0, 300)),
+        _counts(lambda g, rate: g.poisson(rate)),
+    ),
+    "counts-levels": (
+        "counts, twelve levels, 30 % to .5 %",
+        Poisson("y ~ a + f"),
+        {"a": Numeric(-1, 1), "f": Categorical(_TWELVE), "y": Integer(0, 40)},
+        _twelve,
+    ),
     "probit": (
         "a probit",
         _PROBIT,

@@ -32,6 +32,8 @@ __all__ = [
     "CountCut",
     "counts_words",
     "cut_assumption",
+    "full_assumption",
+    "full_words",
     "less_assumption",
     "less_words",
     "missing",
@@ -238,4 +240,24 @@ def less_assumption(biases: Array) -> list[str]:
     return [
         "assumed: the records that count less miss the line as little as the others; were their residuals, whose sizes are counted, all in "
         f"one direction, intervals would be up to {plain(price)} times as wide"
+    ]
+
+
+def full_words(name: str) -> str:
+    """Why records of which the line says more than half of the largest count leave no interval."""
+    return (
+        f"where features lie far out the line says more {name} than half of what is declared to be possible, of records that count less: a "
+        "mean that stops growing there would move every coefficient; declare tighter bounds of those features, take their logarithm, or "
+        "ask for more records or a larger budget"
+    )
+
+
+def full_assumption(biases: Array) -> list[str]:
+    """What intervals of counts hold where the line says more than half of the largest count. biases: in half-widths."""
+    widest = float((1 + biases).max()) if len(biases) else 1.0
+    if widest <= _SAID:
+        return []
+    return [
+        "the mean may be anything at records that count less and of which the line says more than half of the largest count, as many as "
+        f"there are where features are normal; for that, intervals are up to {plain(widest)} times as wide"
     ]

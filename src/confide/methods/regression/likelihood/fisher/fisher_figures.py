@@ -14,8 +14,9 @@ from confide._lazy import later
 from confide.aggregates.ranges import ranged
 from confide.aggregates.rows import BOUND, Box
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
-from confide.aggregates.scores.fisher_rows import FisherScores
+from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores
 from confide.aggregates.scores.unit_scores import Counting
+from confide.aggregates.whitened_rows import Frame
 from confide.methods.regression.far_bounds import far, short_tail
 from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESIDUAL
 from confide.methods.regression.likelihood.fisher.fisher_counts import (
@@ -25,7 +26,9 @@ from confide.methods.regression.likelihood.fisher.fisher_counts import (
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Held, levels_of
 from confide.methods.regression.likelihood.fisher.fisher_rounds import FisherRound, linear_round, scored
 from confide.methods.regression.likelihood.fisher.fisher_sandwich import FisherSandwich
+from confide.methods.regression.likelihood.fisher.fisher_start import made_points
 from confide.methods.regression.likelihood.logistic_design import log_odds
+from confide.noise import keyed_generator
 from confide.protocol import Question, Release
 from confide.protocol.contributions import Independent
 from confide.schema import Design
@@ -42,6 +45,8 @@ AT_RISK = 5.0
 _WIDE = 2.6
 # The meat of units with many rows that hardly hang together may be a quarter of the model's.
 _UNIT_LEAST = -0.75
+# Made points that tell how many records lie where the line says more than this part of the largest count.
+_MANY, _FULL = 12_000, 0.5
 # How far above its noisy number the excess may be.
 _ONE_SIDED = 1.645
 
@@ -196,6 +201,26 @@ class FisherFigures:
         return np.asarray(TAIL_FEATURES * share * self._lengths)
 
     @cached_property
+    def full_bias(self) -> Array:
+        """Counts: what records that count less move each coefficient where the line says more than half of the largest count, (k,).
+
+        There a mean that stops growing, or grows faster, is off by as much as the residual can be, and far records are off in one
+        direction. They are too few for any noisy count; how many there are is taken from made points of normal features.
+        """
+        own = self.scored_family
+        if self.weighted or not isinstance(own, Counts):
+            return np.zeros(len(self._lengths))
+        generator = keyed_generator("full counts", self.release.sha256)
+        points = made_points(self.design, self.box, self._public("moments"), generator, _MANY)
+        line, transform = self._public("meat_line"), self._public("transform")
+        points = points[own.information(points @ line) > _FULL]
+        frame = Frame.of(self.box, transform, line, 1.0)
+        alpha, bound = (float(self._public(name)[0]) for name in ("alpha", "bound"))
+        _, w = replace(FisherRows(self.design), family=own).at(frame, alpha, bound).of_points(points)
+        missed = ((1 - w) * own.most(points @ line)) @ (points @ transform) * (self._records / _MANY)
+        return np.asarray(np.abs(self.sandwich.rows @ self.sandwich.bread @ self.held.basis.T @ missed))
+
+    @cached_property
     def bias(self) -> Array:
         """A bound on the bias of each coefficient, (k,): from records that count less, and from levels held at the line before."""
         return self._weighted + self._from_held
@@ -216,8 +241,11 @@ class FisherFigures:
         """About how many records the levels held have, and the sds of the noise in it, (levels,) each."""
         if not self.held.levels:
             return np.empty(0), np.empty(0)
+        return self._records_of(np.array([one.weights for one in self.held.levels]))
+
+    def _records_of(self, weights: Array) -> tuple[Array, Array]:
+        """The same of levels with these weights (levels, k)."""
         linear = linear_round(self.design, self.release, self.box)
-        weights = np.array([one.weights for one in self.held.levels])
         scale = self._mass / linear.count
         sds = linear.sd_gram * np.sqrt((weights[:, 0] ** 2 + (weights**2).sum(axis=1)) / 2) * scale
         return weights @ linear.gram[0] * scale, sds

@@ -14,12 +14,14 @@ excluded, where
 
 In log-odds noise is not normal where X is no multiple of s: down to the count L = X - x s it is log(X/L), for which 1.96 s/X is too little.
 The variance of a level's log-odds grows by what is missing; a level for which L is below one record cannot be told. The other end of an
-interval grows with it, without need. Counts of any size have a rule of their own, by what is expected of the line before (`_hidden`).
+interval grows with it, without need. Counts of any size have a rule of their own, by what is expected of the line before (`_hidden`), and
+by the number of the level's records in the linear round: where that is within its noise, all that follows from it is luck, and a few
+records of large counts look like many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, log, pi, sqrt
 
@@ -89,7 +91,8 @@ class _Look:
 class Seen:
     """What is known of levels: theta before the last round and the released one (k,), the covariance of its privacy noise (k, k), sum w z
     (y - p) at the first with the covariance of its noise, sum w h z z' there with the sd of its noise for a direction c as a function of
-    c, second moments of z per record (k, k), z measured from `box`, and the noisy number of records.
+    c, second moments of z per record (k, k), z measured from `box`, and the noisy number of records. numbers: of weights of levels (levels,
+    k), how many records of each the linear round counted, with sds.
     """
 
     before: Array
@@ -101,12 +104,13 @@ class Seen:
     box: Box
     family: Family = LOGIT
     information: tuple[Array, Array] | None = None
+    numbers: Callable[[Array], tuple[Array, Array]] | None = None
 
     def quiet(self, design: Design) -> list[QuietLevel]:
         """The levels, and the values of 0/1 columns, whose number of records with the rarer outcome is small or hidden by noise."""
         found = []
         for level, look in self._looks(design):
-            if self._hidden(look.counts, look.expected):
+            if self._hidden(look.counts, look.expected) or self._few(level):
                 one = min(look.counts, key=lambda count: count.count - count.margin)
                 found.append(QuietLevel(one, look.outcome, places_of(design, level.column, level.name)))
         return found
@@ -167,6 +171,13 @@ class Seen:
         return (
             not expects.seen or expects.count < _FEWEST or expected < _CLEAR * came.sd or came.count < came.sd + _FEWEST
         )
+
+    def _few(self, level: Level) -> bool:
+        """Whether noise hides how many records have a level of counts."""
+        if not self._counts or self.numbers is None:
+            return False
+        (number,), (sd,) = self.numbers(level.weights[None, :])
+        return bool(number < _CLEAR * sd)
 
     @property
     def _counts(self) -> bool:

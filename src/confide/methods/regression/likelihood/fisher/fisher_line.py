@@ -120,8 +120,9 @@ class FisherLine:
     def _covers(self) -> str:
         rest = f"sampling of records and privacy noise, {independent_words(self.schema)}"
         if self.weighted:
+            weight = "weight min(1, D/N)" if self.levels else "a weight from min(1, D/N) to 1"
             return (
-                "the line at which the score of the records vanishes, each with weight min(1, D/N), where N grows with features far out "
+                f"the line at which the score of the records vanishes, each with {weight}, where N grows with features far out "
                 f"and D was found privately: the population's maximum-likelihood line where the model holds, another elsewhere; {rest}"
             )
         return f"the population's plain maximum-likelihood coefficients, whether or not the model holds; {rest}"

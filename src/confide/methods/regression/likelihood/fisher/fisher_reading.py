@@ -17,6 +17,8 @@ from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESID
 from confide.methods.regression.likelihood.fisher.fisher_counts import (
     counts_words,
     cut_assumption,
+    full_assumption,
+    full_words,
     less_assumption,
     less_words,
     too_far_words,
@@ -46,6 +48,8 @@ Array = NDArray[np.float64]
 _TOO_MUCH = 0.5
 # Of counts: so many half-widths of what records that count less would do at worst are no answer; designs that cover have up to 10.
 _FAR_TOO_MUCH = 10.0
+# And so many of those where the line says more than half of the largest count.
+_FULL_TOO_MUCH = 1.0
 # A line so steep is answered only after four steps of which the last was short; and a last step beyond its noise is none.
 _STEEP, _SHORT_STEP, _TRAVELLED = 3.0, 0.75, 4.0
 # A coefficient that is correlated as much with one of a feature that reaches too far moves with it.
@@ -81,7 +85,15 @@ class FisherReading(FisherFigures):
         lines = self._public("line"), self._public("meat_line")
         information = back.T @ self.last.gram @ back, self.last.sd_gram * back.T @ back
         return Seen(
-            *lines, noise, surprise, self._public("moments"), self._mass, self.box, self.scored_family, information
+            *lines,
+            noise,
+            surprise,
+            self._public("moments"),
+            self._mass,
+            self.box,
+            self.scored_family,
+            information,
+            self._records_of,
         )
 
     @cached_property
@@ -189,13 +201,15 @@ class FisherReading(FisherFigures):
         if (self.seen_bias > _FAR_TOO_MUCH * self._half).any():
             return less_words(float(self._public("less")[0]))
         own = self.scored_family
+        if (self.full_bias > _FULL_TOO_MUCH * self._half).any():
+            return full_words(self.design.response.name)
         if isinstance(own, Counts) and (self.cut_bias > _TOO_MUCH * self._half).any():
             return too_far_words(self.design.response.name, own)
         return ""
 
     def _intervals(self, hidden: list[int]) -> ModelEstimates:
         covariance, noise = (np.array(one) for one in self._covariances)
-        estimates, bias = np.array(self.sandwich.estimates), np.array(self.bias + self.cut_bias)
+        estimates, bias = np.array(self.sandwich.estimates), np.array(self.bias + self.cut_bias + self.full_bias)
         estimates[hidden] = noise[hidden] = bias[hidden] = nan
         covariance[hidden] = covariance[:, hidden] = nan
         return self._made(
@@ -280,6 +294,7 @@ class FisherReading(FisherFigures):
             said += cut_assumption(own, s.noise_variance[shown] / np.diag(s.covariance)[shown])
             if not self.weighted:
                 said += less_assumption(self.seen_bias[shown] / self._half[shown])
+                said += full_assumption(self.full_bias[shown] / self._half[shown])
         return said
 
     def _assumption(self, hidden: list[int]) -> str:

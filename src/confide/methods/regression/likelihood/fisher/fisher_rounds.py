@@ -4,7 +4,10 @@ Guarantee: mu-GDP, add-remove or substitute. The count, the ranges, the linear r
 (`fisher_rows`), the histograms of N^2 and of counts (`count_cells`), the excess and the meat are Gaussian
 mechanisms on exact integers, adaptively composed: mu^2 adds up, and is the same in all branches, of which a noisy count chooses one.
 Coordinates, lines, bounds and the cut of counts follow from what was drawn before. The meat's rows are taken at the line after the last
-step with N, w and r all recomputed there: with the weights of one line and the residuals of another they would be longer than D. Sources:
+step with N, w and r all recomputed there: with the weights of one line and the residuals of another they would be longer than D.
+
+Scores of counts count more than their information far out (`Family.score_part`). What A so lacks of the score's derivative, sum (w - v) h
+u u', follows from made points (`fisher_start`); what they get wrong moves the line by that part of the last step. Sources:
 Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
 """
 
@@ -84,6 +87,8 @@ _PRIORS = tuple(4.0**j for j in range(-8, 5))
 _LONGEST = 1.5
 # Eigenvalues of the moments are floored at this part of their noise; records count at least this much in them.
 _FLOORED, _LEAST_COUNT = 0.5, 0.2
+# Eigenvalues below this part of the largest are none.
+_NONE = 1e-9
 # A line of log-odds beyond this is useless.
 _FAR = 1e6
 
@@ -348,7 +353,7 @@ class _Draw:
         k, frame = self._k, begun.frame
         alpha, bound = _KAPPA / sqrt(k), sqrt(_ROOM * k)
         gram = begun.information(records)
-        less = 0.0
+        less, wide = 0.0, False
         # the last steps and the round after them have one bound, and so one line to settle at
         first_wide = steps[max(len(steps) - 2, min(1, len(steps) - 1))]
         for name in steps:
@@ -356,9 +361,12 @@ class _Draw:
                 mu = BOUND / self._sd(last)
                 alpha = chosen_kappa(gram, mu) / sqrt(k)
                 found = self._bound(frame, alpha, gram, mu, records)
-                bound, less = found.value, found.less
-            done, noisy = self._round(name, frame, alpha, bound)
+                bound, less, wide = found.value, found.less, True
+            # far from the line scores of far records lead astray, and count less with their information
+            done, noisy = self._round(name, frame, alpha, bound, apart=wide)
             gram = done.gram
+            if wide:
+                done, *_ = self._weighed(begun, frame, alpha, bound, done, records)
             generator = keyed_generator("noise fission", digest(noisy.to_dict()))
             delta = done.shrunken(generator, self.family.scale, self.of.sampled)
             frame = _moved(frame, delta)
@@ -366,8 +374,8 @@ class _Draw:
         # along levels that noise hides there is no step
         levels = levels_of(self.design, frame.box)
         held = Held.of(done.gram, done.sd_gram, frame.matrix, begun.moments, levels)
-        weights = self._at(FisherRows(self.design), frame, alpha, bound).of_points(begun.points)
-        delta, change = self._settled(begun, frame, done, held.basis, weights * (records / len(weights)))
+        done, lacking, counts = self._weighed(begun, frame, alpha, bound, done, records)
+        delta, change = self._settled(begun, frame, done, held.basis, counts)
         final = _moved(frame, delta)
         # N, w and r are those of the new line: only so are its rows no longer than D
         at = AtLine(final, alpha, bound, self.family, done.gram, records)
@@ -387,10 +395,27 @@ class _Draw:
             "alpha": np.array([alpha]),
             "bound": np.array([bound]),
             "less": np.array([less]),
-            "change": change,
+            "change": change + lacking,
             **({"cut": np.array([self.family.cut])} if isinstance(self.family, Counts) else {}),
             **facts,
         }
+
+    def _weighed(
+        self, begun: _Begun, frame: Frame, alpha: float, bound: float, done: FisherRound, records: float
+    ) -> tuple[FisherRound, Array, Array]:
+        """The sums with A as of the score's weights, what A has of it more, (k, k), and how many records each made point stands for there.
+
+        The part sum (w - v) h u u' has of A is that of the made points, whose numbers of a rare level may be far from those of records.
+        """
+        v, w = self._at(FisherRows(self.design), frame, alpha, bound).of_points(begun.points)
+        each = records / len(w)
+        if not self.family.score_part:
+            return done, np.zeros_like(done.gram), w * each
+        u, h = begun.points @ frame.matrix, self.family.information(begun.points @ frame.line)
+        own, more = ((u.T * (part * h)) @ u for part in (v, w - v))
+        carried = _root(done.gram) @ _root(own, inverse=True)
+        lacking = np.asarray(carried @ more @ carried.T)
+        return replace(done, gram=done.gram + lacking), lacking, w * each
 
     def _settled(
         self, begun: _Begun, frame: Frame, done: FisherRound, basis: Array, counts: Array
@@ -431,12 +456,12 @@ class _Draw:
         ).bound()
 
     def _round(
-        self, name: str, frame: Frame, alpha: float, bound: float, *, excess: bool = False
+        self, name: str, frame: Frame, alpha: float, bound: float, *, apart: bool = True, excess: bool = False
     ) -> tuple[FisherRound, Noisy]:
         """One step's sums, and in the same pass the excess."""
         planned = self.plan.statistic(name)
         assert isinstance(planned, FisherSum)
-        sums = FisherSum(self._at(planned.map, frame, alpha, bound))
+        sums = FisherSum(replace(self._at(planned.map, frame, alpha, bound), apart=apart))
         if excess:
             beyond = self.plan.statistic("excess")
             assert isinstance(beyond, Total) and isinstance(beyond.map, Excess)
@@ -465,6 +490,15 @@ class _Begun:
         u = self.points @ self.frame.matrix
         h = self.family.information(self.points @ self.frame.line)
         return np.asarray((u.T * h) @ u * (records / len(u)))
+
+
+def _root(matrix: Array, *, inverse: bool = False) -> Array:
+    """The symmetric root of a matrix (k, k), or of its inverse, without directions in which it is not positive."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    least = max(float(values[-1]), 0.0) * _NONE
+    known = values > least
+    size = np.sqrt(np.where(known, values, 1.0))
+    return np.asarray((vectors * np.where(known, 1 / size if inverse else size, 0.0)) @ vectors.T)
 
 
 def _moved(frame: Frame, delta: Array) -> Frame:

@@ -32,17 +32,19 @@ _RAREST = 1e-3
 _NARROWEST = 1e-3
 
 
-def made_points(design: Design, box: Box, moments: Array, generator: np.random.Generator) -> Array:
-    """z of made records, shape (3000, p). moments: second moments of z per record, (p, p) with 1 in the corner."""
+def made_points(
+    design: Design, box: Box, moments: Array, generator: np.random.Generator, number: int = _POINTS
+) -> Array:
+    """z of made records, shape (number, p). moments: second moments of z per record, (p, p) with 1 in the corner."""
     mean = moments[0, 1:]
     covariance = moments[1:, 1:] - np.outer(mean, mean)
     sd = np.sqrt(np.maximum(np.diag(covariance), _NARROWEST**2))
     values, vectors = np.linalg.eigh(covariance / np.outer(sd, sd))
     root = vectors * np.sqrt(np.clip(values, 0.0, None))
-    normal = generator.standard_normal((_POINTS, len(mean))) @ root.T
+    normal = generator.standard_normal((number, len(mean))) @ root.T
     normal /= np.maximum(np.sqrt((root**2).sum(axis=1)), _NARROWEST)
     low, high = extent(design, box)
-    points = np.ones((_POINTS, len(mean) + 1))
+    points = np.ones((number, len(mean) + 1))
     wide = set(ranged(design))
     for j in range(len(mean)):
         if j in wide:
