@@ -6,6 +6,7 @@ Equality with R's `svyglm` and `calibrate` stands in tests/methods/tables/survey
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +25,7 @@ from confide.aggregates.scores.score_rows import SizeIndices, SquareOf
 from confide.aggregates.scores.weighted_rows import ByWeight, LongFeatures, LongScores
 from confide.aggregates.whitened_rows import WhitenedRows
 from confide.errors import NoResult, PlanError
+from confide.methods.regression.least_squares.survey_reading import SurveyReading
 from confide.methods.regression.surveyed import Read
 from confide.schema import Design
 from confide.testing import ZeroNoise
@@ -172,6 +174,20 @@ def test_weights_that_end_far_below_their_bound_are_told_with_the_bound_to_chang
         table = simulated(cf.tables.Means("y ~ 1", covers="population"), cf.read(frame, schema), cf.GDP(3.0), 2)
         assert ("declare w" in table.summary()) == (bound > 1)
     assert (half[50.0] > 1.5 * half[1.0]).all()
+
+
+def test_a_meat_that_noise_has_turned_over_is_an_interval_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = cf.Schema(COLUMNS, design=cf.SurveyDesign(weight="w", cap="full"))
+    release = cf.release(
+        LINE, cf.read(records().drop(columns="v").dropna(), schema), cf.GDP(1.0), ledger=None, noise=ZeroNoise()
+    )
+    whole = SurveyReading.sandwich.func  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        SurveyReading, "sandwich", property(lambda own: replace(whole(own), meat=-100 * whole(own).meat))
+    )
+    found = cf.infer(release)
+    shown = np.ptp(found.conf_int().to_numpy(), axis=1)
+    assert found.status in ("ok", "partial") and (shown[~np.isnan(shown)] > 0).all() and not np.isnan(shown).all()
 
 
 def test_declared_effects_and_fractions_scale_the_sampling_variance() -> None:

@@ -124,7 +124,7 @@ class DesignSandwich(Sandwich):
         # noise may leave almost nothing of a meat in some direction
         least = self.floor * self.light * self.s2 * np.einsum("ij,jk,ik->i", k, self.gram, k)
         hidden = HIDDEN * self.factor * self.sd_meat * (k**2).sum(axis=1)
-        return np.asarray(np.maximum(robust, np.minimum(least, robust + hidden)))
+        return np.asarray(np.maximum(robust, np.minimum(least, np.maximum(robust, 0.0) + hidden)))
 
     @property
     def records(self) -> Array:
