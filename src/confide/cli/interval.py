@@ -58,10 +58,10 @@ def interval(
     Examples:
 
     confide interval proportion survey.csv --column smoker --schema schema.toml \\
-      --epsilon .5 --ledger ledger.db --plot smoker.png
+      --mu .5 --ledger ledger.db --plot smoker.png
 
     confide interval quantile survey.csv --column income --q .1,.5,.9 \\
-      --schema schema.toml --mu .5 --ledger ledger.db
+      --schema schema.toml --epsilon .5 --ledger ledger.db
     """
     session: Session = ctx.obj
     given = {
