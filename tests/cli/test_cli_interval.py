@@ -48,6 +48,17 @@ def test_what_is_not_answered_under_add_remove_names_commands(survey, verb, colu
     assert not re.search(r"cf\.|relation=", done.err)
 
 
+def test_a_missing_value_that_must_count_and_a_percentile_are_told_in_words_of_the_command(survey):
+    text = survey.joinpath("schema.toml").read_text()
+    survey.joinpath("dropping.toml").write_text(re.sub(r"on_missing = .*", 'on_missing = "drop"', text))
+    asked = ("--schema", "dropping.toml", "--no-ledger", "--epsilon", "1", "--relation", "substitute")
+    done = run("interval", "mean", "survey.csv", "--column", "age", *asked)
+    assert done.code == 3 and 'on_missing = "midpoint" in [columns.age], or ask a ledger of --relation add' in done.err
+    assert not re.search(r"cf\.|relation=", done.err)
+    done = run("interval", "quantile", "survey.csv", "--column", "age", "--q", "10,50", *asked)
+    assert done.code == 2 and "write --q .25,.5,.75" in done.err
+
+
 def test_bounds_that_nobody_knows(survey):
     shown = good("schema", "bounds", "survey.csv", "--column", "age", "--mu", "1", "--no-ledger", "--json").json
     assert shown["low"] < shown["high"] and "provenance" in shown["toml"]

@@ -187,6 +187,11 @@ _CALLS: tuple[tuple[str, str | _Put], ...] = (
         "moments that another would need): leave it out; releases of --method ssp answer subsets",
     ),
     (r"\balpha=([0-9.]+)", r"--alpha \1"),
+    # how a public number of records is met: in the file of the schema, or by a ledger of the other relation
+    (
+        r"'(\w+)': cf\.\w+\((?:\[\.\.\.\]|[^()\"]*), on_missing=(\"[^\"]*\")\), or ask under relation='add-remove'",
+        r"on_missing = \2 in [columns.\1], or ask a ledger of --relation add-remove",
+    ),
     (r"\bcharge_delta=([0-9.e+-]+)", r"--charge-delta \1"),
     (
         r"convert=True \(ledger\.convert\(\), confide ledger convert\)",

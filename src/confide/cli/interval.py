@@ -58,10 +58,10 @@ def interval(
     Examples:
 
     confide interval proportion survey.csv --column smoker --schema schema.toml \\
-      --epsilon .5 --ledger ledger.db --plot smoker.png
+      --mu .5 --ledger ledger.db --plot smoker.png
 
     confide interval quantile survey.csv --column income --q .1,.5,.9 \\
-      --schema schema.toml --mu .5 --ledger ledger.db
+      --schema schema.toml --epsilon .5 --ledger ledger.db
     """
     session: Session = ctx.obj
     given = {
@@ -106,6 +106,9 @@ def _quantiles(text: str | None) -> tuple[float, ...] | None:
     if text is None:
         return None
     try:
-        return tuple(float(part) for part in text.split(","))
+        found = tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise Refused(f"--q takes numbers between 0 and 1, got {text!r}; write --q .25,.5,.75") from None
+        found = ()
+    if not found or not all(0 < one < 1 for one in found):
+        raise Refused(f"--q takes numbers between 0 and 1, got {text!r}; write --q .25,.5,.75")
+    return found
