@@ -106,7 +106,7 @@ def test_statuses_say_why() -> None:
         ("y ~ w", {}, "no column"),
         ("y", {}, "response and terms"),
         ("x0 ~ x0 + x1", {}, "one noise in both"),
-        ("y ~ x0 | g", {}, "cannot be read"),
+        ("y ~ x0 | g", {}, "several parts"),
         ("y ~ x0", {"method": "best"}, "method"),
         ("y ~ x0", {"method": "RB"}, "zeta"),
     ],

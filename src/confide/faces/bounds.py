@@ -104,10 +104,10 @@ def find_bounds(
 
     data: a table or a path, as `cf.read` takes it, not yet behind a schema; column: a numeric column of it; cover: between .5 and .9999;
     unit: cf.Unit("person_id") where the ledger protects persons; charge_delta, convert: as for `confide.release`; read: further settings
-    of `cf.read`. Sizes from 1e-6 to 1e12 are told
-    apart, in steps of 8 to 9 %, and each end is rounded outwards to two digits. privacy and ledger have no default.
+    of `cf.read`. Sizes from 1e-6 to 1e12 are told apart, in steps of 8 to 9 % (under pure epsilon finer where the ends are looked for),
+    and each end is rounded outwards to two digits. privacy and ledger have no default.
 
-    Guarantee: that of the release: a distribution with Gaussian noise, or under pure epsilon a tree of counts. The release is of
+    Guarantee: that of the release: a distribution with Gaussian noise, or under pure epsilon two trees of counts. The release is of
     asinh(x/1e-6), a function of one record.
 
     Raises `PlanError` for a cover that is none, and what `confide.release` raises.

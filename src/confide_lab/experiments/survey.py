@@ -385,9 +385,38 @@ def weighted(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str,
     return {"covered": float(low <= truth <= high), "half": (high - low) / 2, "lost": found.lost, "known": known}
 
 
+def _grouped(n: int, g: np.random.Generator) -> pd.DataFrame:
+    """One in twenty is of a group with Pareto(1.5) weights from 2 on, whose y rises with them; others weigh .5 to 1.5."""
+    rare = g.random(n) < 0.05
+    w = np.where(rare, np.minimum(2 * (1 - g.random(n)) ** (-1 / 1.5), 50), 0.5 + g.random(n))
+    y = np.where(rare, (np.log(np.maximum(w, 1)) - 1.3) * 0.8, 0) + g.standard_normal(n)
+    return pd.DataFrame({"g": np.where(rare, "rare", "other"), "w": w, "y": np.clip(y, -6, 6)})
+
+
+@lru_cache(maxsize=1)
+def _mean_of_group() -> float:
+    frame = _grouped(4_000_000, np.random.default_rng(1))
+    return float(np.average(frame.y[frame.g == "rare"], weights=frame.w[frame.g == "rare"]))
+
+
+def grouped(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
+    """Whether the interval of a small group's mean covers it, beside that of R's `svyby`."""
+    frame, truth = _grouped(at["n"], generator), _mean_of_group()
+    own = frame[frame.g == "rare"]
+    mean = float(np.average(own.y, weights=own.w))
+    r = 1.96 * float(np.sqrt((own.w**2 * (own.y - mean) ** 2).sum()) / own.w.sum())
+    low, high = mean - r, mean + r
+    if at["method"] != "R":
+        columns = {"g": cf.Categorical(["other", "rare"]), "y": cf.Numeric(-6, 6), "w": cf.Numeric(0, 50)}
+        schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w"))
+        found = _asked(frame, schema, cf.tables.Means("y ~ g", covers="population"), at["mu"], generator)
+        low, high = _interval(found, next(name for name in found.conf_int().index if "rare" in name))
+    return {"covered": float(low <= truth <= high), "width": (high - low) / (2 * r)}
+
+
 CAPS = Experiment(
     "survey.caps",
-    "The cap on weights: lognormal weights, cv 1.5, y rising with log w, a bound of 50 means",
+    "The cap on weights: lognormal weights, cv 1.5, y rising with log w, a bound of 50 means; a small group with a long tail",
     (
         Block(
             "main",
@@ -400,6 +429,14 @@ CAPS = Experiment(
                 Quantity("lost", of="lost"),
                 Quantity("half-width, lost share known", of="known"),
             ),
+            100,
+        ),
+        Block(
+            "group",
+            {"n": (2_000, 10_000), "mu": (0.3, 1.0)},
+            ("R", "capped"),
+            grouped,
+            (_COVERED, _WIDTH),
             100,
         ),
     ),

@@ -6,7 +6,9 @@ Equality with R's `svyglm` and `calibrate` stands in tests/methods/tables/survey
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,8 @@ from confide.aggregates.scores.score_rows import SizeIndices, SquareOf
 from confide.aggregates.scores.weighted_rows import ByWeight, LongFeatures, LongScores
 from confide.aggregates.whitened_rows import WhitenedRows
 from confide.errors import NoResult, PlanError
+from confide.methods.regression.least_squares.survey_reading import SurveyReading
+from confide.methods.regression.surveyed import Read
 from confide.schema import Design
 from confide.testing import ZeroNoise
 
@@ -114,7 +118,7 @@ def test_a_psu_beyond_the_public_lists_is_dropped() -> None:
     assert (tables[0] == tables[1]).all()
 
 
-def test_a_cut_of_weights_widens_every_interval_and_says_so() -> None:
+def test_a_cut_of_weights_widens_every_interval_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     g = np.random.default_rng(5)
     n = 4_000
     frame = pd.DataFrame({"x": g.uniform(1, 9, n), "w": np.minimum(g.lognormal(0, 1.2, n), 200)})
@@ -122,9 +126,38 @@ def test_a_cut_of_weights_widens_every_interval_and_says_so() -> None:
     columns = {"y": COLUMNS["y"], "x": COLUMNS["x"], "w": cf.Numeric(0, 200)}
     for cap in ("auto", "full"):
         schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w", cap=cap))
-        found = simulated(cf.regression.LeastSquares("y ~ x"), cf.read(frame, schema), cf.GDP(0.5), 2)
+        release = cf.release(
+            cf.regression.LeastSquares("y ~ x"),
+            cf.read(frame, schema),
+            cf.GDP(3.0),
+            ledger=None,
+            noise=ZeroNoise(),
+        )
+        found = cf.infer(release)
         assert ("weights_capped" in found.flags) == (cap == "auto")
-        assert found.bias is None if cap == "full" else (found.bias > 0).all()
+        with monkeypatch.context() as bare:
+            bare.setattr(Read, "hidden", lambda *_: None)
+            without = cf.infer(release)
+        wider = np.ptp(found.conf_int().to_numpy(), axis=1) / np.ptp(without.conf_int().to_numpy(), axis=1)
+        assert (wider > 1.0).all() if cap == "auto" else wider == pytest.approx(1.0)
+
+
+def test_what_the_cut_may_move_and_the_error_of_that_are_apart() -> None:
+    meat, equal = np.array([[4.0, 1.0], [1.0, 1.0]]), np.array([[1.0, 0.5], [0.5, 2.0]])
+    public = {"cap": np.array([4.0, 0.1, 1000.0, 50.0, 20.0]), "omega": np.array([0.5, 0.4])}
+    found = Read(SimpleNamespace(public=public), 1000.0).hidden(np.eye(2), meat, equal, 500.0)
+    # mean squares of scores are those of the meat over E omega^2/E omega
+    largest = 500 * np.array([4.0 / 0.8, 2.0])
+    assert found.lengths == pytest.approx(2 * 50 / 500 * np.sqrt(largest))
+    assert np.diag(found.error) == pytest.approx((2 * 20 / 500) ** 2 * largest)
+    # releases of before have the share with all that may hide, and no error
+    public["cap"] = public["cap"][:3]
+    older = Read(SimpleNamespace(public=public), 1000.0).hidden(np.eye(2), meat, equal, 500.0)
+    assert older.lengths == pytest.approx(2 * 0.1 / 0.9 * np.sqrt(largest)) and not older.error.any()
+    # a meat of little but noise says nothing of a direction
+    noisy = Read(SimpleNamespace(public=public | {"cap": np.array([4.0, 0.1, 1e3, 0.0, 20.0])}), 1e3)
+    bare = noisy.hidden(np.eye(2), np.diag([-3.0, 1.0]), equal, 500.0)
+    assert not bare.lengths.any() and (np.linalg.eigvalsh(bare.error) > 0).all()
 
 
 def test_weights_that_end_far_below_their_bound_are_told_with_the_bound_to_change() -> None:
@@ -141,6 +174,20 @@ def test_weights_that_end_far_below_their_bound_are_told_with_the_bound_to_chang
         table = simulated(cf.tables.Means("y ~ 1", covers="population"), cf.read(frame, schema), cf.GDP(3.0), 2)
         assert ("declare w" in table.summary()) == (bound > 1)
     assert (half[50.0] > 1.5 * half[1.0]).all()
+
+
+def test_a_meat_that_noise_has_turned_over_is_an_interval_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = cf.Schema(COLUMNS, design=cf.SurveyDesign(weight="w", cap="full"))
+    release = cf.release(
+        LINE, cf.read(records().drop(columns="v").dropna(), schema), cf.GDP(1.0), ledger=None, noise=ZeroNoise()
+    )
+    whole = SurveyReading.sandwich.func  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        SurveyReading, "sandwich", property(lambda own: replace(whole(own), meat=-100 * whole(own).meat))
+    )
+    found = cf.infer(release)
+    shown = np.ptp(found.conf_int().to_numpy(), axis=1)
+    assert found.status in ("ok", "partial") and (shown[~np.isnan(shown)] > 0).all() and not np.isnan(shown).all()
 
 
 def test_declared_effects_and_fractions_scale_the_sampling_variance() -> None:

@@ -5,13 +5,11 @@ few weights reach costs much; weights above W that count as W move the weighted 
 
     theta_W - theta = e (theta_W - ybar_t),     e = sum (w - W)+/sum w,  ybar_t the mean weighted by (w - W)+,
 
-so by at most e times the distance of two means, which is taken to be at most `DISTANCE` standard deviations. Cells of few large weights
-hide in their noise: beyond the last cell that is seen, whose count may be `_ABOVE` sds of noise larger than it seems, counts are taken to
-halve from cell to cell, as those of a tail like w^-2 do; a cell far out that stands clear of its noise counts as it is.
-
-That is no rule for weights that end at once, many in one cell and none seen in the next, as those of two strata do: they say nothing of a
-rare stratum farther out. There e is what can hide in noise wherever it lies, the noisy sum of (w - W)+ over all cells beyond and `_LIKELY`
-sds of it; W moves out, up to the bound, as far as that is worth its noise.
+so by at most e times the distance of two means, which is taken to be at most `DISTANCE` standard deviations. The sum of (w - W)+ is that of
+the noisy counts, whose noise has a known standard error, and nothing is taken for granted of cells whose few large weights hide in noise:
+what may be there counts beside the noise of the estimate itself, and W moves out, up to the bound, as far as that is worth its noise. A
+rule for how counts of a tail fall makes shorter intervals, and wrong ones: k persons at the bound b who are too few for any count of noise
+sd s, k about 2 s, move a mean by 2 k b/sum w sds; Pareto's weights, or a small group with a long tail of its own, look like others.
 
 Guarantee: a person lies in one cell of the histogram, so that one count moves by 1 when she comes or goes; replaced, two do: sqrt(2).
 The choice of W and e are post-processing. Source: derived here; intervals with a bounded bias after Armstrong, Kolesar 2018.
@@ -39,10 +37,9 @@ Array = NDArray[np.float64]
 CELLS = 21
 #: Standard deviations between the mean and that of those whose weights are cut, at most.
 DISTANCE = 2.0
-# A cell's count in noise sds that is seen next to others, and alone; the sd of y in half-ranges; how slowly counts may fall.
-_ABOVE, _ALONE, _SD = 2.0, 3.5, 0.25
-_SLOWEST = 0.5
-# A cell of so many noise sds, and a next one of less than so many, are no tail: lognormal ones fall to a third or a half from cell to cell.
+# A cell's count in noise sds that is seen; the sd of y in half-ranges.
+_ABOVE, _SD = 2.0, 0.25
+# A cell of so many noise sds, and a next one of less than so many, look like a bound of weights far below the declared one.
 # Of less than so many persons, whatever the noise, the next cell may be empty by chance.
 _FULL, _EMPTY, _PERSONS = 16.0, 3.0, 30.0
 # Sds of noise that may hide weight beyond, an error of 5 %; from how many on a cell is one that every later count sees too.
@@ -83,45 +80,69 @@ class WeightCells(CellNumber):
 
 @dataclass(frozen=True)
 class Cap:
-    """W, the lost share e of all weight with what may hide in noise, and the noisy number of persons."""
+    """W, and what it leaves out.
+
+    lost: the share e of all weight, with what may hide in noise; persons: their noisy number; over: the sum of (w - W)+ in units of W,
+    error: the sd of its noise.
+    """
 
     weight: float
     lost: float
     persons: float
+    over: float = 0.0
+    error: float = 0.0
 
     @classmethod
     def chosen(
-        cls, counts: Array, sd: float, edges: Array, low: float, noise: float, cells: int, meat: float = 0.0
+        cls,
+        counts: Array,
+        sd: float,
+        edges: Array,
+        low: float,
+        noise: float,
+        cells: int,
+        meat: float = 0.0,
+        distance: float = DISTANCE * _SD,
     ) -> Cap:
         """From noisy counts, the sd of their noise, and the noise variance of a cell's sum in half-ranges; cells: of the table; meat: the
-        noise of the sampling variance as a part of it, times sum omega (`psu_limits.hidden_part`).
+        noise of the sampling variance as a part of it, times sum omega (`psu_limits.hidden_part`); distance: of two means, in half-ranges.
 
         >>> counts = np.zeros(21); counts[9:14] = [12.0, 30.0, 90.0, 400.0, 1468.0]
-        >>> Cap.chosen(counts, 1.0, 64.0 * 2.0 ** (-np.arange(21) / 2), 0.0, 4.0, 1)
-        Cap(weight=4.0, lost=0.01..., persons=2000.0)
+        >>> Cap.chosen(counts, 1.0, 64.0 * 2.0 ** (-np.arange(21) / 2), 0.0, 4.0, 1).weight
+        8.0
         """
         persons = max(float(counts.sum()), 1.0)
         if len(counts) == 1:
             return cls(float(edges[0]), 0.0, persons)
-        beyond = _beyond(counts, sd)
-        seen = _above(counts, sd, beyond) if beyond else continued(counts, sd)
         lower = np.append(edges[1:], low)
         inside = np.maximum((edges + np.minimum(lower, edges)) / 2, 1e-300)
-        best = (np.inf, float(edges[0]), 0.0)
+        # weights beyond the bound count as the bound
+        inside[0] = edges[0]
+        seen = _above(counts, sd)
+        best: tuple[float, Cap] | None = None
         for cap in edges.tolist():
-            counted = np.minimum(inside, cap)
-            total = max(float(seen @ counted), 1e-300)
-            over = float(seen @ np.maximum(inside - cap, 0.0))
-            if beyond:
-                excess = np.maximum(edges[:beyond] - cap, 0.0)
-                over += max(float(counts[:beyond] @ excess), 0.0) + _LIKELY * sd * float(np.linalg.norm(excess))
-            lost = over / max(total + over, 1e-300)
-            sampling = cells * _SD**2 * float(seen @ counted**2) / total**2 * (1 + meat * cap * cells / total)
-            variance = sampling + noise * (cap * cells / total) ** 2
-            half = float(worst(np.array([DISTANCE * _SD * lost / np.sqrt(variance)]), 0.05)[0]) * np.sqrt(variance)
-            if half < best[0] * (1 - 1e-9):
-                best = (half, cap, lost)
-        return cls(best[1], min(best[2], 1.0), persons)
+            # where next to nobody is seen, numbers stay finite
+            total = max(float(seen @ np.minimum(inside, cap)), 1e-9 * cap)
+            over = max(float(counts @ np.maximum(inside - cap, 0.0)), 0.0)
+            error = sd * float(np.linalg.norm(np.maximum(edges - cap, 0.0)))
+            # all that is lost may be of one cell's persons
+            whole = total / cells + over
+            sampling = (
+                _SD**2
+                * float(seen @ np.minimum(inside, cap) ** 2)
+                * cells
+                / total**2
+                * (1 + meat * cap * cells / total)
+            )
+            se = sqrt(sampling + noise * (cap * cells / total) ** 2)
+            # the error of what is lost counts beside other noise
+            se = max(sqrt(se**2 + (distance * error / whole) ** 2), 1e-12)
+            half = float(worst(np.array([distance * over / whole / se]), 0.05)[0]) * se
+            if best is None or half < best[0] * (1 - 1e-9):
+                most = over + _LIKELY * error
+                best = half, cls(cap, most / max(total + most, 1e-300), persons, over / cap, error / cap)
+        assert best is not None
+        return best[1]
 
 
 def moments_of_omega(counts: Array, sd: float, edges: Array, low: float, cap: float) -> tuple[float, float]:
@@ -138,26 +159,9 @@ def moments_of_omega(counts: Array, sd: float, edges: Array, low: float, cap: fl
     return float(seen @ omega / seen.sum()), float(seen @ omega**2 / seen.sum())
 
 
-def _above(counts: Array, sd: float, first: int = 0) -> Array:
-    """Counts that are seen, from a cell on."""
-    return np.asarray(np.where((counts > _ABOVE * sd) & (np.arange(len(counts)) >= first), counts, 0.0))
-
-
-def continued(counts: Array, sd: float) -> Array:
-    """Counts of cells, from the largest weights on, as a cap is chosen by: those that are seen, and what may follow beyond them.
-
-    >>> continued(np.array([3.0, -2.0, 40.0, 80.0, 160.0, 80.0]), 5.0).round(1).tolist()
-    [12.5, 25.0, 40.0, 80.0, 160.0, 80.0]
-    """
-    found = _above(counts, sd)
-    top = int(np.argmax(counts))
-    while top > 0 and found[top - 1] > 0:
-        top -= 1
-    hidden = found[top] + _ABOVE * sd
-    for cell in range(top - 1, -1, -1):
-        hidden *= _SLOWEST if sd > 0 else 0.0
-        found[cell] = max(hidden, counts[cell] if counts[cell] > _ALONE * sd else 0.0)
-    return np.asarray(found)
+def _above(counts: Array, sd: float) -> Array:
+    """Counts that are seen."""
+    return np.asarray(np.where(counts > _ABOVE * sd, counts, 0.0))
 
 
 def _beyond(counts: Array, sd: float) -> int:

@@ -32,9 +32,9 @@ __all__ = [
     "WEIGHED",
     "WEIGHTS",
     "Drawn",
+    "Hidden",
     "Read",
     "Surveyed",
-    "hidden_lengths",
     "meat_fineness",
 ]
 
@@ -43,7 +43,7 @@ Array = NDArray[np.float64]
 #: The name of the histogram of weights.
 WEIGHTS = "(weights)"
 #: Of mu^2: that histogram; the meat of persons, and of PSUs.
-WEIGHED, _PERSONS, _PSUS = Fraction(4, 100), Fraction(8, 100), Fraction(20, 100)
+WEIGHED, _PERSONS, _PSUS = Fraction(12, 100), Fraction(8, 100), Fraction(20, 100)
 #: A sampling variance may be that part of the one with equal variances and independent persons; and sds of its noise that it is lifted by
 #: at most on that account.
 FLOOR, HIDDEN = 0.25, 3.0
@@ -205,17 +205,21 @@ class Read:
         count = float(design.psu_count or max(persons / float(design.size or 1.0), 2.0))
         return count, max(count - strata, 1.0), 1.0 if centred else count / (count - 1)
 
-    def hidden(self, spread: Array, meat: Array, equal: Array, count: float) -> tuple[Array, Array] | None:
-        """Squares of what the cut of weights may move combinations of coefficients by, (k, k) each; None where nothing was cut.
+    def hidden(self, spread: Array, meat: Array, equal: Array, count: float) -> Hidden | None:
+        """What the cut of weights may move combinations of coefficients by; None where nothing was cut.
 
         spread: coefficients per score; meat: the squared scores of persons; equal: the same where their variances are those of the model;
         count: the sum of omega. Both are brought to mean squares of scores among weights.
         """
         if not self.lost:
             return None
+        # older releases have the share with all that may hide
+        alone = len(self.release.public["cap"]) == 3
         lost = min(self.lost, 0.9)
-        scale = (DISTANCE * lost / (1 - lost)) ** 2 * count
-        return scale / self.light * spread @ meat @ spread.T, scale * spread @ equal @ spread.T
+        over, error = (lost / (1 - lost) * count, 0.0) if alone else (self._number("cap", 3), self._number("cap", 4))
+        own = count / self.light * spread @ meat @ spread.T, count * spread @ equal @ spread.T
+        part = (DISTANCE * over / count) ** 2
+        return Hidden((part * own[0], part * own[1]), (DISTANCE * error / count) ** 2 * _largest(*own))
 
     # how it is told -----------------------------------------------------------------------------------------------------
 
@@ -259,8 +263,26 @@ class Read:
         return f"{reason}; {self.ended}" if self.ended and status != "ok" else reason
 
 
-def hidden_lengths(hidden: tuple[Array, Array] | None) -> Array | float:
-    """What the cut may move each coefficient by, (k,)."""
-    if hidden is None:
-        return 0.0
-    return np.asarray(np.sqrt(np.max([np.maximum(np.diag(own), 0.0) for own in hidden], axis=0)))
+@dataclass(frozen=True, eq=False)
+class Hidden:
+    """What the cut of weights may do.
+
+    squares: a combination c of coefficients is moved by at most the root of the larger of c'H c, H of the two (k, k); error: the covariance
+    with which that is known, (k, k).
+    """
+
+    squares: tuple[Array, Array]
+    error: Array
+
+    @property
+    def lengths(self) -> Array:
+        """What each coefficient may be moved by, (k,)."""
+        return np.asarray(np.sqrt(np.max([np.maximum(np.diag(own), 0.0) for own in self.squares], axis=0)))
+
+
+def _largest(robust: Array, equal: Array) -> Array:
+    """The second matrix with the larger diagonal of both: a noisy meat may have none."""
+    own = np.diag(equal)
+    with np.errstate(all="ignore"):
+        scale = np.where(own > 0, np.sqrt(np.maximum(np.diag(robust) / own, 1.0)), 0.0)
+    return np.asarray(equal * np.multiply.outer(scale, scale))

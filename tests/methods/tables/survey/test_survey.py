@@ -402,17 +402,64 @@ def test_the_cap_is_where_the_interval_is_shortest() -> None:
     assert dear.lost > 0 and dear.weight < edges[0]
 
 
-def test_the_lost_weight_is_rarely_understated_where_large_weights_hide_in_noise() -> None:
-    """Lognormal weights, cv 1.5, of 2,000 persons: cells beyond what is seen are not taken to be empty."""
-    edges, under = 50.0 * 2.0 ** (-np.arange(CELLS) / 2), 0
-    sigma = np.sqrt(np.log(3.25))
-    for seed in range(200):
+def weights_of(kind: str, g: np.random.Generator) -> np.ndarray:
+    """2,000 weights of mean about 1."""
+    if kind == "lognormal":
+        sigma = np.sqrt(np.log(3.25))
+        return np.exp(sigma * g.normal(size=2_000) - sigma**2 / 2)
+    if kind == "pareto":
+        return np.minimum(0.2 / 1.2 * (1 - g.random(2_000)) ** (-1 / 1.2), 50)
+    if kind == "a group":
+        return np.where(
+            g.random(2_000) < 0.05, np.minimum(2 * (1 - g.random(2_000)) ** (-1 / 1.5), 50), 0.5 + g.random(2_000)
+        )
+    return np.ones(2_000)
+
+
+@pytest.mark.parametrize("kind", ["lognormal", "pareto", "a group", "equal"])
+def test_the_lost_weight_is_rarely_understated_whatever_weights_hide_in_noise(kind: str) -> None:
+    edges, under, reps = 50.0 * 2.0 ** (-np.arange(CELLS) / 2), 0, 300
+    for seed in range(reps):
         g = np.random.default_rng(seed)
-        w = np.exp(sigma * g.normal(size=2_000) - sigma**2 / 2)
-        counts = -np.diff([(w <= edge).sum() for edge in (*edges, 0.0)]) + 5.0 * g.normal(size=CELLS)
-        cap = Cap.chosen(counts, 5.0, edges, 0.0, 3.0, 1)
+        w = weights_of(kind, g)
+        counts = -np.diff([(w <= edge).sum() for edge in (*edges, 0.0)]) + 3.0 * g.normal(size=CELLS)
+        cap = Cap.chosen(counts, 3.0, edges, 0.0, 3.0, 1)
         under += cap.lost < np.maximum(w - cap.weight, 0).sum() / w.sum()
-    assert under <= 10
+    # P(Binomial(300, .05) > 29) = .0004
+    assert under <= 29
+
+
+def test_a_bound_far_above_all_weights_is_not_paid_for_in_full() -> None:
+    """The error of what may be lost counts beside other noise: W lies well below the bound."""
+    edges, sd = 25.0 * 2.0 ** (-np.arange(CELLS) / 2), 2.9
+    for seed in range(20):
+        counts = np.zeros(CELLS)
+        counts[9] = 2_000.0
+        cap = Cap.chosen(counts + sd * np.random.default_rng(seed).normal(size=CELLS), sd, edges, 0.0, 2.3, 1)
+        assert cap.weight <= 18 and cap.error > 0
+
+
+def test_what_is_lost_may_be_all_of_one_group() -> None:
+    """A small group has all large weights: its own lost share is counted, and for shares how far an indicator may lie."""
+    n, rare = 2_000, 40
+    w = np.concatenate([np.ones(n - rare), np.resize([3.0, 6.0, 40.0, 3.0], rare)])
+    frame = pd.DataFrame({"g": ["b" if k >= n - rare else "a" for k in range(n)], "w": w})
+    frame["y"] = np.where(w > 30, 4.0, 0.0)
+    columns = {"g": cf.Categorical(["a", "b"]), "y": cf.Numeric(-5, 5), "w": cf.Numeric(0, 50)}
+    schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w"))
+    for method, cell in (
+        (cf.tables.Means("y ~ g", covers="population"), 1),
+        (cf.tables.Shares("g", covers="population"), 1),
+    ):
+        release = cf.release(method, cf.read(frame, schema), cf.GDP(0.3), ledger=None, noise=ZeroNoise())
+        table = cf.infer(release)
+        capped = np.minimum(w, table.layout.heaviest)
+        assert capped.max() < 40
+        inside = frame.g.to_numpy() == "b"
+        of = (inside, frame.y) if method.name == "means" else (np.ones(n, dtype=bool), inside)
+        mean = [np.average(of[1][of[0]], weights=own[of[0]]) for own in (w, capped)]
+        found = table.estimated[(0,), 0]
+        assert abs(mean[1] - mean[0]) <= found.bias[cell]
 
 
 @pytest.mark.parametrize("heavy", [0, 10, 20])
@@ -562,3 +609,12 @@ def test_a_plan_of_few_psus_says_how_many_would_do(method: Any) -> None:
     assert "at n = 200" in also and f"about {enough:,} PSUs" in also
     assert enough > 100 and not warned(enough + 1, None) and not warned(None, 10 * enough + 10)
     assert not warned(None, None)
+
+
+@pytest.mark.parametrize("counts", [np.zeros(CELLS), np.full(CELLS, -50.0), np.full(CELLS, 1e12), np.eye(CELLS)[0]])
+@pytest.mark.parametrize("noise", [0.0, 1.0, 1e12])
+def test_a_cap_is_found_whatever_the_histogram_says(counts: np.ndarray, noise: float) -> None:
+    edges = 25.0 * 2.0 ** (-np.arange(CELLS) / 2)
+    for sd in (0.0, 1e-6, 3.0, 1e9):
+        cap = Cap.chosen(counts, sd, edges, 0.0, noise, 1, 50.0)
+        assert cap.weight in edges and np.isfinite([cap.lost, cap.over, cap.error]).all() and 0 <= cap.lost <= 1

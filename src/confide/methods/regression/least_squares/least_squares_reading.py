@@ -352,7 +352,7 @@ class LeastSquaresReading:
 
     def _intervals(self, hidden: list[int]) -> SharedEstimates:
         s = self.sandwich
-        covariance, noise, df = np.array(s.covariance), np.diag(s.noise_covariance).copy(), np.array(s.df)
+        covariance, noise, df = s.covariance + self._unsure_cut, np.diag(s.noise_covariance).copy(), np.array(s.df)
         estimates, bias = np.array(s.estimates), self._number("kappa") * np.abs(s.rows @ s.delta) + self._cut_weights
         moved = self.left.bias(s, self._public("metric"), Layout.of(self.design).factors) if self.left else 0 * bias
         bias += moved
@@ -383,6 +383,11 @@ class LeastSquaresReading:
     @property
     def _cut_weights(self) -> Array | float:
         """The bias of a cut of weights, at most."""
+        return 0.0
+
+    @property
+    def _unsure_cut(self) -> Array | float:
+        """The covariance with which that is known."""
         return 0.0
 
     def _explained(self) -> Explained:

@@ -25,7 +25,7 @@ from confide.methods.regression.least_squares.least_squares_reading import Least
 from confide.methods.regression.least_squares.survey_sums import FINE_FEATURES, FINE_SCORES
 from confide.methods.regression.sandwich import Sandwich
 from confide.methods.regression.shared_estimates import SharedEstimates
-from confide.methods.regression.surveyed import FLOOR, HIDDEN, Read, hidden_lengths
+from confide.methods.regression.surveyed import FLOOR, HIDDEN, Hidden, Read
 from confide.results import check_alpha, student
 from confide.results.public_totals import public_margins
 from confide.results.words import Flag
@@ -124,7 +124,7 @@ class DesignSandwich(Sandwich):
         # noise may leave almost nothing of a meat in some direction
         least = self.floor * self.light * self.s2 * np.einsum("ij,jk,ik->i", k, self.gram, k)
         hidden = HIDDEN * self.factor * self.sd_meat * (k**2).sum(axis=1)
-        return np.asarray(np.maximum(robust, np.minimum(least, robust + hidden)))
+        return np.asarray(np.maximum(robust, np.minimum(least, np.maximum(robust, 0.0) + hidden)))
 
     @property
     def records(self) -> Array:
@@ -166,13 +166,17 @@ class SurveyReading(LeastSquaresReading):
         return DesignSandwich(**own, factor=factor * self.survey.scale, free=free, light=self.survey.light)
 
     @cached_property
-    def _hidden_squares(self) -> tuple[Array, Array] | None:
+    def _cut(self) -> Hidden | None:
         s = self.sandwich
         return self.survey.hidden(s.spread, s.meat, s.s2 * s.gram, s.count)
 
     @property
     def _cut_weights(self) -> Array | float:
-        return hidden_lengths(self._hidden_squares)
+        return 0.0 if self._cut is None else self._cut.lengths
+
+    @property
+    def _unsure_cut(self) -> Array | float:
+        return 0.0 if self._cut is None else self._cut.error
 
     def _explained(self) -> Explained:
         return Explained.nothing("not built under a design")
@@ -195,5 +199,5 @@ class SurveyReading(LeastSquaresReading):
         more["reason"] = self.survey.reason(more["status"], more.get("reason", ""))
         made = super()._made(**more)
         own = {each.name: getattr(made, each.name) for each in fields(made) if each.init}
-        hidden = self._hidden_squares if more["status"] == "ok" else None
+        hidden = self._cut.squares if more["status"] == "ok" and self._cut is not None else None
         return SurveyEstimates(**own, hidden=hidden, drawn=self.survey.design.words)

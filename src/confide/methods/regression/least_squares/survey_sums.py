@@ -125,7 +125,10 @@ class SurveySums(ScoreSums):
         weighing = Weighing(mean, second / mean, LEAST if hides(counts, sd) else 0.0)
         own = replace(own, drawn=own.drawn.cut(cap.weight), known=replace(own.known, weighing=weighing))
         found = run_rounds(own, Surveyed(source, own), plan, meter, weighing)
-        return found | {"cap": np.array([cap.weight, cap.lost, cap.persons]), "omega": np.array([mean, second])}
+        return found | {
+            "cap": np.array([cap.weight, cap.lost, cap.persons, cap.over, cap.error]),
+            "omega": np.array([mean, second]),
+        }
 
     def _planned(self, plan: Plan) -> SurveySums:
         """With a meat as fine as the plan says."""

@@ -54,9 +54,9 @@ def poststratified(table: Any, totals: Any, over: str, of: str | None, alpha: fl
     sampling, df = (float(part) for part in own.freedom(sampling, error, np.asarray(noise)))
     variance = sampling + noise
     estimate = float(p @ own.theta)
-    half = float(student.quantile(check_alpha(alpha) / 2, df)) * sqrt(variance)
     # the worst bias of the cut of weights, in full
-    half += float(p @ own.bias)
+    bias, unsure = own.moved(p)
+    half = float(student.quantile(check_alpha(alpha) / 2, df)) * sqrt(variance + unsure**2) + bias
     low, high = own.sums.of.bounds
     return pd.DataFrame(
         {

@@ -49,7 +49,7 @@ Array = NDArray[np.float64]
 WEIGHTS, MEAT, KEPT = "(weights)", "(meat)", "(kept)"
 
 # Of mu^2: the histogram of weights, or the number of persons; the squares of cut scores; the meat of persons and of PSUs. The rest: sums.
-_HISTOGRAM, _COUNT, _SQUARES = Fraction(4, 100), Fraction(1, 100), Fraction(3, 100)
+_HISTOGRAM, _COUNT, _SQUARES = Fraction(12, 100), Fraction(1, 100), Fraction(3, 100)
 _PERSONS, _PSUS = Fraction(15, 100), Fraction(30, 100)
 _MOST_CELLS = 256
 # What grows with the population.
@@ -266,7 +266,7 @@ class SurveyPath:
             noisy = meter.draw(WEIGHTS, total)
             cap = self._cap(noisy.decode(), sqrt(noisy.variance), plan)
             layout, persons = self.capped(cap.weight), cap.persons
-            public["cap"] = np.array([cap.weight, cap.lost, cap.persons])
+            public["cap"] = np.array([cap.weight, cap.lost, cap.persons, cap.over, cap.error])
         planned = {name: one for name, (one, _) in self.sums(layout, plan.relation).items()}
         totals = dict(zip(planned, source.aggregate(*planned.values()), strict=True))
         drawn = {name: meter.draw(name, totals[name]) for name in planned}
@@ -313,7 +313,9 @@ class SurveyPath:
         cells = self.layout.crossing.cells(axes)
         found = plan.spend(f"{MEAT} {self.label(self.estimands()[0])}")
         meat = hidden_part(self.design, sqrt(found.mu_squared))
-        return Cap.chosen(counts, sd, edges, float(weight.term.low), noise, cells, meat)
+        # shares and counts are of indicators, whose means are up to 1 apart
+        distance = {"distance": 1.0} if self.kind in ("shares", "counts") else {}
+        return Cap.chosen(counts, sd, edges, float(weight.term.low), noise, cells, meat, **distance)
 
     def reading(self, of: Estimand, margins: Margins, relation: str) -> Sums:
         """An estimand's sums."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.weight_cap import DISTANCE, ended_words
+from confide.aggregates.cells.weight_cap import DISTANCE, Cap, ended_words
 from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.aggregates.rows import BITS
 from confide.methods.tables.intervals import MeanSums
@@ -45,20 +45,20 @@ class _Reading:
     release: Release
     layout: Layout
     margins: Margins
-    lost: float
+    cap: Cap
     persons: float
 
     @classmethod
     def of(cls, path: SurveyPath, release: Release) -> _Reading:
-        cap, lost, persons = None, 0.0, 0.0
-        if "cap" in release.public:
-            cap, lost, persons = (float(v) for v in release.public["cap"])
-        layout = path.capped(cap)
+        cap = Cap(*(float(v) for v in release.public["cap"])) if "cap" in release.public else None
+        layout = path.capped(None if cap is None else cap.weight)
         margins = path.method.survey_margins(release.statistics, layout)
-        own = cls(path, release, layout, margins, lost, persons)
-        if "cap" not in release.public:
-            persons = float(own.sums(Estimand(path.kind, layout, ())).persons[0])
-        return cls(path, release, layout, margins, lost, max(persons, 1.0))
+        own = cls(path, release, layout, margins, cap or Cap(layout.heaviest, 0.0, 0.0), 0.0)
+        total = float(own.sums(Estimand(path.kind, layout, ())).persons[0])
+        if cap is not None and len(release.public["cap"]) == 3:
+            # older releases have the share alone
+            cap = replace(cap, over=cap.lost / max(1.0 - cap.lost, 1e-9) * max(total, 0.0))
+        return replace(own, cap=cap or own.cap, persons=max(total if cap is None else cap.persons, 1.0))
 
     def sums(self, of: Estimand) -> Sums:
         return self.path.reading(of, self.margins, self.release.plan.relation)
@@ -68,7 +68,7 @@ class _Reading:
         part = 0.0 if reading == "dataset" else 1.0
         found = {(of.axes, of.column): self._estimated(of, part) for of in estimands}
         rows = self.path.method.survey_rows(self.layout, self.release.plan.relation)
-        flags = (_CAPPED,) if self.lost > 0 else ()
+        flags = (_CAPPED,) if self.cap.lost > 0 else ()
         columns = tuple(dict.fromkeys(of.column for of in estimands))
         table = SurveyTable.read(
             self.release,
@@ -80,7 +80,7 @@ class _Reading:
             verb=self.path.kind,
             design=self.path.design,
             one=float(rows.count) if rows is not None else (1.0 if self.layout.weight is None else float(1 << BITS)),
-            lost=self.lost,
+            lost=self.cap.lost,
             ended=self._ended,
             persons=self.persons,
             alone=tuple(self._alone(column) for column in columns),
@@ -113,11 +113,20 @@ class _Reading:
         design = self.path.design
         factor *= (design.deff or 1.0) * (1.0 - (design.fraction or 0.0))
         factor *= self._cut_back(of, sums, facts, label)
-        bias = np.zeros(len(units))
-        if self.lost and of.base is not None:
-            bias = DISTANCE * self.lost * self._sd(of, sums)
+        bias, unsure = self._cut_away(of, sums)
         moments = self._moments(sums) if of.kind == "means" else None
-        return Estimated(sums, factor * sampling, factor * error, count, strata, part, bias, moments)
+        lost = self.cap.over
+        return Estimated(sums, factor * sampling, factor * error, count, strata, part, bias, moments, unsure, lost)
+
+    def _cut_away(self, of: Estimand, sums: Sums) -> tuple[Array, Array]:
+        """What the cut of weights moves each estimate by at most, and the sd of that: all that is lost may be of one cell's persons."""
+        none = np.zeros(len(sums.y))
+        if not self.cap.lost or of.base is None:
+            return none, none
+        base = self.sums(replace(of, axes=of.base))
+        whole = np.maximum(base.persons[sums.base_of], 1e-9) + self.cap.over
+        distance = self._distance(of, sums)
+        return distance * self.cap.over / whole, distance * np.minimum(self.cap.error / whole, 1.0)
 
     def _known(self, of: Estimand) -> tuple[float, float] | None:
         """(how many PSUs, or persons without, were sampled, the sd of its noise); None where nobody knows.
@@ -169,11 +178,15 @@ class _Reading:
             return 1.0
         return float(np.clip(whole / kept, 1.0, _MOST_LOST))
 
-    def _sd(self, of: Estimand, sums: Sums) -> Array:
-        """The sd of what is averaged, by cell, for the bias of the cut."""
+    def _distance(self, of: Estimand, sums: Sums) -> Array:
+        """Between an estimate and the mean of those whose weights were cut, at most, by cell; for indicators by their bounds."""
         if of.kind in ("shares", "counts"):
             p = np.clip(sums.y / np.maximum(sums.x, 1e-9), 0.0, 1.0)
-            return np.asarray(np.sqrt(p * (1 - p)))
+            return np.asarray(np.maximum(p, 1.0 - p))
+        return DISTANCE * self._sd(of, sums)
+
+    def _sd(self, of: Estimand, sums: Sums) -> Array:
+        """The sd of what is averaged, by cell."""
         if of.kind == "means":
             own = self._moments(sums)
             return np.asarray(of.layout.measures[of.column].half * np.sqrt(own.plain_variance))

@@ -51,8 +51,8 @@ _FEW_PSUS = 12.0
 @dataclass(frozen=True, eq=False)
 class Estimated:
     """One estimand's numbers by cell. sampling: the covariance of Y - theta X, noise in it and all; error: the sd of its diagonal's noise;
-    independent, strata: C and H; part: of the sampling variance that counts; bias: sds of y by which the cut of weights may move an
-    estimate, times those sds.
+    independent, strata: C and H; part: of the sampling variance that counts; bias: what the cut of weights may move an estimate by, unsure:
+    the sd with which that is known, in units of Y/X; over: the sum of omega that the cut leaves out.
     """
 
     sums: Sums
@@ -63,6 +63,8 @@ class Estimated:
     part: float
     bias: Array
     moments: MeanSums | None = None
+    unsure: Array | float = 0.0
+    over: float = 0.0
 
     @cached_property
     def y(self) -> Array:
@@ -135,10 +137,10 @@ class Estimated:
         tail = float(special.ndtr(-z))
         q = student.quantile(tail, self.df)
         low, high = self._roots(q)
-        if self.bias.any():
-            ratio = self.factor * self.bias / np.maximum(self.std_err, 1e-300)
-            more = np.maximum(worst(ratio, 2 * tail) / z - 1.0, 0.0) * q * self.std_err
-            low, high = low - more, high + more
+        if self.bias.any() or np.any(self.unsure):
+            whole = np.maximum(np.hypot(self.std_err, self.factor * np.asarray(self.unsure)), 1e-300)
+            more = q * (worst(self.factor * self.bias / whole, 2 * tail) / z * whole - self.std_err)
+            low, high = low - np.maximum(more, 0.0), high + np.maximum(more, 0.0)
         least, most = self.sums.of.bounds
         return np.clip(low, self.factor * least, most), np.clip(high, low, self.factor * most)
 
@@ -157,6 +159,12 @@ class Estimated:
             low, high = (middle - half) / lead, (middle + half) / lead
         low, high = np.where(open_, -np.inf, low), np.where(open_, np.inf, high)
         return self.factor * low, self.factor * high
+
+    def moved(self, p: Array) -> tuple[float, float]:
+        """(bias, sd) of the cut for the sum of p theta over cells: what is lost is lost once, in one cell or shared out among them."""
+        by_cell = p * (1.0 + self.over / self.x)
+        once = float(np.max(by_cell * self.bias)), float(np.max(by_cell * self.unsure))
+        return min(once[0], float(p @ self.bias)), once[1]
 
     @cached_property
     def weak(self) -> NDArray[np.bool_]:
@@ -302,10 +310,10 @@ class SurveyTable(CellTable):
         most = f"{self.layout.heaviest:.4g}"
         if not self.lost:
             return f"{most}, the bound of the schema; nothing assumed"
-        return (
-            f"{most}; larger ones count as that, {self.lost:.2%} of all weight with what may hide in noise; intervals hold where those it "
-            f"belongs to are at most {DISTANCE:g} sds from the mean"
-        )
+        told = f"{most}; larger ones count as that, {self.lost:.2%} of all weight with what may hide in noise"
+        if self.verb in ("shares", "counts"):
+            return f"{told}; intervals allow for it, whatever cell it is of"
+        return f"{told}; intervals hold where those it belongs to, whatever cell they are of, are at most {DISTANCE:g} sds from its mean"
 
     def notes(self) -> Sequence[tuple[str, str]]:
         own = tuple(super().notes())

@@ -34,7 +34,7 @@ from confide.methods.regression.likelihood.fisher.fisher_sandwich import FisherS
 from confide.methods.regression.likelihood.fisher.survey_rounds import SurveyRounds
 from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
 from confide.methods.regression.likelihood.model_results import ModelEstimates
-from confide.methods.regression.surveyed import FLOOR, HIDDEN, WEIGHTS, Read, hidden_lengths
+from confide.methods.regression.surveyed import FLOOR, HIDDEN, WEIGHTS, Hidden, Read
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
 from confide.results.words import Flag
@@ -168,12 +168,19 @@ class SurveyFisherReading(FisherReading):
         return SurveySandwich(**own, factor=factor * self.survey.scale, free=free, light=light)
 
     @cached_property
+    def _cut(self) -> Hidden | None:
+        s = self.sandwich
+        return self.survey.hidden(s.rows @ s.bread, s.meat, s.last.gram / s.scale, self._mass)
+
+    @cached_property
     def bias(self) -> Array:
         """As without a design, and from the cut of weights."""
-        s = self.sandwich
-        equal = s.last.gram / s.scale
-        hidden = self.survey.hidden(s.rows @ s.bread, s.meat, equal, self._mass)
-        return np.asarray(super().bias + hidden_lengths(hidden))
+        return np.asarray(super().bias + (0.0 if self._cut is None else self._cut.lengths))
+
+    @cached_property
+    def _covariances(self) -> tuple[Array, Array]:
+        whole, noise = super()._covariances
+        return whole + (0.0 if self._cut is None else self._cut.error), noise
 
     @cached_property
     def quiet(self) -> list[QuietLevel]:

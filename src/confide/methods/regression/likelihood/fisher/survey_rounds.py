@@ -124,7 +124,10 @@ class SurveyRounds(FisherRounds):
         weighing = Weighing(mean, second / mean)
         own = replace(own, drawn=own.drawn.cut(cap.weight), weighing=weighing)
         found = drawn_rounds(own, Surveyed(source, own), plan, meter, weighing)
-        return found | {"cap": np.array([cap.weight, cap.lost, cap.persons]), "omega": np.array([mean, second])}
+        return found | {
+            "cap": np.array([cap.weight, cap.lost, cap.persons, cap.over, cap.error]),
+            "omega": np.array([mean, second]),
+        }
 
     def meat_at(self, planned: Statistic, at: AtLine) -> tuple[Statistic, dict[str, NDArray[Any]]]:
         own, p, weighing = self.drawn, len(at.gram), self.weighing
