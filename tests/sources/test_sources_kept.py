@@ -214,6 +214,8 @@ def test_what_stays_is_kept_beside_the_codes_while_there_is_memory(
             assert (kept.aggregate(one)[0] == source.aggregate(one)[0]).all()
         assert kept._blocks._used <= memory
         found = len(kept._blocks._results)
+        for _, one in kept._blocks._results.values():
+            assert not any(getattr(one, name).flags.writeable for name in ("v", "r", "square", "length"))
         assert {"all": found == 10, "few": 0 < found < 10, "none": not found}[some]
     assert not kept._blocks._results and not len(kept._blocks._slab)
 

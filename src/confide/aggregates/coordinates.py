@@ -254,7 +254,11 @@ class Locating:
             return Located(rows[:-1], rows[-1], keep)
         rows = self.coordinates(terms, room[:-2])
         # lengths are written now, by one thread, and not when a later pass asks first
-        return Located(rows[:-1], rows[-1], keep, room[-2:]).at(rows[-1])
+        found = Located(rows[:-1], rows[-1], keep, room[-2:]).at(rows[-1])
+        # what a map wrote here would be in the sums of later passes
+        for kept in (found.v, found.r, found.square, found.length):
+            kept.flags.writeable = False
+        return found
 
     def after(self, other: Beginning, begun: Any, codes: Array) -> Located | None:
         """What it gives, from what a beginning before it gave for the same records; None where that was in other coordinates."""
