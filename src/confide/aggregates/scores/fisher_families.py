@@ -249,7 +249,7 @@ class Counts:
     """Log-rates of counts between 0 and a declared bound `high`, cut to c = `cut` <= `high`, which is the largest outcome.
 
     Where a mean stops growing, all far records are below every exponential, so that a line of scores that count less with their information
-    is another one. score_part: of .7, .8 and .9 none was told from the others on the cases of `confide lab bench truth`.
+    is another one.
     """
 
     high: float
