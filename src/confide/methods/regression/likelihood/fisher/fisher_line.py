@@ -55,7 +55,7 @@ def no_weighted_reference(target: str) -> None:
 
 
 # Of practice records that a forecast runs the rounds on, for one number of records and for three; counts are of two kinds.
-_SHAPES, _SHAPES_OF_COUNTS, _SHAPES_OF_THREE = 32, 48, 24
+_SHAPES, _SHAPES_OF_COUNTS, _SHAPES_OF_THREE = 96, 48, 24
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class FisherLine:
             family=self.family, share=self.share, typical=spread.high if spread else None, weighted=self.weighted,
         )  # fmt: skip
         most = (_SHAPES_OF_COUNTS if isinstance(self.family, Counts) else _SHAPES) if n else _SHAPES_OF_THREE
-        return Forecast(self.design, self.schema, n, own.expect, bare=own.bare, most=most)
+        return Forecast(self.design, self.schema, n, own.expect, bare=own.bare, most=most, far=True)
 
     @property
     def _model(self) -> str:
