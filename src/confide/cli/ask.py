@@ -136,7 +136,7 @@ _NONE = (
 
 def _only(table: Any, test: str, commands: list[str]) -> str:
     """The one formula that a test can be about in this table."""
-    from confide.methods.tables.answers import answers
+    from confide.methods.tables.comparing.answers import answers
 
     possible = [answer.formula for answer in answers(table) if answer.verb == test]
     if len(possible) != 1:
@@ -146,7 +146,7 @@ def _only(table: Any, test: str, commands: list[str]) -> str:
 
 def _commands(table: Any, path: Path, question: str | None) -> list[str]:
     """The commands of some tests that a table answers."""
-    from confide.methods.tables.answers import answers, some
+    from confide.methods.tables.comparing.answers import answers, some
 
     named = [] if question is None else ["--question", question]
     return [

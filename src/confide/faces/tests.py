@@ -20,10 +20,10 @@ from confide.faces.one_call import LEFT_OUT, OneCall, answered, call_signature, 
 from confide.faces.rank_tests import kruskal, mannwhitneyu, wilcoxon
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
+from confide.methods.tables.comparing.power import EFFECTS, power_of
 from confide.methods.tables.correlation import Correlation
 from confide.methods.tables.counts import Counts
 from confide.methods.tables.means import Means
-from confide.methods.tables.power import EFFECTS, power_of
 from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
 from confide.protocol import Plan, Source
 from confide.results.hypothesis import HypothesisTests

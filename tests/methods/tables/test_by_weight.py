@@ -14,7 +14,7 @@ from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps
 from confide.aggregates.cells.unit_blocks import UnitCells
 from confide.aggregates.cells.weighted_cells import CountRows
-from confide.methods.tables.margins import UnitMargins
+from confide.methods.tables.cells.margins import UnitMargins
 from confide.noise import SimulatedNoise
 
 COLUMNS = {"f": cf.Categorical(["a", "b", "c"]), "g": cf.Categorical(["u", "v"]), "x": cf.Numeric(-1, 3)}

@@ -16,9 +16,9 @@ from confide import gate
 from confide.aggregates.cells.cumulative import Bins
 from confide.aggregates.cells.cumulative_strategy import strategy
 from confide.aggregates.cells.fitted_bins import fitted
+from confide.methods.tables.description.distribution_reading import Group
+from confide.methods.tables.description.distribution_result import DistributionResult
 from confide.methods.tables.distribution import Distribution
-from confide.methods.tables.distribution_reading import Group
-from confide.methods.tables.distribution_result import DistributionResult
 from confide.noise import SimulatedNoise
 from confide.schema import Practice
 from confide.testing.practice import ZeroNoise

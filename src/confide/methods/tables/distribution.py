@@ -30,11 +30,11 @@ from confide.aggregates.cells.cumulative_strategy import strategy
 from confide.aggregates.cells.fitted_bins import Fine, FineHistograms, fitted, of_starts, outline
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import Guarantee
-from confide.methods.tables.distribution_reading import Group
-from confide.methods.tables.distribution_result import DistributionResult, checked_quantiles
-from confide.methods.tables.layout import Layout
-from confide.methods.tables.missing import missing_lines
-from confide.methods.tables.result import checked_reading
+from confide.methods.tables.cells.layout import Layout
+from confide.methods.tables.cells.result import checked_reading
+from confide.methods.tables.description.distribution_reading import Group
+from confide.methods.tables.description.distribution_result import DistributionResult, checked_quantiles
+from confide.methods.tables.description.missing import missing_lines
 from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Statistic, Together
 from confide.schema import Practice, Schema
 from confide.schema.formula import cut

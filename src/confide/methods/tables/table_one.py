@@ -31,12 +31,12 @@ from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.weighted_cells import places_of_weights
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.methods.tables.cells.layout import Layout, weight_of
+from confide.methods.tables.cells.result import checked_reading
+from confide.methods.tables.description.table_one_about import STEPS, TableOneAbout
+from confide.methods.tables.description.table_one_reader import Reader
+from confide.methods.tables.description.table_one_result import TableOneResult
 from confide.methods.tables.distribution import rank_error
-from confide.methods.tables.layout import Layout, weight_of
-from confide.methods.tables.result import checked_reading
-from confide.methods.tables.table_one_about import STEPS, TableOneAbout
-from confide.methods.tables.table_one_reader import Reader
-from confide.methods.tables.table_one_result import TableOneResult
 from confide.protocol import Method, Plan, Question, Release, Statistic
 from confide.protocol.plan import LATE
 from confide.schema import Categorical, Practice, Schema

@@ -32,8 +32,8 @@ from confide.aggregates.psu_meat import Listed, PersonMeat, PsuMeat, bits_for, d
 from confide.aggregates.rows import BITS
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.methods.tables.layout import Layout, marginal_name, weight_of
-from confide.methods.tables.margins import Margins
+from confide.methods.tables.cells.layout import Layout, marginal_name, weight_of
+from confide.methods.tables.cells.margins import Margins
 from confide.methods.tables.survey.estimand import KINDS, Estimand, Sums
 from confide.methods.tables.survey.spread import shift_of, spreads
 from confide.protocol import Allowance, Meter, Plan, Source, Statistic, Together, Total

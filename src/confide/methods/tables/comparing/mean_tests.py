@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from confide import _special as special
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
-from confide.methods.tables.answers import said_of
-from confide.methods.tables.independence import tested
-from confide.methods.tables.intervals import MeanSums
-from confide.methods.tables.measured import MeasuredTable
+from confide.methods.tables.cells.intervals import MeanSums
+from confide.methods.tables.cells.measured import MeasuredTable
+from confide.methods.tables.comparing.answers import said_of
+from confide.methods.tables.comparing.independence import tested
 from confide.noise import keyed_generator
 from confide.results.hypothesis import HypothesisTests
 

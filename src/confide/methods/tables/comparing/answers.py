@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from confide.errors import PlanError
 
 if TYPE_CHECKING:
-    from confide.methods.tables.result import CellTable
+    from confide.methods.tables.cells.result import CellTable
 
 __all__ = ["Answer", "answers", "refused", "said_of", "some"]
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.crossing import Attribute
 from confide.aggregates.cells.cumulative_strategy import strategy
 from confide.aggregates.cells.free_moments import Measure, MomentRows
-from confide.methods.tables.distribution_reading import Group
-from confide.methods.tables.intervals import MeanSums
-from confide.methods.tables.missing import UNKNOWN, alone_parts, missing_parts, noisy_numbers
-from confide.methods.tables.table_one_about import STEPS, TableOneAbout
-from confide.methods.tables.table_one_reading import Level, Numeric, Row
-from confide.methods.tables.weighted import WeightedSums, mean_weights
+from confide.methods.tables.cells.intervals import MeanSums
+from confide.methods.tables.cells.weighted import WeightedSums, mean_weights
+from confide.methods.tables.description.distribution_reading import Group
+from confide.methods.tables.description.missing import UNKNOWN, alone_parts, missing_parts, noisy_numbers
+from confide.methods.tables.description.table_one_about import STEPS, TableOneAbout
+from confide.methods.tables.description.table_one_reading import Level, Numeric, Row
 from confide.protocol import Release
 
 __all__ = ["Reader"]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from confide._lazy import later
 from confide.errors import PlanError
-from confide.methods.tables.distribution_reading import BAND_DRAWS, Group
-from confide.methods.tables.intervals import difference
+from confide.methods.tables.cells.intervals import difference
+from confide.methods.tables.description.distribution_reading import BAND_DRAWS, Group
 from confide.noise import keyed_generator
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
@@ -252,7 +252,7 @@ class DistributionResult(BaseResult):
 
     def draw(self, ax: Axes, alpha: float) -> None:
         """The picture that `drawing` names."""
-        from confide.methods.tables import distribution_plot
+        from confide.methods.tables.description import distribution_plot
 
         getattr(distribution_plot, self.drawing)(self, ax, alpha)
 

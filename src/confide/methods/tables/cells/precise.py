@@ -15,8 +15,8 @@ from typing import Any
 from confide._text import near_match
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
-from confide.methods.tables.layout import Layout
-from confide.methods.tables.strategy import Strategy
+from confide.methods.tables.cells.layout import Layout
+from confide.methods.tables.cells.strategy import Strategy
 
 __all__ = ["checked_precision", "least_mu", "precise_strategy"]
 

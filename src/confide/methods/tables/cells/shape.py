@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.methods.tables.layout import Layout
-from confide.methods.tables.margins import Margins
+from confide.methods.tables.cells.layout import Layout
+from confide.methods.tables.cells.margins import Margins
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,9 +15,9 @@ from confide.aggregates.cells.crossing import Axes
 from confide.noise import keyed_generator
 
 if TYPE_CHECKING:
-    from confide.methods.tables.layout import Layout
-    from confide.methods.tables.margins import Margins
-    from confide.methods.tables.shape import Cells
+    from confide.methods.tables.cells.layout import Layout
+    from confide.methods.tables.cells.margins import Margins
+    from confide.methods.tables.cells.shape import Cells
 
 __all__ = ["expected_cells", "largest_errors", "summed"]
 

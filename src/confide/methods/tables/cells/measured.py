@@ -13,11 +13,11 @@ from confide import _special as special
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.free_moments import MomentRows
-from confide.methods.tables.intervals import MeanSums
-from confide.methods.tables.margins import UnitMargins
-from confide.methods.tables.result import CellTable
-from confide.methods.tables.simultaneous import expected_cells, summed
-from confide.methods.tables.weighted import UnitSums, WeightedSums
+from confide.methods.tables.cells.intervals import MeanSums
+from confide.methods.tables.cells.margins import UnitMargins
+from confide.methods.tables.cells.result import CellTable
+from confide.methods.tables.cells.weighted import UnitSums, WeightedSums
+from confide.methods.tables.comparing.simultaneous import expected_cells, summed
 from confide.results.base import check_alpha
 
 if TYPE_CHECKING:

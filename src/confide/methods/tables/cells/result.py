@@ -19,11 +19,11 @@ from confide import _special as special
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
-from confide.methods.tables.layout import Layout
-from confide.methods.tables.margins import Margins
-from confide.methods.tables.missing import missing_lines
-from confide.methods.tables.per_level import whose_words
-from confide.methods.tables.shape import ALL
+from confide.methods.tables.cells.layout import Layout
+from confide.methods.tables.cells.margins import Margins
+from confide.methods.tables.cells.per_level import whose_words
+from confide.methods.tables.cells.shape import ALL
+from confide.methods.tables.description.missing import missing_lines
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
 from confide.results.words import WITHOUT_NUMBERS
@@ -357,7 +357,7 @@ class CellTable(BaseResult):
     @cached_property
     def _largest(self) -> Array | None:
         """Draws of the largest |error|/standard error over all cells; None where Sidak's quantile is used."""
-        from confide.methods.tables.simultaneous import largest_errors
+        from confide.methods.tables.comparing.simultaneous import largest_errors
 
         return largest_errors(self)
 
@@ -446,13 +446,13 @@ class CellTable(BaseResult):
         """Differences with MOVER intervals: of two cells, as in diff({"region": "N"}, {"region": "S"}), or, by the name of an attribute,
         of each of its levels from the first one, for each combination of the other attributes of the largest marginal that has it.
         """
-        from confide.methods.tables.comparisons import compared
+        from confide.methods.tables.comparing.comparisons import compared
 
         return compared(self, "diff", first, second, self.column(of), alpha)
 
     def ratio(self, first: Any, second: Any = None, *, of: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
         """Ratios, called as `diff`. An end at 0 opens the interval to infinity."""
-        from confide.methods.tables.comparisons import compared
+        from confide.methods.tables.comparing.comparisons import compared
 
         return compared(self, "ratio", first, second, self.column(of), alpha)
 
@@ -487,7 +487,7 @@ class CellTable(BaseResult):
 
     def draw(self, ax: Picture, alpha: float) -> None:
         """Cells as dots with their intervals; a crossing of two attributes with many cells as a heat map."""
-        from confide.methods.tables.plot import draw_cells  # here, because matplotlib is slow to load
+        from confide.methods.tables.cells.plot import draw_cells  # here, because matplotlib is slow to load
 
         draw_cells(self, ax, alpha)
 

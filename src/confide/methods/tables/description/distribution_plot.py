@@ -11,7 +11,7 @@ from confide.results.words import LITERAL, clean, thousands
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from confide.methods.tables.shape import Groups
+    from confide.methods.tables.cells.shape import Groups
 
 __all__ = ["box", "cdf", "density"]
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from confide.methods.tables.distribution_reading import Group
-from confide.methods.tables.intervals import MeanSums, share_interval
+from confide.methods.tables.cells.intervals import MeanSums, share_interval
+from confide.methods.tables.description.distribution_reading import Group
 from confide.results.table import DASH
 
 __all__ = ["Cells", "Level", "Numeric", "Row", "standardised"]

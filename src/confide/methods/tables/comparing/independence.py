@@ -21,13 +21,13 @@ from scipy import special, stats
 
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
-from confide.methods.tables.answers import said_of
-from confide.methods.tables.margins import Margins, subsets
+from confide.methods.tables.cells.margins import Margins, subsets
+from confide.methods.tables.comparing.answers import said_of
 from confide.noise import keyed_generator
 from confide.results.hypothesis import HypothesisTests
 
 if TYPE_CHECKING:
-    from confide.methods.tables.result import CellTable
+    from confide.methods.tables.cells.result import CellTable
 
 __all__ = ["TableTest", "fit", "independence", "noise_matrix", "proportion", "table_test", "tested", "trend"]
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from confide.methods.tables.shape import ALL
+from confide.methods.tables.cells.shape import ALL
 from confide.results.words import LITERAL, clean, level_words, short, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from confide.methods.tables.shape import Cells
+    from confide.methods.tables.cells.shape import Cells
 
 __all__ = ["draw_cells"]
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
-from confide.methods.tables.intervals import difference, ratio
-from confide.methods.tables.per_level import check_one_level, level_axis
-from confide.methods.tables.shape import Cells, cells_of
+from confide.methods.tables.cells.intervals import difference, ratio
+from confide.methods.tables.cells.per_level import check_one_level, level_axis
+from confide.methods.tables.cells.shape import Cells, cells_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,8 +14,8 @@ from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.free_moments import Measure, MomentRows
 from confide.aggregates.cells.unit_cells import RowNumber, UnitCrossing
 from confide.aggregates.rows import BITS
-from confide.methods.tables.layout import Layout
-from confide.methods.tables.margins import Margins
+from confide.methods.tables.cells.layout import Layout
+from confide.methods.tables.cells.margins import Margins
 from confide.protocol import Release
 from confide.results.words import either, missing_rules
 from confide.schema import Column

@@ -13,12 +13,12 @@ from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.rows import BITS
 from confide.errors import PlanError
-from confide.methods.tables import independence as tests
-from confide.methods.tables.answers import refused
-from confide.methods.tables.per_level import check_one_test
-from confide.methods.tables.result import CellTable
-from confide.methods.tables.simultaneous import expected_cells, summed
-from confide.methods.tables.weighted import mean_weights
+from confide.methods.tables.cells.per_level import check_one_test
+from confide.methods.tables.cells.result import CellTable
+from confide.methods.tables.cells.weighted import mean_weights
+from confide.methods.tables.comparing import independence as tests
+from confide.methods.tables.comparing.answers import refused
+from confide.methods.tables.comparing.simultaneous import expected_cells, summed
 from confide.results.hypothesis import HypothesisTests
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from confide._lazy import later
 from confide.errors import PlanError
-from confide.methods.tables.table_one_reading import Cells, Level, Numeric, Row
+from confide.methods.tables.description.table_one_reading import Cells, Level, Numeric, Row
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha
 from confide.results.table import DASH

@@ -21,8 +21,8 @@ import numpy as np
 
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
-from confide.methods.tables.layout import Layout
-from confide.methods.tables.strategy import Strategy
+from confide.methods.tables.cells.layout import Layout
+from confide.methods.tables.cells.strategy import Strategy
 from confide.protocol.orthogonal import per_of
 
 __all__ = [

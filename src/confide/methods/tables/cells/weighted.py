@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.methods.tables.intervals import MeanSums
+from confide.methods.tables.cells.intervals import MeanSums
 
 __all__ = ["UnitSums", "WeightedSums", "mean_weights"]
 
