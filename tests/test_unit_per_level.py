@@ -12,7 +12,7 @@ from scipy import stats
 import confide as cf
 from confide.audit import audit
 from confide.noise import SimulatedNoise
-from confide.protocol.orthogonal import separates
+from confide.protocol.units.orthogonal import separates
 from confide.sources import units as clustering
 from confide.testing import ZeroNoise
 from confide_lab.methods.gradient_descent import GradientDescent

@@ -17,7 +17,7 @@ from confide.aggregates.rows import BOUND
 from confide.aggregates.scores.unit_scores import Counting, UnitScores
 from confide.noise import SimulatedNoise
 from confide.protocol import leaves
-from confide.protocol.whose import UNIT_ROW
+from confide.protocol.units.whose import UNIT_ROW
 from confide.schema import Design
 from confide.sources import spill
 from confide.sources import units as clustering

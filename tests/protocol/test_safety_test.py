@@ -16,7 +16,7 @@ from confide.audit.replay import replay
 from confide.errors import PlanError, PrivacyError, ReleaseError
 from confide.noise import SecureNoise, SimulatedNoise
 from confide.protocol import Meter, Plan, Release, Spend, Test, Together, exact_cost, fold, paths, seal, threshold
-from confide.protocol.proof import statements_hold
+from confide.protocol.spending.proof import statements_hold
 
 SCHEMA = cf.Schema({"x": cf.Numeric(0, 1, steps=1000)}, dataset="toy")
 ASKED = cf.GDP(1.0, 1e-3)

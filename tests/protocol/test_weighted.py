@@ -16,9 +16,10 @@ from confide.aggregates.rows import BOUND
 from confide.aggregates.scores import unit_scores
 from confide.aggregates.scores.score_rows import LimitedScores
 from confide.aggregates.scores.unit_scores import Counting, UnitFisherScores, UnitScores, UnitSizes
-from confide.protocol import Gram, Total, weighted
-from confide.protocol.weighted import Weighted
-from confide.protocol.whose import WHOLE_ROW
+from confide.protocol import Gram, Total
+from confide.protocol.units import weighted
+from confide.protocol.units.weighted import Weighted
+from confide.protocol.units.whose import WHOLE_ROW
 from confide.schema import Design
 from confide.sources import units as clustering
 

@@ -32,8 +32,8 @@ from confide.aggregates.cluster_meat import ClusterMeat
 from confide.aggregates.scores.unit_scores import Counting, UnitScores
 from confide.errors import ReleaseError, SourceError
 from confide.protocol import Gram
-from confide.protocol.weighted import Weighted
-from confide.protocol.whose import UNIT_ROW
+from confide.protocol.units.weighted import Weighted
+from confide.protocol.units.whose import UNIT_ROW
 from confide.schema import Design
 from confide.sources.executors import executor_of
 from confide.sources.executors.groups import Coding, group_of, unit_blocks, whole_units

@@ -29,7 +29,7 @@ from confide.aggregates.function_of import FunctionOf
 from confide.aggregates.rows import BITS, BOUND, CodedRows, Codes, residual, round_within, scaled, shortening, steps
 from confide.errors import PlanError
 from confide.protocol import Gram
-from confide.protocol.exact import pack
+from confide.protocol.serialization.exact import pack
 from confide.schema import Design
 
 __all__ = [

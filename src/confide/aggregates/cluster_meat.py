@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 from confide.aggregates.rows import BITS, Codes
 from confide.protocol import Gram, RecordMap, Statistic
-from confide.protocol.exact import digest, pack
-from confide.protocol.keyed import Keyed
 from confide.protocol.over import MapOver
-from confide.protocol.whose import CLUSTER_ROW, by_units
+from confide.protocol.serialization.exact import digest, pack
+from confide.protocol.units.keyed import Keyed
+from confide.protocol.units.whose import CLUSTER_ROW, by_units
 from confide.schema import Clusters
 
 __all__ = ["ClusterMeat", "meat_of", "scores_of", "too_few", "with_scores"]

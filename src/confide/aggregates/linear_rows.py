@@ -22,7 +22,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from confide.aggregates.rows import BITS, BOUND, Box, CodedRows, Codes, residual, round_within, scaled, steps, weights
-from confide.protocol.exact import digest, pack
+from confide.protocol.serialization.exact import digest, pack
 from confide.schema import Design
 
 __all__ = ["BlockRows", "ClippedRows", "LinearRows", "together"]

@@ -35,9 +35,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.protocol import RecordMap
-from confide.protocol.exact import digest
 from confide.protocol.over import MapOver
-from confide.protocol.whose import CLUSTER_ROW
+from confide.protocol.serialization.exact import digest
+from confide.protocol.units.whose import CLUSTER_ROW
 from confide.schema import Schema, SurveyDesign
 
 __all__ = ["Listed", "PersonMeat", "PsuMeat", "bits_for", "design_of"]

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from confide.audit.recording import ReplayNoise, Request, run
 from confide.audit.verdict import Finding
 from confide.protocol import Method, Opaque, Plan, Source, leaves
-from confide.protocol.laws import ADDITIVE
+from confide.protocol.spending.laws import ADDITIVE
 
 __all__ = ["Shown", "lattice"]
 

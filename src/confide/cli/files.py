@@ -206,7 +206,7 @@ def load_schema(path: Path) -> Schema:
 def load_plan(path: Path) -> Plan:
     """The plan in a file that `confide plan -o` wrote; nothing in it is believed before the gate makes it anew."""
     from confide.protocol import Plan
-    from confide.protocol.files import text_of
+    from confide.protocol.serialization.files import text_of
 
     with _reading(path, "plan", "confide plan MODEL --schema schema.toml --mu 1 -o plan.json"):
         return Plan.from_json(text_of(path, "plan"))

@@ -14,7 +14,7 @@ from confide.ledger import Ledger
 from confide.methods.intervals.block_posterior import BlockPosterior, Sampler
 from confide.methods.intervals.result import ConfidenceIntervals
 from confide.protocol import Noise, Source
-from confide.protocol.allowance import checked_privacy
+from confide.protocol.spending.allowance import checked_privacy
 
 __all__ = ["private_block_posterior"]
 

@@ -18,7 +18,7 @@ from confide.ledger import Ledger
 from confide.methods.intervals.pure_quantiles import PureQuantiles
 from confide.methods.tables.distribution import Distribution
 from confide.protocol import Noise, Release
-from confide.protocol.allowance import checked_privacy
+from confide.protocol.spending.allowance import checked_privacy
 from confide.schema import Numeric, Provenance, Schema, Unit
 
 __all__ = ["FoundBounds", "SignedLog", "find_bounds"]

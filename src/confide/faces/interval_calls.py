@@ -27,8 +27,8 @@ from confide.methods.tables.counts import Shares
 from confide.methods.tables.distribution import Distribution
 from confide.methods.tables.means import Means
 from confide.protocol import Noise, Release, Source
-from confide.protocol.allowance import checked_privacy
-from confide.protocol.contributions import shown
+from confide.protocol.spending.allowance import checked_privacy
+from confide.protocol.units.contributions import shown
 from confide.results.base import BaseResult
 from confide.schema import Categorical, Integer, Schema
 

@@ -58,7 +58,7 @@ import numpy as np
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.protocol.codec import plain
+from confide.protocol.serialization.codec import plain
 from confide.results import table, written
 from confide.results.shown import Column, Shown, check_alpha, level_heads
 from confide.results.spreadsheet import csv_text

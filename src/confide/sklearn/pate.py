@@ -22,7 +22,7 @@ from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.voting.teacher_labels import TeacherLabels
 from confide.protocol import Noise, Plan
-from confide.protocol.contributions import shown
+from confide.protocol.units.contributions import shown
 from confide.schema import Categorical, Numeric, Schema
 from confide.sklearn.base import PrivateEstimator, StatusWarning
 from confide.sklearn.columns import Roles, columns_of, refuse_text, response_of

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from confide.errors import SchemaError, SourceError
 from confide.protocol import Statistic
-from confide.protocol.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
+from confide.protocol.units.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
 from confide.schema import Schema, Unit
 from confide.schema.draft import may_be_a_record
 from confide.sources.aggregation import THREADS, Codes, Fresh, Input, named_rows, summed

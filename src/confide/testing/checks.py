@@ -39,7 +39,7 @@ from confide.protocol import (
     mu_squared,
 )
 from confide.protocol.events import is_path
-from confide.protocol.weighted import rows_moved
+from confide.protocol.units.weighted import rows_moved
 from confide.schema import Categorical, Numeric, Schema
 from confide.sources import read
 from confide.testing.practice import codes_of, edge_frame, hostile_frames

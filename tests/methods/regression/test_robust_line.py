@@ -20,7 +20,7 @@ from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, symme
 from confide.aggregates.whitened_rows import Frame, LeverageCells, LeverageIndices, ScoreRows, WhitenedRows
 from confide.noise import SimulatedNoise
 from confide.protocol import Either, Together, exact_cost, leaves, moved_squared
-from confide.protocol.allowance import Allowance
+from confide.protocol.spending.allowance import Allowance
 from confide.regression import HuberLine, LeastSquares
 from confide.schema import Design
 from confide_lab.methods import GradientDescent

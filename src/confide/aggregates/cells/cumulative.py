@@ -37,7 +37,7 @@ from confide.aggregates.cells.cumulative_strategy import strategy
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.rows import BOUND, round_within, steps
 from confide.errors import PlanError, SchemaError
-from confide.protocol.exact import digest
+from confide.protocol.serialization.exact import digest
 
 __all__ = [
     "MOST_BINS",

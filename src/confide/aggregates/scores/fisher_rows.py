@@ -63,7 +63,7 @@ from confide.aggregates.scores.score_rows import InCoordinates, cell_among
 from confide.aggregates.whitened_rows import Frame
 from confide.errors import PlanError
 from confide.protocol import Gram, Total
-from confide.protocol.exact import digest
+from confide.protocol.serialization.exact import digest
 
 __all__ = [
     "CROSS",

@@ -53,8 +53,8 @@ from confide.protocol import (
     Together,
     Total,
 )
-from confide.protocol.contributions import Independent
-from confide.protocol.whose import independent_words
+from confide.protocol.units.contributions import Independent
+from confide.protocol.units.whose import independent_words
 from confide.results.classes import ClassModel
 from confide.schema import Practice, Schema
 from confide.schema.formula import parse_formula

@@ -42,7 +42,7 @@ from confide.methods.intervals.quantile import rank_scores
 from confide.methods.intervals.result import ConfidenceIntervals, Limits
 from confide.noise.keyed import keyed_generator
 from confide.protocol import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total
-from confide.protocol.contributions import shown
+from confide.protocol.units.contributions import shown
 from confide.schema import Practice, Schema
 
 __all__ = ["BlockPosterior", "Sampler"]

@@ -65,7 +65,7 @@ from confide.protocol import (
     Test,
     threshold,
 )
-from confide.protocol.exact import round_up
+from confide.protocol.serialization.exact import round_up
 from confide.results import Estimates
 from confide.schema import Schema
 

@@ -21,7 +21,7 @@ from confide.aggregates.psu_limits import LEAST, hidden_part, too_few
 from confide.aggregates.psu_meat import Listed
 from confide.protocol import Plan, Release, Source, Statistic
 from confide.protocol.source import Behind
-from confide.protocol.where import Subset
+from confide.protocol.units.where import Subset
 from confide.results.words import Flag
 from confide.schema import Practice, Schema, SurveyDesign
 from confide.schema.survey import ASSUMPTION, NOT_COVERED

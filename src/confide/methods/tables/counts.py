@@ -39,8 +39,8 @@ from confide.methods.tables.comparing.comparisons import compared, standardised
 from confide.methods.tables.comparing.simultaneous import expected_cells, summed
 from confide.methods.tables.method import TableMethod, tabulated
 from confide.protocol import Release, Statistic
-from confide.protocol.orthogonal import per_of
 from confide.protocol.plan import LATE
+from confide.protocol.units.orthogonal import per_of
 from confide.schema import Practice
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from confide.methods.tables.cells.strategy import Strategy
 from confide.methods.tables.survey.path import SurveyPath
 from confide.methods.tables.survey.reading import survey_table
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Statistic, Together
-from confide.protocol.orthogonal import per_of
+from confide.protocol.units.orthogonal import per_of
 from confide.schema import Practice, Unit
 
 __all__ = ["TableMethod", "marginal_name", "tabulated"]

@@ -24,7 +24,7 @@ from confide.methods.tables.cells.layout import FormulaReader, Layout
 from confide.methods.tables.cells.margins import Margins
 from confide.methods.tables.counts import Counts, CountTable, Shares, ShareTable
 from confide.protocol import Release
-from confide.protocol.whose import WHOLE
+from confide.protocol.units.whose import WHOLE
 from confide.schema import Unit
 
 __all__ = ["PersonCountTable", "PersonCounts", "PersonShareTable", "PersonShares"]

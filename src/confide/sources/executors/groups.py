@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from confide.errors import SourceError
-from confide.protocol.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
+from confide.protocol.units.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
 from confide.schema import Schema, Unit
 from confide.sources.aggregation import BLOCK_ROWS, Codes
 from confide.sources.executors.work import Portion

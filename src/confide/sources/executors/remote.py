@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from confide.errors import SourceError
 from confide.protocol import Statistic
-from confide.protocol.whose import UNIT_ROW, WHOLE_ROW
+from confide.protocol.units.whose import UNIT_ROW, WHOLE_ROW
 from confide.schema import Unit
 from confide.sources.aggregation import named_rows
 from confide.sources.executors.states import check_states, state_from_plain

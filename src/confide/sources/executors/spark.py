@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from confide.errors import SourceError
-from confide.protocol.whose import CLUSTER_ROW, UNIT_ROW
+from confide.protocol.units.whose import CLUSTER_ROW, UNIT_ROW
 from confide.sources.aggregation import Codes
 from confide.sources.coding import columns_behind
 from confide.sources.executors.groups import Coding

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from confide.errors import SourceError
-from confide.protocol.whose import UNIT_ROW
+from confide.protocol.units.whose import UNIT_ROW
 from confide.schema import Schema
 from confide.sources.aggregation import BLOCK_ROWS, Codes
 from confide.sources.coding import Coder, columns_behind

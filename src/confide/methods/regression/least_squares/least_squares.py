@@ -31,7 +31,7 @@ from confide.methods.regression.linear import kept
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
-from confide.protocol.whose import independent_words
+from confide.protocol.units.whose import independent_words
 from confide.schema import Categorical, Design, Schema
 
 __all__ = ["ScorePath"]

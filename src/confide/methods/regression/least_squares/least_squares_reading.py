@@ -41,7 +41,7 @@ from confide.methods.regression.scaling import coefficient_names, factor_name, t
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.noise import keyed_generator
 from confide.protocol import Noisy, Question, Release
-from confide.protocol.contributions import Independent
+from confide.protocol.units.contributions import Independent
 from confide.results import student
 from confide.results.words import Flag
 from confide.schema import Design

@@ -49,7 +49,7 @@ from confide.aggregates.whitened_rows import Frame, WhitenedRows
 from confide.methods.regression.left_out import CellCounts, LeftOut
 from confide.noise import keyed_generator
 from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
-from confide.protocol.exact import digest
+from confide.protocol.serialization.exact import digest
 from confide.schema import Design
 
 __all__ = [

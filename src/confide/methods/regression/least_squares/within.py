@@ -38,7 +38,7 @@ from confide.methods.regression.needs import plain
 from confide.methods.regression.remarks import count_text, few_records
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source
-from confide.protocol.whose import independent_words
+from confide.protocol.units.whose import independent_words
 from confide.schema import Design, Schema, Unit
 
 __all__ = ["Within", "WithinEstimates"]

@@ -29,7 +29,7 @@ from scipy import linalg
 from confide.aggregates.collected import Collected
 from confide.aggregates.labelled_rows import LabelledRows, record_weights
 from confide.errors import PlanError
-from confide.protocol.allowance import SAFETY_STEPS
+from confide.protocol.spending.allowance import SAFETY_STEPS
 
 __all__ = ["LeastCurvature", "LogisticObjective", "RoundedMinimiser", "newton_steps"]
 

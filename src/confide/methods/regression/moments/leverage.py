@@ -23,7 +23,7 @@ from confide.aggregates.rows import Box
 from confide.aggregates.whitened_rows import LeverageIndices
 from confide.methods.regression.normal_equations import Fit
 from confide.methods.regression.scaling import extent
-from confide.protocol.exact import digest, pack
+from confide.protocol.serialization.exact import digest, pack
 from confide.schema import Design
 
 __all__ = [

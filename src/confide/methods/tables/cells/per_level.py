@@ -23,7 +23,7 @@ from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 from confide.methods.tables.cells.layout import Layout
 from confide.methods.tables.cells.strategy import Strategy
-from confide.protocol.orthogonal import per_of
+from confide.protocol.units.orthogonal import per_of
 
 __all__ = [
     "LevelStrategy",

@@ -37,7 +37,7 @@ from confide.methods.tables.cells.margins import Margins
 from confide.methods.tables.survey.estimand import KINDS, Estimand, Sums
 from confide.methods.tables.survey.spread import shift_of, spreads
 from confide.protocol import Allowance, Meter, Plan, Source, Statistic, Together, Total
-from confide.protocol.where import Subset
+from confide.protocol.units.where import Subset
 from confide.schema import Schema, SurveyDesign
 from confide.schema.survey import ASSUMPTION, NOT_COVERED
 

@@ -30,7 +30,7 @@ from confide.methods.regression.likelihood.fisher.fisher_start import made_point
 from confide.methods.regression.likelihood.logistic_design import log_odds
 from confide.noise import keyed_generator
 from confide.protocol import Question, Release
-from confide.protocol.contributions import Independent
+from confide.protocol.units.contributions import Independent
 from confide.schema import Design
 
 __all__ = ["AT_RISK", "FisherFigures"]

@@ -29,7 +29,7 @@ from confide.methods.regression.likelihood.model_results import ModelEstimates
 from confide.methods.regression.likelihood.outcome_forecast import OutcomeForecast
 from confide.methods.regression.scaling import to_units
 from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source, Statistic
-from confide.protocol.whose import independent_words
+from confide.protocol.units.whose import independent_words
 from confide.schema import Categorical, Design, Schema
 
 __all__ = ["FisherLine", "checked_target", "no_weighted_reference"]

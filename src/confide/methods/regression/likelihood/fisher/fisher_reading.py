@@ -37,7 +37,7 @@ from confide.methods.regression.linear import legend
 from confide.methods.regression.needs import bounds_words, demand_words, plain, tied_words
 from confide.methods.regression.remarks import count_text, few_records
 from confide.noise import keyed_generator
-from confide.protocol.contributions import Independent
+from confide.protocol.units.contributions import Independent
 from confide.results.words import Flag
 
 __all__ = ["FisherReading"]

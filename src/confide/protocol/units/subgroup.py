@@ -12,8 +12,8 @@ from confide.errors import PlanError
 from confide.protocol.plan import Plan
 from confide.protocol.source import Behind, Source
 from confide.protocol.statistic import Statistic
-from confide.protocol.weighted import Weighted, weighing
-from confide.protocol.where import Subset
+from confide.protocol.units.weighted import Weighted, weighing
+from confide.protocol.units.where import Subset
 from confide.schema.predicate import Predicate, parse_predicate
 
 __all__ = ["check_read", "for_one_draw", "within"]

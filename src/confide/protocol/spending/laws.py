@@ -18,7 +18,7 @@ from math import inf
 
 from confide.errors import PrivacyError
 from confide.guarantees import GDP, ZCDP, PureDP
-from confide.protocol import variances
+from confide.protocol.spending import variances
 
 __all__ = ["ADDITIVE", "LAWS", "Law", "law_named"]
 

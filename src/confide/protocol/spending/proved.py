@@ -9,9 +9,9 @@ from typing import Any
 from confide.errors import NoConversion, PlanError, PrivacyError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
 from confide.guarantees.rounding import float_up
-from confide.protocol.allowance import Allowance, checked_privacy
 from confide.protocol.events import Event, fold
-from confide.protocol.whose import resolved, unit_assumptions
+from confide.protocol.spending.allowance import Allowance, checked_privacy
+from confide.protocol.units.whose import resolved, unit_assumptions
 
 __all__ = ["Proved"]
 

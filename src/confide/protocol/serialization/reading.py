@@ -10,8 +10,7 @@ from __future__ import annotations
 from math import isfinite, prod
 from typing import Any
 
-from confide.protocol.laws import ADDITIVE, LAWS
-from confide.protocol.shapes import (
+from confide.protocol.serialization.shapes import (
     BOOLEAN,
     DIGEST,
     INTEGER_DIGITS,
@@ -34,6 +33,7 @@ from confide.protocol.shapes import (
     whole_text,
     whole_texts,
 )
+from confide.protocol.spending.laws import ADDITIVE, LAWS
 
 __all__ = ["FILE_CHARACTERS", "check_body"]
 

@@ -7,7 +7,7 @@ fields are marked where they are declared:
     LIVE     stands in no file: what was just computed, or may follow from what is not public
     SPARSE   is written only where one of the sparse fields of its class says something, that is differs from its default
 
-A file is checked before it is read (`confide.protocol.reading`), and nothing here measures it again.
+A file is checked before it is read (`confide.protocol.serialization.reading`), and nothing here measures it again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from confide.guarantees import Guarantee, guarantee_from_dict
-from confide.protocol.exact import (
+from confide.protocol.serialization.exact import (
     array_from_dict,
     array_to_dict,
     fraction_from_text,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from confide.protocol.weighted import rows_moved
+from confide.protocol.units.weighted import rows_moved
 from confide.schema import Unit
 
 __all__ = ["per_of", "separates", "unit_squared"]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from confide.errors import ReleaseError
-from confide.protocol.codec import decode, encode
 from confide.protocol.events import Either, Event, Opaque, Spend, Test, Together
-from confide.protocol.laws import ADDITIVE
+from confide.protocol.serialization.codec import decode, encode
+from confide.protocol.spending.laws import ADDITIVE
 
 __all__ = ["event_from_dict", "event_to_dict"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from confide.errors import ConfideError, ReleaseError
-from confide.protocol.exact import canonical_json, digest
-from confide.protocol.reading import FILE_CHARACTERS, check_body
-from confide.protocol.shapes import INTEGER_DIGITS, refuse, shown
+from confide.protocol.serialization.exact import canonical_json, digest
+from confide.protocol.serialization.reading import FILE_CHARACTERS, check_body
+from confide.protocol.serialization.shapes import INTEGER_DIGITS, refuse, shown
 
 __all__ = ["FORMAT", "from_file", "read", "text_of", "to_file"]
 
@@ -42,7 +42,7 @@ def _version(body: Mapping[str, Any]) -> str:
 
 
 def from_file(kind: str, text: str) -> dict[str, Any]:
-    """The body of a file of that kind, all of it checked (`confide.protocol.reading`) and none of it converted.
+    """The body of a file of that kind, all of it checked (`confide.protocol.serialization.reading`) and none of it converted.
 
     Raises `ReleaseError` when the text is no such file, was changed, is of a newer format, or holds anything that confide does not write.
     """

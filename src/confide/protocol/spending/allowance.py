@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian, calibrate_pure
 from confide.protocol.events import Event, Spend, Test, exact_cost
-from confide.protocol.exact import round_up, sqrt_up
-from confide.protocol.orthogonal import per_of, unit_squared
+from confide.protocol.serialization.exact import round_up, sqrt_up
 from confide.protocol.statistic import Statistic
-from confide.protocol.weighted import Weighted, rows_moved
-from confide.protocol.whose import by_units, resolved, rule_of, unit_assumptions
+from confide.protocol.units.orthogonal import per_of, unit_squared
+from confide.protocol.units.weighted import Weighted, rows_moved
+from confide.protocol.units.whose import by_units, resolved, rule_of, unit_assumptions
 from confide.schema import Unit
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ plan in which that is not enough (a method whose number of records is public, an
 private under both relations.
 
 It stands here, below the room of the record maps, because plans are made here: whichever method made the plan, and whatever statistics its
-draw puts together between the rounds, all of them are read through the condition (`confide.protocol.subgroup`).
+draw puts together between the rounds, all of them are read through the condition (`confide.protocol.units.subgroup`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from confide.errors import PlanError
 from confide.protocol.events import Either, Event, Spend, Together, leaves, nodes, with_leaves
-from confide.protocol.exact import digest
-from confide.protocol.laws import ADDITIVE
-from confide.protocol.orthogonal import per_of, unit_squared
 from confide.protocol.over import MapOver, StatisticOver
+from confide.protocol.serialization.exact import digest
+from confide.protocol.spending.laws import ADDITIVE
 from confide.protocol.statistic import Codes, RecordMap, Statistic
-from confide.protocol.weighted import of_rows
-from confide.protocol.whose import by_units
+from confide.protocol.units.orthogonal import per_of, unit_squared
+from confide.protocol.units.weighted import of_rows
+from confide.protocol.units.whose import by_units
 from confide.schema.predicate import Predicate, parse_predicate
 
 __all__ = ["Subset", "Where", "check_subgroup", "in_subgroup", "subgroup_size"]
