@@ -18,7 +18,7 @@ from confide.protocol import leaves
 from confide.protocol.units.contributions import Contributions
 from confide.protocol.units.weighted import Weighted
 from confide.registry import list_methods
-from confide.sources import units as clustering
+from confide.sources.grouping import units as clustering
 from confide_lab.methods import AnalyzeGauss
 from tests.golden.golden_cases import CASES, SCHEMA, schema_of
 

@@ -19,9 +19,9 @@ from confide.noise import SimulatedNoise
 from confide.protocol import leaves
 from confide.protocol.units.whose import UNIT_ROW
 from confide.schema import Design
-from confide.sources import spill
-from confide.sources import units as clustering
-from confide.sources.groups import Groups
+from confide.sources.grouping import spill
+from confide.sources.grouping import units as clustering
+from confide.sources.grouping.groups import Groups
 
 COLUMNS = {
     "x": cf.Numeric(-4, 4),

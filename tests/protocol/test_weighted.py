@@ -21,7 +21,7 @@ from confide.protocol.units import weighted
 from confide.protocol.units.weighted import Weighted
 from confide.protocol.units.whose import WHOLE_ROW
 from confide.schema import Design
-from confide.sources import units as clustering
+from confide.sources.grouping import units as clustering
 
 COLUMNS = {"x": cf.Numeric(-1, 1), "f": cf.Categorical(["a", "b", "c"]), "y": cf.Numeric(-1, 1), "w": cf.Integer(0, 1)}
 PLAIN = cf.Schema(COLUMNS, dataset="visits")

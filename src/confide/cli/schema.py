@@ -59,7 +59,7 @@ def draft(
         from confide.schema.draft import draft as drafted
 
         with session.doing("drafting the schema", private=True):
-            from confide.sources.catalog import table_at
+            from confide.sources.formats.catalog import table_at
 
             text = drafted(table_at(data) or data, delimiter=delimiter_of(delimiter))
         if place is None:

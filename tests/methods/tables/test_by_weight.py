@@ -124,7 +124,7 @@ def test_rows_of_their_own_are_the_integers_of_records(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["counts", "means"])
 def test_neither_order_nor_batches_show(kind: str) -> None:
-    from confide.sources import units
+    from confide.sources.grouping import units
 
     frame = visits(300, 4)
     exact = CellTotals(maps("add-remove")[kind])

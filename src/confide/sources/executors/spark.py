@@ -35,8 +35,8 @@ from confide.sources.executors.spark_tasks import (
     worked,
 )
 from confide.sources.executors.work import Work, portions
+from confide.sources.grouping.units import Keep
 from confide.sources.parts import Block, Part
-from confide.sources.units import Keep
 
 __all__ = ["Spark", "SparkFrame"]
 

@@ -17,9 +17,9 @@ from typing import IO, Any
 import pyarrow as pa
 
 from confide.errors import SourceError
+from confide.sources.formats.plain import kind_of, plain_cells
+from confide.sources.formats.streams import Stream
 from confide.sources.parts import Block, Piece, cut, guarded
-from confide.sources.plain import kind_of, plain_cells
-from confide.sources.streams import Stream
 
 __all__ = ["Spooled"]
 

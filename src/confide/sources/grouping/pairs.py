@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.schema import Schema, Unit
-from confide.sources.groups import numbered_units
-from confide.sources.priorities import first_rows, hashed, priorities, seeds
-from confide.sources.spill import Rows
+from confide.sources.grouping.groups import numbered_units
+from confide.sources.grouping.priorities import first_rows, hashed, priorities, seeds
+from confide.sources.grouping.spill import Rows
 
 __all__ = ["Levels"]
 

@@ -23,8 +23,8 @@ from typing import Any
 
 from confide._text import clean, near_match
 from confide.errors import SourceError
-from confide.sources.queries import Query, sql
-from confide.sources.streams import quoted
+from confide.sources.formats.queries import Query, sql
+from confide.sources.formats.streams import quoted
 
 __all__ = ["Database", "Field", "table_at"]
 

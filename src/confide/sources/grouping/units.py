@@ -36,13 +36,13 @@ from confide.schema import Categorical, Schema, Unit
 from confide.schema.unit import MOST
 from confide.sources.aggregation import BLOCK_ROWS, Codes, named_rows, summed
 from confide.sources.coding import Coder, columns_behind
-from confide.sources.groups import Groups, HashedGroups, numbered_units
-from confide.sources.ids import canonical
+from confide.sources.grouping.groups import Groups, HashedGroups, numbered_units
+from confide.sources.grouping.ids import canonical
+from confide.sources.grouping.pairs import Levels
+from confide.sources.grouping.priorities import first_rows, hashed, numbered, priorities, seeds
+from confide.sources.grouping.spill import Files, Rows, joined
 from confide.sources.kept import Blocks, Packing
-from confide.sources.pairs import Levels
 from confide.sources.parts import Block, Part, guarded
-from confide.sources.priorities import first_rows, hashed, numbered, priorities, seeds
-from confide.sources.spill import Files, Rows, joined
 
 if TYPE_CHECKING:
     from confide.sources.passes import Passes as RecordSource

@@ -18,9 +18,9 @@ from threading import RLock
 from typing import Any, NoReturn
 
 from confide.errors import SourceError
+from confide.sources.formats.plain import kind_of
+from confide.sources.formats.streams import pieces_of, quoted, relation_reader
 from confide.sources.parts import Piece, guarded
-from confide.sources.plain import kind_of
-from confide.sources.streams import pieces_of, quoted, relation_reader
 
 __all__ = ["Query", "SqlPart", "sql"]
 

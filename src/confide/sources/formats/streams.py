@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow as pa
 
 from confide.errors import SourceError
+from confide.sources.formats.plain import kind_of, plain_cells
+from confide.sources.formats.tables import column_of
 from confide.sources.parts import Block, Part, Piece, cut, guarded
-from confide.sources.plain import kind_of, plain_cells
-from confide.sources.tables import column_of
 
 __all__ = ["Factory", "Lazy", "Relation", "Stream", "pieces_of", "quoted", "relation_reader"]
 

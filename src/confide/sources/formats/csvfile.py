@@ -13,7 +13,7 @@ from typing import IO, Any, ClassVar, cast
 import pyarrow as pa
 
 from confide.errors import SchemaError, SourceError
-from confide.sources.lines import LONGEST, count_records, parse_line, split
+from confide.sources.formats.lines import LONGEST, count_records, parse_line, split
 from confide.sources.parts import Block, Mark, Piece, cut, guarded
 
 __all__ = ["CsvPart", "checked_delimiter"]

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from confide.sources.ids import canonical
-from confide.sources.priorities import seeds
-from confide.sources.spill import Rows
+from confide.sources.grouping.ids import canonical
+from confide.sources.grouping.priorities import seeds
+from confide.sources.grouping.spill import Rows
 
 __all__ = ["Groups", "HashedGroups", "numbered_units"]
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from confide.errors import SourceError
+from confide.sources.formats.plain import kind_of, plain_cells
 from confide.sources.parts import Block, Piece, cut, guarded
 from confide.sources.physical import Cells, Coded
-from confide.sources.plain import kind_of, plain_cells
 
 __all__ = [
     "Column",
