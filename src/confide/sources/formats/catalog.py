@@ -133,7 +133,7 @@ class Database:
         )
 
     def _listed(self) -> list[Any]:
-        from confide.ledger.sqlite import APPLICATION
+        from confide.ledger.storage.sqlite import APPLICATION
 
         of_sqlite = _LISTED_SQLITE.format(ledger=APPLICATION)
         if self.kind == "SQLite":

@@ -14,9 +14,9 @@ from urllib.parse import quote
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 
 from confide.errors import PlanError
-from confide.ledger.failures import Progress, explained
-from confide.ledger.store import Store
-from confide.ledger.tables import FORMAT, STREAMED, metadata
+from confide.ledger.storage.failures import Progress, explained
+from confide.ledger.storage.store import Store
+from confide.ledger.storage.tables import FORMAT, STREAMED, metadata
 
 __all__ = ["APPLICATION", "SQLiteStore", "on_network"]
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from sqlalchemy import BigInteger, Connection, Engine, inspect
 
 from confide.errors import LedgerBusy
-from confide.ledger.failures import Progress
-from confide.ledger.forks import register
-from confide.ledger.tables import ADDED, FORMAT
+from confide.ledger.storage.failures import Progress
+from confide.ledger.storage.forks import register
+from confide.ledger.storage.tables import ADDED, FORMAT
 
 __all__ = ["Store"]
 

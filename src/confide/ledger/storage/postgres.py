@@ -14,9 +14,9 @@ from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, select
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from confide.errors import PlanError
-from confide.ledger.failures import Progress, explained
-from confide.ledger.store import Store
-from confide.ledger.tables import APPLICATION, FORMAT, STREAMED, budget, entry, ledger_tables, metadata
+from confide.ledger.storage.failures import Progress, explained
+from confide.ledger.storage.store import Store
+from confide.ledger.storage.tables import APPLICATION, FORMAT, STREAMED, budget, entry, ledger_tables, metadata
 
 __all__ = ["PostgresStore"]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from confide.guarantees import Guarantee, guarantee_from_dict
-from confide.ledger.tables import chained
+from confide.ledger.storage.tables import chained
 
 __all__ = [
     "GENESIS",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from confide.errors import PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
-from confide.ledger.currency import Concentrated, Currency, Pure
-from confide.ledger.gaussian_ledger import Gaussian
-from confide.ledger.pair_ledger import Converted, Pair, Split
+from confide.ledger.counting.currency import Concentrated, Currency, Pure
+from confide.ledger.counting.gaussian_ledger import Gaussian
+from confide.ledger.counting.pair_ledger import Converted, Pair, Split
 
 __all__ = ["CURRENCIES", "currency_at", "currency_of"]
 

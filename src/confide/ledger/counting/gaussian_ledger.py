@@ -21,8 +21,8 @@ from math import nextafter
 from confide.errors import NoConversion
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, gaussian_delta
 from confide.guarantees.remainder import NothingRemains, Remainder, holds, remaining
-from confide.ledger.currency import Currency
-from confide.ledger.units import (
+from confide.ledger.counting.currency import Currency
+from confide.ledger.counting.units import (
     AMOUNT_BITS,
     DELTA_BITS,
     Price,

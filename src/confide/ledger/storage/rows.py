@@ -11,13 +11,13 @@ from sqlalchemy import Connection, insert, select, update
 
 from confide.errors import PlanError, ReleaseError
 from confide.ledger.account import Account, terms_text
-from confide.ledger.chain import GENESIS, canonical, guarantee_to_text, row_hash
+from confide.ledger.counting.units import ZERO, Price
+from confide.ledger.history.chain import GENESIS, canonical, guarantee_to_text, row_hash
+from confide.ledger.history.verify import examine
 from confide.ledger.records import Charge
-from confide.ledger.tables import SHARED
-from confide.ledger.tables import budget as budgets
-from confide.ledger.tables import entry as entries
-from confide.ledger.units import ZERO, Price
-from confide.ledger.verify import examine
+from confide.ledger.storage.tables import SHARED
+from confide.ledger.storage.tables import budget as budgets
+from confide.ledger.storage.tables import entry as entries
 
 __all__ = [
     "account_here",

@@ -7,10 +7,10 @@ from dataclasses import replace
 from confide.errors import BudgetExceeded, NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.ledger.account import Account
+from confide.ledger.counting.gaussian_ledger import Gaussian
+from confide.ledger.counting.pair_ledger import Pair
+from confide.ledger.counting.units import Price, amount_of, delta_of
 from confide.ledger.decision import choose
-from confide.ledger.gaussian_ledger import Gaussian
-from confide.ledger.pair_ledger import Pair
-from confide.ledger.units import Price, amount_of, delta_of
 
 __all__ = ["how_many", "purchases"]
 

@@ -10,7 +10,7 @@ from sqlalchemy.exc import ArgumentError
 
 from confide.errors import PlanError
 from confide.guarantees.validation import is_number
-from confide.ledger.store import Store
+from confide.ledger.storage.store import Store
 
 __all__ = ["check_text", "checked_path", "store_of"]
 
@@ -23,10 +23,10 @@ def store_of(place: str | Path, timeout: float) -> Store:
     _check_timeout(timeout)
     scheme = _URL.match(str(place))
     if scheme is None or (isinstance(place, Path) and not scheme[1].startswith("postgres")):
-        from confide.ledger.sqlite import SQLiteStore
+        from confide.ledger.storage.sqlite import SQLiteStore
 
         return SQLiteStore(checked_path(place), float(timeout))
-    from confide.ledger.postgres import PostgresStore
+    from confide.ledger.storage.postgres import PostgresStore
 
     return PostgresStore(_url(place, scheme[1].lower()), float(timeout))
 

@@ -26,7 +26,7 @@ from typing import ClassVar
 from confide.errors import NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, Guarantee, PureDP
 from confide.guarantees.validation import is_number
-from confide.ledger.units import (
+from confide.ledger.counting.units import (
     AMOUNT_BITS,
     DELTA_BITS,
     LARGEST,

@@ -5,7 +5,8 @@ millionth day. What the row says after an entry stands in that entry too, under 
 
 Tables 1 had neither the columns of `ADDED` nor the terms in their entries, tables 2 not the key of an enforced unit. A ledger of
 tables 1 or 2 gains the columns when it is opened; its old entries keep their hashes, which cover the columns of that time. Tables 4 are
-3 with the outputs of a stream (`confide.ledger.outputs`), whose first use makes them: versions that know no such entries refuse the ledger.
+3 with the outputs of a stream (`confide.ledger.history.outputs`), whose first use makes them: versions that know no such entries refuse
+the ledger.
 """
 
 from __future__ import annotations

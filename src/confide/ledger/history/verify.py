@@ -17,7 +17,10 @@ from typing import Any
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import Guarantee
 from confide.ledger.account import Account, amended_limit, fits_key
-from confide.ledger.chain import (
+from confide.ledger.counting.currencies import currency_at, currency_of
+from confide.ledger.counting.units import ZERO, Price
+from confide.ledger.decision import recheck
+from confide.ledger.history.chain import (
     GENESIS,
     canonical,
     charge_delta_of,
@@ -25,11 +28,8 @@ from confide.ledger.chain import (
     row_hash,
     statements_from_text,
 )
-from confide.ledger.currencies import currency_at, currency_of
-from confide.ledger.decision import recheck
 from confide.ledger.records import Receipt, Verification
-from confide.ledger.tables import SHARED
-from confide.ledger.units import ZERO, Price
+from confide.ledger.storage.tables import SHARED
 
 __all__ = ["checked_head", "examine"]
 

@@ -20,9 +20,9 @@ from functools import lru_cache
 from confide.errors import NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP
 from confide.guarantees.remainder import NothingRemains, converted, stays
-from confide.ledger.currency import Currency
-from confide.ledger.gaussian_ledger import Gaussian, curve_units
-from confide.ledger.units import (
+from confide.ledger.counting.currency import Currency
+from confide.ledger.counting.gaussian_ledger import Gaussian, curve_units
+from confide.ledger.counting.units import (
     AMOUNT_BITS,
     DELTA_BITS,
     LARGEST,

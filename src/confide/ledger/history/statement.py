@@ -7,10 +7,10 @@ from typing import Any
 
 from confide.errors import PlanError
 from confide.ledger.account import Account
-from confide.ledger.chain import guarantee_from_text
-from confide.ledger.pair_ledger import PAIR
+from confide.ledger.counting.pair_ledger import PAIR
+from confide.ledger.counting.units import ZERO, Price
+from confide.ledger.history.chain import guarantee_from_text
 from confide.ledger.records import Entry, LedgerState
-from confide.ledger.units import ZERO, Price
 
 __all__ = ["statement_of_account"]
 

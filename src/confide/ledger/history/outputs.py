@@ -33,13 +33,13 @@ from sqlalchemy import (
 )
 
 from confide.errors import PlanError
-from confide.ledger import rows
-from confide.ledger.chain import guarantee_to_text
-from confide.ledger.tables import STREAMED
+from confide.ledger.history.chain import guarantee_to_text
+from confide.ledger.storage import rows
+from confide.ledger.storage.tables import STREAMED
 
 if TYPE_CHECKING:
     from confide.ledger.account import Account
-    from confide.ledger.store import Store
+    from confide.ledger.storage.store import Store
 
 __all__ = ["Outputs", "stored_outputs"]
 
