@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.aggregates import cluster_meat
-from confide.aggregates.cluster_meat import ClusterMeat
-from confide.aggregates.rows import BOUND
+from confide.aggregates.clusters import cluster_meat
+from confide.aggregates.clusters.cluster_meat import ClusterMeat
+from confide.aggregates.lines.rows import BOUND
 from confide.aggregates.scores.unit_scores import Counting, UnitScores
 from confide.noise import SimulatedNoise
 from confide.protocol import leaves

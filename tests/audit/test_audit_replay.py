@@ -13,7 +13,7 @@ import pytest
 from tests.third_party import Mean
 
 import confide as cf
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
 from confide.audit import replay
 from confide.audit.recording import ReplayNoise, run
 from confide.noise import SimulatedNoise

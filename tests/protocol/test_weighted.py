@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.aggregates.rows import BOUND
+from confide.aggregates.lines.rows import BOUND
 from confide.aggregates.scores import unit_scores
 from confide.aggregates.scores.score_rows import LimitedScores
 from confide.aggregates.scores.unit_scores import Counting, UnitFisherScores, UnitScores, UnitSizes

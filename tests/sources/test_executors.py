@@ -28,7 +28,7 @@ from tests.sources.executors_toy import (
 from tests.sources.records import Plain
 
 import confide as cf
-from confide.aggregates.cluster_meat import ClusterMeat
+from confide.aggregates.clusters.cluster_meat import ClusterMeat
 from confide.aggregates.scores.unit_scores import Counting, UnitScores
 from confide.errors import ReleaseError, SourceError
 from confide.protocol import Gram

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.aggregates.in_place import in_place
+from confide.aggregates.isolation.in_place import in_place
 from confide.audit import neighbourhoods
 from confide.audit.known_laws import audit_exponential
 from confide.audit.lattice import lattice

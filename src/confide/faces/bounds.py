@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from confide.aggregates.cells.cumulative_counts import monotone
+from confide.aggregates.distributions.cumulative_counts import monotone
 from confide.errors import PlanError
 from confide.faces.one_call import LEFT_OUT, checked_ledger
 from confide.guarantees import Guarantee, PureDP

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.aggregates.bounded_rows import BoundedRows, Part, largest_length, moments
-from confide.aggregates.corners import corner_pairs
+from confide.aggregates.lines.bounded_rows import BoundedRows, Part, largest_length, moments
+from confide.aggregates.lines.corners import corner_pairs
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import GDP, ApproxDP, Guarantee

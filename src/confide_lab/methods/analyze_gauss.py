@@ -23,10 +23,10 @@ from typing import Any, ClassVar
 
 from scipy import stats
 
-from confide.aggregates.bounded_rows import BoundedRows
-from confide.aggregates.corners import corner_pairs
+from confide.aggregates.lines.bounded_rows import BoundedRows
+from confide.aggregates.lines.corners import corner_pairs
+from confide.aggregates.lines.rows import BITS
 from confide.aggregates.reference import least_squares
-from confide.aggregates.rows import BITS
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_number

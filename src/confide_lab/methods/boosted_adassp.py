@@ -31,8 +31,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.bounded_rows import ClippedResidualRows, Part, largest_length
-from confide.aggregates.corners import corner_pairs
+from confide.aggregates.lines.bounded_rows import ClippedResidualRows, Part, largest_length
+from confide.aggregates.lines.corners import corner_pairs
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.aggregates.corners import corner_pairs
+from confide.aggregates.lines.corners import corner_pairs
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from confide.aggregates.linear_rows import LinearRows
+from confide.aggregates.lines.linear_rows import LinearRows
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee

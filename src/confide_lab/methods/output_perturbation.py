@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.aggregates.corners import corner_pairs
-from confide.aggregates.linear_rows import LinearRows
-from confide.aggregates.ranges import Present
+from confide.aggregates.lines.corners import corner_pairs
+from confide.aggregates.lines.linear_rows import LinearRows
+from confide.aggregates.lines.ranges import Present
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee

@@ -35,8 +35,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.bounded_rows import Part, moments
-from confide.aggregates.corners import corner_pairs
+from confide.aggregates.lines.bounded_rows import Part, moments
+from confide.aggregates.lines.corners import corner_pairs
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.rounding import sqrt_down

@@ -22,8 +22,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.aggregates.cells.kernel_cells import Axis, KernelRows, KernelSums
-from confide.aggregates.corners import corner_pairs
+from confide.aggregates.kernels.kernel_cells import Axis, KernelRows, KernelSums
+from confide.aggregates.lines.corners import corner_pairs
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.validation import is_whole

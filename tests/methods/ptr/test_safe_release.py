@@ -13,7 +13,7 @@ from scipy import stats
 
 import confide as cf
 from confide import gate, registry
-from confide.aggregates import collected
+from confide.aggregates.isolation import collected
 from confide.audit import audit, falsify_safety_bound
 from confide.audit.recording import ReplayNoise, Request
 from confide.errors import NoConversion, PlanError, PrivacyError

@@ -11,8 +11,8 @@ import pytest
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates.ranges import private_box
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.ranges import private_box
+from confide.aggregates.lines.rows import Box
 from confide.noise import SecureNoise, SimulatedNoise
 from confide.protocol import Either, Meter, Together
 from confide.testing import ZeroNoise

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit
 
 import confide as cf
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
 from confide.errors import PlanError
 from confide.methods.regression.likelihood.fisher.fisher_bound import Sizes, chosen_kappa
 from confide.methods.regression.likelihood.fisher.fisher_levels import Seen

@@ -13,10 +13,10 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 import confide as cf
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.fisher_families import LOGIT, PROBIT, Counts
 from confide.aggregates.scores.fisher_rows import FisherRows
-from confide.aggregates.whitened_rows import Frame
 from confide.methods.regression.likelihood.fisher.fisher_levels import QuietLevel, Seen, _lowest, _sds_beyond
 from confide.methods.regression.likelihood.logistic_design import binary_design
 from confide.results.levels import LevelCount

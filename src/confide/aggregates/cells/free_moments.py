@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.cell_sums import CellRows
-from confide.aggregates.rows import BITS, BOUND, round_within, steps
+from confide.aggregates.lines.rows import BITS, BOUND, round_within, steps
 from confide.errors import PlanError
 from confide.protocol.serialization.exact import digest
 from confide.schema import Design, Practice, Schema

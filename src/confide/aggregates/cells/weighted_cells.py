@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.cell_sums import CellRows
 from confide.aggregates.cells.free_moments import Measure, MomentRows
-from confide.aggregates.rows import BITS, BOUND
+from confide.aggregates.lines.rows import BITS, BOUND
 from confide.protocol.serialization.exact import digest
 from confide.schema import Schema
 from confide.schema.expression import quoted

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BITS, leverage, round_within, steps
+from confide.aggregates.lines.rows import BITS, leverage, round_within, steps
 from confide.aggregates.scores.fisher_rows import FisherScores
 from confide.aggregates.scores.score_rows import InCoordinates, LimitedScores, SizeIndices, cell_among
 from confide.protocol import RecordMap

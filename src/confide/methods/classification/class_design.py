@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
 from confide.errors import PlanError
 from confide.protocol.serialization.exact import digest
 from confide.schema import Categorical, Design, Integer, Schema

@@ -25,8 +25,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.aggregates.cluster_meat import meat_of, scores_of, with_scores
-from confide.aggregates.rows import BITS, BOUND
+from confide.aggregates.clusters.cluster_meat import meat_of, scores_of, with_scores
+from confide.aggregates.lines.rows import BITS, BOUND
 from confide.aggregates.scores.unit_scores import Counting
 from confide.guarantees import Guarantee
 from confide.methods.classification.class_design import ClassDesign

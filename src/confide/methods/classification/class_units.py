@@ -20,7 +20,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BOUND, Codes, round_within, steps
+from confide.aggregates.lines.rows import BOUND, Codes, round_within, steps
 from confide.aggregates.scores.unit_scores import Counting, limited, summed_by_unit
 from confide.methods.classification.class_design import ClassDesign
 from confide.methods.classification.class_rows import members_of

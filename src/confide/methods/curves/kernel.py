@@ -29,8 +29,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.kernel_cells import UNIT, Axis, KernelRows, KernelSums, ResidualRows
-from confide.aggregates.corners import corner_pairs
+from confide.aggregates.kernels.kernel_cells import UNIT, Axis, KernelRows, KernelSums, ResidualRows
+from confide.aggregates.lines.corners import corner_pairs
 from confide.aggregates.reference import smooth
 from confide.errors import PlanError
 from confide.guarantees import Guarantee

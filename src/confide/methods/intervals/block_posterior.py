@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from confide._lazy import later
 from confide.aggregates.column_codes import ColumnCodes, chosen_columns
-from confide.aggregates.isolated import Answers, Room
-from confide.aggregates.shards import BY, blocks, fresh_key
+from confide.aggregates.isolation.isolated import Answers, Room
+from confide.aggregates.isolation.shards import BY, blocks, fresh_key
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee, PureDP
 from confide.guarantees.validation import is_finite, is_whole

@@ -26,14 +26,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
-from confide.aggregates.cells.cumulative import Bins
-from confide.aggregates.cells.cumulative_counts import CumulativeCounts
-from confide.aggregates.cells.cumulative_strategy import Strategy
-from confide.aggregates.cells.fitted_bins import Fine, about_quantiles
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.cells.tree_counts import FinePlace, TreeCounts, tree_strategy
-from confide.aggregates.rows import BITS
+from confide.aggregates.distributions.cumulative import Bins
+from confide.aggregates.distributions.cumulative_counts import CumulativeCounts
+from confide.aggregates.distributions.cumulative_strategy import Strategy
+from confide.aggregates.distributions.fitted_bins import Fine, about_quantiles
+from confide.aggregates.distributions.tree_counts import FinePlace, TreeCounts, tree_strategy
+from confide.aggregates.lines.rows import BITS
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite

@@ -167,7 +167,7 @@ class Slope(IntervalMethod):
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Opposite corners."""
         if isinstance(schema, Schema):
-            from confide.aggregates.corners import corner_pairs
+            from confide.aggregates.lines.corners import corner_pairs
 
             yield from corner_pairs(Design.of(self.formula, schema, term_bounds=self.term_bounds), schema)
 

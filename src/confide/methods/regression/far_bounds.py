@@ -16,7 +16,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.ranges import CELLS
+from confide.aggregates.lines.ranges import CELLS
 
 __all__ = ["FAR", "NEAR", "NOTED", "RESIDUAL", "far", "few_far", "short_tail"]
 

@@ -13,7 +13,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
 from confide.results.levels import LevelCount, level_remarks
 from confide.schema import Categorical, Design
 from confide.schema.term import Indicator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from confide import _special as special
-from confide.aggregates.linear_rows import ClippedRows
+from confide.aggregates.lines.linear_rows import ClippedRows
 from confide.protocol import Noisy, Release
 
 __all__ = ["UNCHECKED", "clipped_responses", "clipped_share", "count_text", "few_records"]

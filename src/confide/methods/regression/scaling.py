@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
 from confide.aggregates.scores.round_lines import allowed_lines
 from confide.errors import PlanError
 from confide.methods.regression.normal_equations import Line

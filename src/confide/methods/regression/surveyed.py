@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cells.weight_cap import CELLS, DISTANCE, Cap, WeightCells, ended_words
 from confide.aggregates.cells.weighted_cells import CappedWeight
-from confide.aggregates.psu_limits import LEAST, hidden_part, too_few
-from confide.aggregates.psu_meat import Listed
+from confide.aggregates.clusters.psu_limits import LEAST, hidden_part, too_few
+from confide.aggregates.clusters.psu_meat import Listed
 from confide.protocol import Plan, Release, Source, Statistic
 from confide.protocol.source import Behind
 from confide.protocol.units.where import Subset

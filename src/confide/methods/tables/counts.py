@@ -24,7 +24,7 @@ from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.unit_blocks import UnitCells
 from confide.aggregates.cells.weighted_cells import CountRows, WeightedRows
-from confide.aggregates.rows import BITS
+from confide.aggregates.lines.rows import BITS
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
 from confide.methods.tables.cells.counted import CountedTable

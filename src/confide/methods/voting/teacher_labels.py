@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.column_codes import ColumnCodes, chosen_columns
-from confide.aggregates.isolated import Answers, Room
-from confide.aggregates.shards import BY, blocks, fresh_key
+from confide.aggregates.isolation.isolated import Answers, Room
+from confide.aggregates.isolation.shards import BY, blocks, fresh_key
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
 from confide.guarantees.validation import is_finite, is_whole

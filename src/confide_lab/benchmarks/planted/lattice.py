@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.aggregates.bounded_rows import moments
+from confide.aggregates.lines.bounded_rows import moments
 from confide.audit.lattice import lattice
 from confide.audit.verdict import Audit
 from confide.protocol import Opaque, Plan, Test

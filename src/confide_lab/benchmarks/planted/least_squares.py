@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 import confide as cf
 from confide import gate
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.ranges import Present
-from confide.aggregates.rows import Box, Codes
+from confide.aggregates.lines.ranges import Present
+from confide.aggregates.lines.rows import Box, Codes
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.limits import Limits, Maxima
 from confide.aggregates.scores.score_rows import (
     LimitedFeatures,
     LimitedScores,
     SizeIndices,
 )
-from confide.aggregates.whitened_rows import Frame
 from confide.audit.replay import replay
 from confide.audit.verdict import Audit
 from confide.errors import PlanError

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special, stats
 
 import confide as cf
-from confide.aggregates.labelled_rows import LabelledRows
+from confide.aggregates.lines.labelled_rows import LabelledRows
 from confide.audit.verdict import Finding
 from confide.guarantees import gaussian_delta
 from confide.guarantees.objective_perturbation import logistic_delta

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import confide as cf
 from confide import gate
-from confide.aggregates.in_place import in_place
-from confide.aggregates.shards import divided
+from confide.aggregates.isolation.in_place import in_place
+from confide.aggregates.isolation.shards import divided
 from confide.audit.known_laws import audit_probabilities
 from confide.audit.neighbourhoods import whole
 from confide.audit.opaque import Setting

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide.aggregates.cells.cumulative import Bins
-from confide.aggregates.cells.cumulative_strategy import strategy
-from confide.aggregates.cells.fitted_bins import fitted
+from confide.aggregates.distributions.cumulative import Bins
+from confide.aggregates.distributions.cumulative_strategy import strategy
+from confide.aggregates.distributions.fitted_bins import fitted
 from confide.methods.tables.cells.intervals import MeanSums, count_interval, difference, ratio, share_interval
 from confide.methods.tables.cells.margins import Margins
 from confide.methods.tables.counts import Counts, Shares

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.ranges import found_ranges, ranged
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.ranges import found_ranges, ranged
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import ScoreRows
 from confide.aggregates.scores.round_lines import RoundLines, allowed_lines
 from confide.aggregates.scores.rounds import Round, first_round, last_round
-from confide.aggregates.whitened_rows import ScoreRows
 from confide.methods.regression.bias_aware import BiasAware, bias_aware
 from confide.methods.regression.level_counts import totals_of_gram, unseen_levels
 from confide.methods.regression.linear import legend

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from confide.aggregates.cluster_meat import too_few
+from confide.aggregates.clusters.cluster_meat import too_few
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.methods.regression.forecast import Forecast

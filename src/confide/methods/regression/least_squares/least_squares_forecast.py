@@ -15,12 +15,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.blocks import BlockGram
-from confide.aggregates.ranges import CELLS, private_box, ranged
-from confide.aggregates.rows import BITS, BOUND, Box
+from confide.aggregates.lines.blocks import BlockGram
+from confide.aggregates.lines.ranges import CELLS, private_box, ranged
+from confide.aggregates.lines.rows import BITS, BOUND, Box
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.limits import LEVERAGE_EDGES, OUTER, Levels, Limits, Maxima, Sizes, Tail, public_maxima
 from confide.aggregates.scores.metric import Layout, Metric
-from confide.aggregates.whitened_rows import Frame
 from confide.methods.regression.far_bounds import FAR, NEAR, NOTED
 from confide.methods.regression.forecast import Expect, Expected
 from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.ranges import ranged
-from confide.aggregates.rows import BOUND, Box
+from confide.aggregates.lines.ranges import ranged
+from confide.aggregates.lines.rows import BOUND, Box
 from confide.aggregates.scores.limits import LEVERAGE_EDGES, OUTER, USUAL_INDEX, Tail
 from confide.aggregates.scores.metric import Layout
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NoReturn, cast
 
 import numpy as np
 
-from confide.aggregates.deviations import (
+from confide.aggregates.clusters.deviations import (
     Deviations,
     DeviationsAllowance,
     SourceOfDeviations,

@@ -41,10 +41,10 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.collected import Collected
-from confide.aggregates.corners import outcome_pairs
-from confide.aggregates.labelled_rows import CurvatureRows, LabelledRows
-from confide.aggregates.ranges import Present
+from confide.aggregates.isolation.collected import Collected
+from confide.aggregates.lines.corners import outcome_pairs
+from confide.aggregates.lines.labelled_rows import CurvatureRows, LabelledRows
+from confide.aggregates.lines.ranges import Present
 from confide.aggregates.reference import likeliest_line, log_odds_line
 from confide.aggregates.scores.fisher_families import LOGIT, PROBIT, Family
 from confide.aggregates.scores.unit_scores import Counting

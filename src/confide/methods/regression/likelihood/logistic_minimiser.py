@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from confide.aggregates.collected import Collected
-from confide.aggregates.labelled_rows import LabelledRows, record_weights
+from confide.aggregates.isolation.collected import Collected
+from confide.aggregates.lines.labelled_rows import LabelledRows, record_weights
 from confide.errors import PlanError
 from confide.protocol.spending.allowance import SAFETY_STEPS
 

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
-from confide.aggregates.corners import outcome_pairs
+from confide.aggregates.lines.corners import outcome_pairs
 from confide.aggregates.reference import likeliest_line
 from confide.aggregates.scores.fisher_families import Counts
 from confide.errors import PlanError

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.blocks import BlockGram, block_numbers
-from confide.aggregates.linear_rows import BlockRows, ClippedRows, LinearRows, together
-from confide.aggregates.ranges import CellIndices, Present, RangeCells, ranged
-from confide.aggregates.rows import Box
-from confide.aggregates.whitened_rows import LeverageCells
+from confide.aggregates.lines.blocks import BlockGram, block_numbers
+from confide.aggregates.lines.linear_rows import BlockRows, ClippedRows, LinearRows, together
+from confide.aggregates.lines.ranges import CellIndices, Present, RangeCells, ranged
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import LeverageCells
 from confide.errors import PlanError
 from confide.methods.regression.moments.leverage import BoxLeverage
 from confide.methods.regression.normal_equations import Meat, NoisyMoments

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 from confide._lazy import later
-from confide.aggregates.linear_rows import ClippedRows
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.linear_rows import ClippedRows
+from confide.aggregates.lines.rows import Box
 from confide.methods.regression.level_counts import totals_of_gram, unseen_levels
 from confide.methods.regression.linear import kept, legend
 from confide.methods.regression.moments.leverage import largest, reach, unanswered

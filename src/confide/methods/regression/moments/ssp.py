@@ -30,10 +30,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.ranges import private_box
+from confide.aggregates.lines.ranges import private_box
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.reference import least_squares
-from confide.aggregates.rows import Box
-from confide.aggregates.whitened_rows import Frame
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.validation import is_number

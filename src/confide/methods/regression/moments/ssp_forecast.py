@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.ranges import CELLS, private_box, ranged
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.ranges import CELLS, private_box, ranged
+from confide.aggregates.lines.rows import Box
 from confide.methods.regression.forecast import Expect, Expected
 from confide.methods.regression.moments.leverage import (
     REACH,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
-from confide.aggregates.rows import BITS
+from confide.aggregates.lines.rows import BITS
 from confide.errors import PlanError
 from confide.methods.tables.cells.per_level import check_one_test
 from confide.methods.tables.cells.result import CellTable

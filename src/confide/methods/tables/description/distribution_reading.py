@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
-from confide.aggregates.cells.cumulative import Bins
-from confide.aggregates.cells.cumulative_counts import CumulativeCounts
-from confide.aggregates.cells.cumulative_strategy import Strategy
+from confide.aggregates.distributions.cumulative import Bins
+from confide.aggregates.distributions.cumulative_counts import CumulativeCounts
+from confide.aggregates.distributions.cumulative_strategy import Strategy
 from confide.methods.tables.cells.intervals import count_interval, difference, share_interval
 
 __all__ = ["BAND_DRAWS", "Group", "Quantiles", "kolmogorov"]

@@ -13,7 +13,7 @@ import numpy as np
 from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.free_moments import Measure, MomentRows
 from confide.aggregates.cells.unit_cells import RowNumber, UnitCrossing
-from confide.aggregates.rows import BITS
+from confide.aggregates.lines.rows import BITS
 from confide.methods.tables.cells.layout import Layout
 from confide.methods.tables.cells.margins import Margins
 from confide.protocol import Release

@@ -7,10 +7,10 @@ from math import isqrt
 
 from confide.aggregates.cells.cell_sums import CellCounts, CellIndex, CellTotals
 from confide.aggregates.cells.crossing import Attribute, Crossing
-from confide.aggregates.cells.cumulative import Bins, CumulativeRows
 from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps
 from confide.aggregates.cells.weighted_cells import CountRows, WeightedRows
-from confide.aggregates.rows import BITS, BOUND
+from confide.aggregates.distributions.cumulative import Bins, CumulativeRows
+from confide.aggregates.lines.rows import BITS, BOUND
 from confide.protocol import Statistic
 from confide.schema import Schema
 

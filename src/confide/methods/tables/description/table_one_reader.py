@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.crossing import Attribute
-from confide.aggregates.cells.cumulative_strategy import strategy
 from confide.aggregates.cells.free_moments import Measure, MomentRows
+from confide.aggregates.distributions.cumulative_strategy import strategy
 from confide.methods.tables.cells.intervals import MeanSums
 from confide.methods.tables.cells.weighted import WeightedSums, mean_weights
 from confide.methods.tables.description.distribution_reading import Group

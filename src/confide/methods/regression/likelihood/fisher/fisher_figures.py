@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._lazy import later
-from confide.aggregates.ranges import ranged
-from confide.aggregates.rows import BOUND, Box
+from confide.aggregates.lines.ranges import ranged
+from confide.aggregates.lines.rows import BOUND, Box
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
 from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores
 from confide.aggregates.scores.unit_scores import Counting
-from confide.aggregates.whitened_rows import Frame
 from confide.methods.regression.far_bounds import far, short_tail
 from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESIDUAL
 from confide.methods.regression.likelihood.fisher.fisher_counts import (

@@ -25,7 +25,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
 from confide.methods.regression.left_out import CORRELATED
 from confide.methods.regression.level_counts import level_weights
 from confide.schema import Design

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._special import expit, log_ndtr
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
 from confide.methods.regression.level_counts import base_levels
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Level, levels_of

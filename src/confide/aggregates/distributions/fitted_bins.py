@@ -24,9 +24,9 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.cumulative import Bins, Histograms, step_of
-from confide.aggregates.cells.cumulative_counts import monotone
 from confide.aggregates.cells.free_moments import Measure
+from confide.aggregates.distributions.cumulative import Bins, Histograms, step_of
+from confide.aggregates.distributions.cumulative_counts import monotone
 
 __all__ = ["OUTLINE", "Fine", "FineHistograms", "about_quantiles", "fitted", "of_starts", "outline"]
 

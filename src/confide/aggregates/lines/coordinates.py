@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BITS, Box, CodedRows, leverage
+from confide.aggregates.lines.rows import BITS, Box, CodedRows, leverage
 from confide.protocol import Beginning
 from confide.schema import Design
 

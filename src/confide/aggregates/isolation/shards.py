@@ -20,9 +20,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.collected import Collected
-from confide.aggregates.in_place import runner
-from confide.aggregates.isolated import Answers, Room, Work
+from confide.aggregates.isolation.collected import Collected
+from confide.aggregates.isolation.in_place import runner
+from confide.aggregates.isolation.isolated import Answers, Room, Work
 from confide.protocol import Noise, RecordMap, Source
 
 __all__ = ["BY", "Tabled", "blocks", "divided", "fresh_key", "keyed_hashes"]

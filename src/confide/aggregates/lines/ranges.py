@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.histogram import WholeSums
-from confide.aggregates.rows import Box, DesignRows, IndicatorRows
+from confide.aggregates.lines.rows import Box, DesignRows, IndicatorRows
 from confide.schema import Design
 
 __all__ = ["CELLS", "CellIndices", "Present", "RangeCells", "found_ranges", "private_box", "ranged"]

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.coordinates import Frame, Located, LocatedRows, Locating
-from confide.aggregates.rows import BITS, BOUND, Box, IndicatorRows, lengths, round_within, shares, steps
+from confide.aggregates.lines.coordinates import Frame, Located, LocatedRows, Locating
+from confide.aggregates.lines.rows import BITS, BOUND, Box, IndicatorRows, lengths, round_within, shares, steps
 
 __all__ = ["FarResiduals", "Frame", "LeverageCells", "LeverageIndices", "ScoreRows", "WhitenedRows"]
 

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.function_of import FunctionOf
-from confide.aggregates.rows import BITS, BOUND
+from confide.aggregates.lines.rows import BITS, BOUND
 from confide.protocol import Gram, RecordMap
 
 __all__ = ["BlockGram", "block_numbers", "least", "multipliers"]

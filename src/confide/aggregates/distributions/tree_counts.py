@@ -20,10 +20,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.cumulative_strategy import Strategy
-from confide.aggregates.cells.fitted_bins import Fine
 from confide.aggregates.cells.histogram import CellNumber, WholeSums
-from confide.aggregates.rows import BITS
+from confide.aggregates.distributions.cumulative_strategy import Strategy
+from confide.aggregates.distributions.fitted_bins import Fine
+from confide.aggregates.lines.rows import BITS
 from confide.protocol.serialization.exact import digest
 from confide.schema import Schema
 

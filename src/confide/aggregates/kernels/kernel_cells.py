@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.histogram import WholeSums
-from confide.aggregates.rows import Codes, DesignRows
+from confide.aggregates.lines.rows import Codes, DesignRows
 from confide.protocol.serialization.exact import digest, pack
 from confide.schema import Design
 

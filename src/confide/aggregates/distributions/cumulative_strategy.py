@@ -9,7 +9,7 @@ from math import comb, isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BITS
+from confide.aggregates.lines.rows import BITS
 
 __all__ = ["Strategy", "strategy"]
 

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BITS, Box, CodedRows, Codes, round_within, scaled, steps
+from confide.aggregates.lines.rows import BITS, Box, CodedRows, Codes, round_within, scaled, steps
 from confide.protocol.serialization.exact import digest, pack
 from confide.schema import Design
 

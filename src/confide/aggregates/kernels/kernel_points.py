@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.function_of import FunctionOf
-from confide.aggregates.rows import Codes
+from confide.aggregates.lines.rows import Codes
 from confide.errors import PlanError
 from confide.protocol import SAFETY_STEPS, Statistic, Total
 from confide.protocol.serialization.exact import digest, pack

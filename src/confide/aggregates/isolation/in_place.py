@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.isolated import Answers, Isolated, Room, Work, seeded
+from confide.aggregates.isolation.isolated import Answers, Isolated, Room, Work, seeded
 
 __all__ = ["in_place", "runner"]
 

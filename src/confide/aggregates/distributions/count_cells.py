@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import DesignRows
+from confide.aggregates.lines.rows import DesignRows
 from confide.schema import Design
 
 __all__ = ["COUNT_CELLS", "CountIndices", "count_edges"]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
-from confide.aggregates.cells.cumulative_strategy import Strategy
+from confide.aggregates.distributions.cumulative_strategy import Strategy
 
 __all__ = ["CumulativeCounts", "monotone"]
 

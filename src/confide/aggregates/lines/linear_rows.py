@@ -21,7 +21,18 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from confide.aggregates.rows import BITS, BOUND, Box, CodedRows, Codes, residual, round_within, scaled, steps, weights
+from confide.aggregates.lines.rows import (
+    BITS,
+    BOUND,
+    Box,
+    CodedRows,
+    Codes,
+    residual,
+    round_within,
+    scaled,
+    steps,
+    weights,
+)
 from confide.protocol.serialization.exact import digest, pack
 from confide.schema import Design
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BITS, Codes
+from confide.aggregates.lines.rows import BITS, Codes
 from confide.protocol import Gram, RecordMap, Statistic
 from confide.protocol.over import MapOver
 from confide.protocol.serialization.exact import digest, pack

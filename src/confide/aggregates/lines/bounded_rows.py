@@ -26,7 +26,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.function_of import FunctionOf
-from confide.aggregates.rows import BITS, BOUND, CodedRows, Codes, residual, round_within, scaled, shortening, steps
+from confide.aggregates.lines.rows import (
+    BITS,
+    BOUND,
+    CodedRows,
+    Codes,
+    residual,
+    round_within,
+    scaled,
+    shortening,
+    steps,
+)
 from confide.errors import PlanError
 from confide.protocol import Gram
 from confide.protocol.serialization.exact import pack

@@ -33,9 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.cell_sums import CellRows, CellTotals
-from confide.aggregates.cells.cumulative_strategy import strategy
 from confide.aggregates.cells.free_moments import Measure
-from confide.aggregates.rows import BOUND, round_within, steps
+from confide.aggregates.distributions.cumulative_strategy import strategy
+from confide.aggregates.lines.rows import BOUND, round_within, steps
 from confide.errors import PlanError, SchemaError
 from confide.protocol.serialization.exact import digest
 
