@@ -33,7 +33,7 @@ from confide.protocol.serialization.exact import canonical_json, clean, fraction
 from confide.protocol.units.whose import RULE, WHOLE, unit_flags, unit_words
 from confide.registry import get
 from confide.results.base import stated
-from confide.results.words import relation_words
+from confide.results.pages.words import relation_words
 
 __all__ = ["FORMAT", "Disclosure", "disclosure", "schema_text"]
 

@@ -37,7 +37,7 @@ from confide.protocol.plan import LATE, method_parameters
 from confide.protocol.rounds import in_rounds
 from confide.protocol.units.contributions import counted_once, shown
 from confide.protocol.units.whose import protected
-from confide.results.publication import Report
+from confide.results.pages.publication import Report
 from confide.schema import Practice, Schema
 from confide.schema.predicate import overlap, parse_predicate
 

@@ -175,7 +175,7 @@ class Drawings:
             if path.suffix.lower() not in _ENDINGS[name]:
                 raise Refused(f"{name} {path} must end in {', '.join(_ENDINGS[name])}")
             if path.suffix.lower() == ".docx":
-                from confide.results.written import check_word
+                from confide.results.pages.written import check_word
 
                 check_word()
             folder = path.resolve().parent

@@ -304,7 +304,7 @@ def _file(frame: pd.DataFrame, suffix: str) -> bytes:
 
 def _check_cells(frame: pd.DataFrame) -> None:
     """Refuse labels that a spreadsheet would run: practice records are read as they stand, so that no apostrophe can go before them."""
-    from confide.results.spreadsheet import shielded
+    from confide.results.pages.spreadsheet import shielded
 
     labels = [label for name in frame for label in frame[name].unique() if isinstance(label, str)]
     found = next((text for text in (*frame.columns, *labels) if shielded(text) != text), None)

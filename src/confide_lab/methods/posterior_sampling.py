@@ -56,7 +56,7 @@ from confide.protocol import (
     Source,
     Statistic,
 )
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 from confide.schema import Design, Schema
 from confide.schema.formula import parse_formula
 from confide_lab.aggregates.points import point_estimates

@@ -39,7 +39,7 @@ from confide.methods.curves.kernel_forecast import CurveForecast
 from confide.methods.curves.kernel_reading import Smooth, moments_at, one_feature, shares, turning
 from confide.protocol import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source, Together
 from confide.results.curve import Curve, point_names
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 from confide.schema import Design, Practice, Schema
 from confide.schema.formula import parse_formula
 

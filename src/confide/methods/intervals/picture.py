@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from confide.results.words import LITERAL, level_words, short
+from confide.results.pages.words import LITERAL, level_words, short
 
 if TYPE_CHECKING:
     import pandas as pd

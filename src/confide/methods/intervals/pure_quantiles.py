@@ -40,7 +40,7 @@ from confide.guarantees.validation import is_finite
 from confide.methods.intervals.result import ConfidenceIntervals
 from confide.methods.intervals.rows import numeric
 from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Together
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 from confide.schema import Integer, Practice, Schema
 from confide.schema.expression import quoted
 

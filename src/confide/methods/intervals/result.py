@@ -16,7 +16,7 @@ from confide.errors import PlanError
 from confide.methods.intervals.marginals import Marginal
 from confide.noise import keyed_generator
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
-from confide.results.words import Flag, level_words
+from confide.results.pages.words import Flag, level_words
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,7 +27,7 @@ from confide.methods.intervals.result import Posterior
 from confide.methods.intervals.rows import STEP, ProductRows, squares_weight
 from confide.noise import keyed_generator
 from confide.protocol import Release
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 from confide.schema import Design, Practice, Schema
 
 __all__ = ["Slope"]

@@ -16,7 +16,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.results.joint_law import NoisyMeat
+from confide.results.inference.joint_law import NoisyMeat
 
 __all__ = [
     "Fit",

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.results.joint_law import JointLaw, NoisyMeat
+from confide.results.inference.joint_law import JointLaw, NoisyMeat
 
 __all__ = ["FLOOR", "USABLE", "Sandwich"]
 

@@ -22,7 +22,7 @@ from confide.aggregates.clusters.psu_meat import Listed
 from confide.protocol import Plan, Release, Source, Statistic
 from confide.protocol.source import Behind
 from confide.protocol.units.where import Subset
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 from confide.schema import Practice, Schema, SurveyDesign
 from confide.schema.survey import ASSUMPTION, NOT_COVERED
 

@@ -26,9 +26,9 @@ from confide.methods.regression.linear import legend
 from confide.methods.regression.remarks import clipped_responses
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Release
-from confide.results.joint_law import JointLaw, NoisyMeat
+from confide.results.inference.joint_law import JointLaw, NoisyMeat
 from confide.results.levels import LevelCount, level_legend, level_remarks
-from confide.results.table import DASH, with_interval
+from confide.results.pages.table import DASH, with_interval
 from confide.schema import Design
 
 __all__ = ["COVERS", "TARGET", "Reading", "read"]

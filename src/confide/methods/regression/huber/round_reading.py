@@ -39,9 +39,9 @@ from confide.methods.regression.scaling import coefficient_names, line_of, to_un
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.noise import keyed_generator
 from confide.protocol import Question, Release
-from confide.results.joint_law import JointLaw
-from confide.results.table import DASH
-from confide.results.words import Flag
+from confide.results.inference.joint_law import JointLaw
+from confide.results.pages.table import DASH
+from confide.results.pages.words import Flag
 from confide.schema import Design
 
 __all__ = ["TARGET_WORDS", "RoundReading", "box_of", "slope_bound"]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.methods.regression.sandwich import Sandwich
-from confide.results.table import DASH, with_interval
+from confide.results.pages.table import DASH, with_interval
 
 __all__ = ["Explained"]
 

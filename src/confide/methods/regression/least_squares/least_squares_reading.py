@@ -42,8 +42,8 @@ from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.noise import keyed_generator
 from confide.protocol import Noisy, Question, Release
 from confide.protocol.units.contributions import Independent
-from confide.results import student
-from confide.results.words import Flag
+from confide.results.inference import student
+from confide.results.pages.words import Flag
 from confide.schema import Design
 
 __all__ = ["LeastSquaresReading"]

@@ -26,9 +26,10 @@ from confide.methods.regression.least_squares.survey_sums import FINE_FEATURES, 
 from confide.methods.regression.sandwich import Sandwich
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.methods.regression.surveyed import FLOOR, HIDDEN, Hidden, Read
-from confide.results import check_alpha, student
+from confide.results import check_alpha
+from confide.results.inference import student
+from confide.results.pages.words import Flag
 from confide.results.public_totals import public_margins
-from confide.results.words import Flag
 from confide.schema import Categorical
 
 if TYPE_CHECKING:

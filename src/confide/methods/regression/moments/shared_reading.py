@@ -41,8 +41,8 @@ from confide.methods.regression.remarks import UNCHECKED, clipped_share
 from confide.methods.regression.scaling import coefficient_names, extent, line_of, to_units
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Question, Release
-from confide.results.joint_law import JointLaw
-from confide.results.table import DASH, with_interval
+from confide.results.inference.joint_law import JointLaw
+from confide.results.pages.table import DASH, with_interval
 
 __all__ = ["read"]
 

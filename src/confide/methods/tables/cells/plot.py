@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from confide.methods.tables.cells.shape import ALL
-from confide.results.words import LITERAL, clean, level_words, short, thousands
+from confide.results.pages.words import LITERAL, clean, level_words, short, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

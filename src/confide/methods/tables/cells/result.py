@@ -26,7 +26,7 @@ from confide.methods.tables.cells.shape import ALL
 from confide.methods.tables.description.missing import missing_lines
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
-from confide.results.words import WITHOUT_NUMBERS
+from confide.results.pages.words import WITHOUT_NUMBERS
 
 if TYPE_CHECKING:
     import pandas as pd

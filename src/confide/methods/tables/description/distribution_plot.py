@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from confide.results.words import LITERAL, clean, thousands
+from confide.results.pages.words import LITERAL, clean, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -243,7 +243,7 @@ class DistributionResult(BaseResult):
         self, kind: str | None = None, ax: Axes | None = None, *, alpha: float | None = None
     ) -> Axes:
         """A picture; returns the Axes. kind: "box" (quartiles, whiskers at 5 % and 95 %), "cdf" (steps with the band), "density"."""
-        from confide.results.plot import drawn
+        from confide.results.pages.plot import drawn
 
         if kind is not None and kind not in _DRAWINGS:
             raise PlanError(f"kind must be one of {', '.join(_DRAWINGS)}, got {kind!r}; write plot('box')")

@@ -17,7 +17,7 @@ from confide.aggregates.lines.rows import BITS
 from confide.methods.tables.cells.layout import Layout
 from confide.methods.tables.cells.margins import Margins
 from confide.protocol import Release
-from confide.results.words import either, missing_rules
+from confide.results.pages.words import either, missing_rules
 from confide.schema import Column
 
 __all__ = ["UNKNOWN", "alone_parts", "missing_lines", "missing_parts", "noisy_numbers"]

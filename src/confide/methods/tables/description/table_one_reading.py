@@ -19,7 +19,7 @@ from scipy import special
 
 from confide.methods.tables.cells.intervals import MeanSums, share_interval
 from confide.methods.tables.description.distribution_reading import Group
-from confide.results.table import DASH
+from confide.results.pages.table import DASH
 
 __all__ = ["Cells", "Level", "Numeric", "Row", "standardised"]
 

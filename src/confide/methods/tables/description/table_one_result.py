@@ -15,7 +15,7 @@ from confide.errors import PlanError
 from confide.methods.tables.description.table_one_reading import Cells, Level, Numeric, Row
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha
-from confide.results.table import DASH
+from confide.results.pages.table import DASH
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,7 +20,7 @@ from confide.methods.tables.survey.path import KEPT, MEAT, WEIGHTS, SurveyPath, 
 from confide.methods.tables.survey.result import Estimated, SurveyTable
 from confide.methods.tables.survey.spread import pooled, squares_of
 from confide.protocol import Release
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 
 __all__ = ["survey_table"]
 

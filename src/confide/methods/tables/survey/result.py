@@ -29,7 +29,7 @@ from confide.methods.tables.cells.intervals import MeanSums
 from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.survey.calibration import poststratified
 from confide.methods.tables.survey.estimand import Sums
-from confide.results import student
+from confide.results.inference import student
 from confide.schema import SurveyDesign
 from confide.schema.survey import ASSUMPTION, NOT_COVERED
 

@@ -38,7 +38,7 @@ from confide.methods.regression.needs import bounds_words, demand_words, plain, 
 from confide.methods.regression.remarks import count_text, few_records
 from confide.noise import keyed_generator
 from confide.protocol.units.contributions import Independent
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 
 __all__ = ["FisherReading"]
 

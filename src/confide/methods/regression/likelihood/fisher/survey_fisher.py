@@ -37,7 +37,7 @@ from confide.methods.regression.likelihood.model_results import ModelEstimates
 from confide.methods.regression.surveyed import FLOOR, HIDDEN, WEIGHTS, Hidden, Read
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 
 __all__ = ["SurveyFisherLine", "SurveyLogisticEstimates"]
 

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.results.table import view
-from confide.results.words import (
+from confide.results.pages.table import view
+from confide.results.pages.words import (
     INTERCEPTS,
     LITERAL,
     SIMULATED,
@@ -28,7 +28,7 @@ from confide.results.words import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from confide.results.shown import Shown
+    from confide.results.pages.shown import Shown
 
 __all__ = ["caption", "chosen", "drawn", "nothing"]
 

@@ -16,10 +16,10 @@ from confide._lazy import later
 from confide.errors import NoResult, PlanError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.protocol import Release, Result
-from confide.results import written
 from confide.results.base import BaseResult
-from confide.results.table import environment, view
-from confide.results.words import SIMULATED, clean, notes
+from confide.results.pages import written
+from confide.results.pages.table import environment, view
+from confide.results.pages.words import SIMULATED, clean, notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -305,7 +305,7 @@ class Report:
 
 def _picture(result: Any) -> Any:
     """The result's own plot as SVG, where it has one."""
-    from confide.results.report import svg
+    from confide.results.pages.report import svg
 
     try:
         return svg(result.plot)

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from confide import _special as special
 from confide._lazy import later
 from confide.errors import PlanError
-from confide.results.joint_law import JointLaw
-from confide.results.restrictions import parse
+from confide.results.inference.joint_law import JointLaw
+from confide.results.inference.restrictions import parse
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from confide.results.words import LITERAL, level_words, short, thousands
+from confide.results.pages.words import LITERAL, level_words, short, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

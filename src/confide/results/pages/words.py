@@ -18,7 +18,7 @@ from confide.schema.columns import Column
 from confide.schema.term import Indicator, Value
 
 if TYPE_CHECKING:
-    from confide.results.shown import Shown
+    from confide.results.pages.shown import Shown
 
 __all__ = [
     "INTERCEPTS",

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confide.errors import PlanError
-from confide.results.table import View, view
-from confide.results.words import clean
+from confide.results.pages.table import View, view
+from confide.results.pages.words import clean
 
 if TYPE_CHECKING:
-    from confide.results.shown import Shown
+    from confide.results.pages.shown import Shown
 
 __all__ = ["REPORTS", "Document", "check_word", "document", "latex", "markdown", "save", "word"]
 

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from confide._lazy import later
 from confide.errors import PlanError
-from confide.results import student, wald
-from confide.results.joint_law import JointLaw
+from confide.results.inference import student, wald
+from confide.results.inference.joint_law import JointLaw
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,9 +15,9 @@ from markupsafe import Markup
 
 from confide._version import __version__
 from confide.guarantees import Guarantee
-from confide.results.plot import caption, chosen, drawn, nothing
-from confide.results.table import DASH, View, environment, view
-from confide.results.words import (
+from confide.results.pages.plot import caption, chosen, drawn, nothing
+from confide.results.pages.table import DASH, View, environment, view
+from confide.results.pages.words import (
     approx_words,
     bias_words,
     clean,
@@ -30,7 +30,7 @@ from confide.results.words import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from confide.results.shown import Shown
+    from confide.results.pages.shown import Shown
 
 __all__ = ["page", "svg"]
 

@@ -8,13 +8,13 @@ from math import floor, inf, isfinite, isnan, log10
 from typing import TYPE_CHECKING, Any
 
 from confide._lazy import later
-from confide.results.words import SIMULATED, WITHOUT_NUMBERS, clean, notes
+from confide.results.pages.words import SIMULATED, WITHOUT_NUMBERS, clean, notes
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from rich import cells as terminal
 
-    from confide.results.shown import Column, Shown
+    from confide.results.pages.shown import Column, Shown
 else:
     terminal = later("rich.cells")
 
