@@ -267,7 +267,7 @@ def infer(
     check_places({"-o": output, **drawings.places}, {"the release": release, "--predict": beyond.predict})
     drawings.check(force=written.force)
     from confide import gate
-    from confide.faces.results_file import with_results
+    from confide.faces.calls.results_file import with_results
 
     with session.doing("reading the release"):
         loaded = load_release(release)

@@ -120,7 +120,7 @@ class Asked:
         formula = formula if formula is not None else _only(result, self.test, found)
         if not found:
             raise Refused(_NONE)
-        from confide.faces.released_tests import ask
+        from confide.faces.calls.released_tests import ask
 
         try:
             return ask(result, self.test, formula, **self.own.given())

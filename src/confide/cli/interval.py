@@ -12,7 +12,7 @@ from confide.cli.gate import Once, at_once, open_ledger
 from confide.cli.options import Data, SchemaFile
 from confide.cli.session import Refused, Session
 from confide.cli.spread import spread
-from confide.faces.interval_verbs import VERBS
+from confide.faces.calls.interval_verbs import VERBS
 
 __all__ = ["interval"]
 
@@ -77,7 +77,7 @@ def interval(
 
 
 def _answer(verb: str, column: str, schema: Path, once: Once, kind: str | None, given: dict[str, Any]) -> Any:
-    from confide.faces.interval_calls import interval_method
+    from confide.faces.calls.interval_calls import interval_method
     from confide.guarantees import PureDP
 
     found = load_schema(schema)

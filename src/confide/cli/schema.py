@@ -236,7 +236,7 @@ def bounds(
     begin(session, account, simulate, {"-o": output}, {}, [data])
     requested = privacy.guarantee()
     with reserve(output, force=written.force) as place:
-        from confide.faces.bounds import find_bounds
+        from confide.faces.calls.bounds import find_bounds
 
         with session.doing("opening the ledger"):
             book = open_ledger(account.ledger, account.dataset, None)

@@ -16,8 +16,8 @@ from typing import Any
 
 from confide._text import near_match
 from confide.errors import PlanError
+from confide.faces.calls.rank_tests import kruskal, mannwhitneyu, wilcoxon
 from confide.faces.one_call import LEFT_OUT, OneCall, answered, call_signature, checked_call
-from confide.faces.rank_tests import kruskal, mannwhitneyu, wilcoxon
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.tables.comparing.power import EFFECTS, power_of

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from confide.errors import PlanError
-from confide.faces.interval_verbs import VERBS
+from confide.faces.calls.interval_verbs import VERBS
 from confide.faces.one_call import LEFT_OUT, call_signature, checked_ledger, checked_settings
 from confide.guarantees import Guarantee, PureDP
 from confide.ledger import Ledger
