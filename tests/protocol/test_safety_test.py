@@ -12,7 +12,7 @@ from scipy import stats
 from tests.protocol.safety_toy import FINE, HighMean, Mean, Safety
 
 import confide as cf
-from confide.audit.replay import replay
+from confide.audit.watching.replay import replay
 from confide.errors import PlanError, PrivacyError, ReleaseError
 from confide.noise import SecureNoise, SimulatedNoise
 from confide.protocol import Meter, Plan, Release, Spend, Test, Together, exact_cost, fold, paths, seal, threshold

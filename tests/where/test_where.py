@@ -11,7 +11,7 @@ import pytest
 
 import confide as cf
 from confide import registry
-from confide.audit.replay import replay
+from confide.audit.watching.replay import replay
 from confide.errors import PlanError
 from confide.methods.intervals.quantile import Quantile
 from confide.noise import SimulatedNoise

@@ -21,8 +21,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from confide import gate, registry
-from confide.audit.lattice import lattice
-from confide.audit.replay import replay
+from confide.audit.watching.lattice import lattice
+from confide.audit.watching.replay import replay
 from confide.errors import ConfideError, PrivacyError
 from confide.guarantees import GDP, Guarantee
 from confide.noise import SimulatedNoise

@@ -23,7 +23,7 @@ from confide.aggregates.lines.whitened_rows import (
     WhitenedRows,
 )
 from confide.aggregates.scores.rounds import Round, last_round
-from confide.audit.replay import replay
+from confide.audit.watching.replay import replay
 from confide.methods.regression.huber.round_reading import RoundReading
 from confide.noise import SimulatedNoise
 from confide.protocol import Gram, Meter, Noisy, Question, Total, seal

@@ -28,8 +28,8 @@ from confide.aggregates.scores.score_rows import (
     LimitedScores,
     SizeIndices,
 )
-from confide.audit.replay import replay
 from confide.audit.verdict import Audit
+from confide.audit.watching.replay import replay
 from confide.errors import PlanError
 from confide.methods.regression.factors.factor_means import FactorMeans
 from confide.methods.regression.least_squares.least_squares import ScorePath

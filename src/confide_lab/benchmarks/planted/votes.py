@@ -15,12 +15,12 @@ import confide as cf
 from confide import gate
 from confide.aggregates.isolation.in_place import in_place
 from confide.aggregates.isolation.shards import divided
-from confide.audit.known_laws import audit_probabilities
-from confide.audit.neighbourhoods import whole
-from confide.audit.opaque import Setting
-from confide.audit.pairs import Domain
-from confide.audit.repeated import attack_repeated
+from confide.audit.runs.known_laws import audit_probabilities
+from confide.audit.searches.neighbourhoods import whole
+from confide.audit.searches.pairs import Domain
 from confide.audit.verdict import Audit, Finding
+from confide.audit.watching.opaque import Setting
+from confide.audit.watching.repeated import attack_repeated
 from confide.guarantees.gnmax import collapsed_rdp, gnmax_log_error
 from confide.methods.ptr.classic_ptr import StableRelease
 from confide.methods.voting import plurality

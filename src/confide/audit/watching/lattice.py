@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.audit.recording import ReplayNoise, Request, run
 from confide.audit.verdict import Finding
+from confide.audit.watching.recording import ReplayNoise, Request, run
 from confide.protocol import Method, Opaque, Plan, Source, leaves
 from confide.protocol.spending.laws import ADDITIVE
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.audit.pairs import Axis, Domain, Record
+from confide.audit.searches.pairs import Axis, Domain, Record
 from confide.protocol import Plan, Statistic, moved_squared
 from confide.schema import Schema
 

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from confide.audit.pairs import Axis, Domain, search
-from confide.audit.safety_search import attack_bound
-from confide.audit.sensitivity import Answer, answer, distance, shown
+from confide.audit.searches.pairs import Axis, Domain, search
+from confide.audit.searches.safety_search import attack_bound
+from confide.audit.searches.sensitivity import Answer, answer, distance, shown
 from confide.audit.verdict import Audit, Finding
 from confide.errors import PrivacyError
 from confide.methods.ptr.safety import CertifiedBound, SafetyBound, bound_name, checked_bound

@@ -10,7 +10,8 @@ differences are measured against the declared sensitivities in exact arithmetic.
 An opaque release adds noise in a way that cannot be taken off again. The requests that are made for it are its own; on D' it runs on the
 same words and is then replaced by the number of D, so that spends before and after it are compared exactly as if it were not there. What
 else may differ is what is its own: a public number that changes with its noise alone on the same D, as those of a selection's
-winner do, is attacked together with it (`confide.audit.opaque`); one that does not change is a function of the records, and must agree.
+winner do, is attacked together with it (`confide.audit.watching.opaque`); one that does not change is a function of the records, and must
+agree.
 
 A safety test that is released only when it passes (`Test`, not shown) is made to pass where it can: its noise is replaced by more than any
 threshold. Where it passes on one side alone, the safety behind it must be the least there is, as both then say "no reply" but for
@@ -28,8 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.audit.recording import ReplayNoise, Request, Run, run
 from confide.audit.verdict import Finding
+from confide.audit.watching.recording import ReplayNoise, Request, Run, run
 from confide.protocol import (
     LAWS,
     Method,

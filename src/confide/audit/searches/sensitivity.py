@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.audit.pairs import Domain, Record, search
+from confide.audit.searches.pairs import Domain, Record, search
 from confide.audit.verdict import Finding
 from confide.errors import PrivacyError
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from confide.audit.extremes import extreme_pairs
-from confide.audit.pairs import Domain, Record
+from confide.audit.searches.extremes import extreme_pairs
+from confide.audit.searches.pairs import Domain, Record
 from confide.protocol import Opaque, Plan, leaves
 from confide.protocol.events import has_branches
 from confide.schema import Schema, Unit

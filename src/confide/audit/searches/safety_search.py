@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.audit.pairs import Axis, Domain
+from confide.audit.searches.pairs import Axis, Domain
 
 __all__ = ["Attack", "attack_bound"]
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.audit.lower_bounds import epsilon_lower_bound, mu_lower_bound
-from confide.audit.opaque import Setting, silent
-from confide.audit.pairs import Record
+from confide.audit.runs.lower_bounds import epsilon_lower_bound, mu_lower_bound
+from confide.audit.searches.pairs import Record
 from confide.audit.verdict import Finding
+from confide.audit.watching.opaque import Setting, silent
 from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.noise import SimulatedNoise
 from confide.protocol import Opaque

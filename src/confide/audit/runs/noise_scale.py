@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from confide.audit.known_laws import upper_tail
-from confide.audit.lower_bounds import upper_rate
+from confide.audit.runs.known_laws import upper_tail
+from confide.audit.runs.lower_bounds import upper_rate
 from confide.audit.verdict import Finding
 from confide.errors import PrivacyError
 from confide.guarantees.validation import level, share

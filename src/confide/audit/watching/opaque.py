@@ -1,14 +1,14 @@
 """Attacks on opaque releases: numbers whose noise cannot be taken off, so that no exact difference tells what they spend.
 
-Everything else is held still. All spends of the plan repeat one transcript (`confide.audit.recording`), so that the opaque release, and the
-public numbers that change with its noise, are all that two neighbours can differ in; its own guarantee is then the claim.
+Everything else is held still. All spends of the plan repeat one transcript (`confide.audit.watching.recording`), so that the opaque
+release, and the public numbers that change with its noise, are all that two neighbours can differ in; its own guarantee is then the claim.
 
 1. Where to look. Each pair of neighbours is run a few times with the same words on both, which shows how far the release moves, in units
    of its own spread; from the worst pairs the record that changes climbs, one coordinate at a time. Certificates (`Test`, shown) are then
    driven to the ends of what they may say without being wrong: the noise is taken just below the quantile that their failure
    probability allows, in either direction.
 2. How to tell. On the worst pair and transcript the release runs many times. Scores compete: the best direction (the mean shift at equal
-   words, known almost without noise, over the covariance; Fisher 1936), every attack of `confide.audit.attacks`, and the method's own
+   words, known almost without noise, over the covariance; Fisher 1936), every attack of `confide.audit.runs.attacks`, and the method's own
    log-likelihood ratio where it offers one.
 3. What it says. Error rates are counted on runs that nothing was learnt from, with the bounds of Clopper and Pearson, so that a true claim
    is called violated with probability at most 1 - confidence. A lower bound that is less than two thirds of what would have refuted
@@ -32,11 +32,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._special import ndtr, ndtri
-from confide.audit.lower_bounds import mu_lower_bound, upper_rate
-from confide.audit.pairs import Domain, Record
-from confide.audit.recording import ReplayNoise, steered
-from confide.audit.replay import opaque_names
+from confide.audit.runs.lower_bounds import mu_lower_bound, upper_rate
+from confide.audit.searches.pairs import Domain, Record
 from confide.audit.verdict import Finding, below_curve, curve_of
+from confide.audit.watching.recording import ReplayNoise, steered
+from confide.audit.watching.replay import opaque_names
 from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.protocol import Noisy, Opaque, Plan, Source, Spend, Test, seal, threshold
 from confide.protocol.events import Either, Event, Together

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from confide._special import betaincinv, ndtr, ndtri
-from confide.audit.attacks import Attack, learn
 from confide.audit.outcomes import BLOCK, FloatArray, Mechanism, Outcomes, draw, encode, join, only_exceptions
+from confide.audit.runs.attacks import Attack, learn
 from confide.audit.verdict import Curve, Finding, below_curve, curve_of
 from confide.errors import PrivacyError
 from confide.guarantees import GDP, ApproxDP, PureDP

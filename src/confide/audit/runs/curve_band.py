@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from confide.audit.attacks import Attack, learn
-from confide.audit.lower_bounds import Runs, best_attack, mu_of_errors, upper_rate
 from confide.audit.outcomes import FloatArray, Mechanism
+from confide.audit.runs.attacks import Attack, learn
+from confide.audit.runs.lower_bounds import Runs, best_attack, mu_of_errors, upper_rate
 from confide.audit.verdict import Finding, curve_of, said
 from confide.errors import PrivacyError
 from confide.guarantees.validation import count, share
