@@ -39,7 +39,7 @@ from confide.protocol.units.contributions import counted_once, shown
 from confide.protocol.units.whose import protected
 from confide.results.pages.publication import Report
 from confide.schema import Practice, Schema
-from confide.schema.predicate import overlap, parse_predicate
+from confide.schema.formulas.predicate import overlap, parse_predicate
 
 __all__ = ["Asked", "Publication"]
 

@@ -175,7 +175,7 @@ class _Ones:
 
 
 def test_a_subset_covers_a_record_that_enters_under_substitute() -> None:
-    from confide.schema.predicate import parse_predicate
+    from confide.schema.formulas.predicate import parse_predicate
 
     class Fixed(Total):
         """A sum that a substitute cannot move: all records count one."""

@@ -53,7 +53,7 @@ from confide.protocol import (
     Together,
 )
 from confide.schema import Design, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 from confide.schema.practice import Practice
 from confide_lab.aggregates.points import point_estimates, ridge_line, weakness
 

@@ -35,7 +35,7 @@ from confide.methods.regression.linear import LinearEstimates, kept
 from confide.methods.regression.scaling import line_of
 from confide.protocol import Allowance, FormulaMethod, Gram, Plan, Question, Release
 from confide.schema import Design, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 from confide.schema.practice import Practice
 from confide_lab.aggregates.points import point_estimates, ridge_line, weakness
 

@@ -55,7 +55,7 @@ from confide.protocol import (
 )
 from confide.results.levels import level_legend
 from confide.schema import Categorical, Practice, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 from confide_lab.aggregates.bins import Folded, NoisyBins, draw_bins, plan_bins, read_bins
 from confide_lab.aggregates.trees import Paths
 

@@ -52,7 +52,7 @@ from confide.protocol import (
     Total,
 )
 from confide.schema import Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 from confide.schema.practice import Practice
 from confide_lab.aggregates.points import point_estimates
 from confide_lab.methods.adassp import NoisyParts, bounded, draw_parts

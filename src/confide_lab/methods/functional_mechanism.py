@@ -35,7 +35,7 @@ from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.scaling import line_of
 from confide.protocol import Allowance, FormulaMethod, Plan, Question, Release
 from confide.schema import Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 from confide.schema.practice import Practice
 from confide_lab.aggregates.coefficients import CoefficientTotal, QuadraticCoefficients
 from confide_lab.aggregates.points import point_estimates

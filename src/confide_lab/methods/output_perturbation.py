@@ -51,7 +51,7 @@ from confide.protocol import (
     Total,
 )
 from confide.schema import Design, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 from confide.schema.practice import Practice
 from confide_lab.aggregates.minimiser import BallMinimiser
 from confide_lab.aggregates.points import point_estimates

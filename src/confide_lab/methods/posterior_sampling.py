@@ -58,7 +58,7 @@ from confide.protocol import (
 )
 from confide.results.pages.words import Flag
 from confide.schema import Design, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 from confide_lab.aggregates.points import point_estimates
 from confide_lab.aggregates.posterior import (
     LeverageRows,

@@ -31,7 +31,7 @@ from confide.methods.curves.kernel_reading import Smooth, one_feature
 from confide.protocol import Allowance, FormulaMethod, Plan, Question, Release
 from confide.results.curve import Curve
 from confide.schema import Design, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["Wavelet", "haar_level"]
 

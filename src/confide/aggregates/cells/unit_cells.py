@@ -23,7 +23,7 @@ from confide.errors import PlanError
 from confide.protocol.serialization.exact import digest
 from confide.protocol.units.whose import WHOLE_ROW
 from confide.schema import Schema
-from confide.schema.predicate import Predicate, parse_predicate
+from confide.schema.formulas.predicate import Predicate, parse_predicate
 from confide.schema.unit import MOST
 
 __all__ = ["RowNumber", "UnitCrossing"]

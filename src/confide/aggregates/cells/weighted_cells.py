@@ -32,7 +32,7 @@ from confide.aggregates.cells.free_moments import Measure, MomentRows
 from confide.aggregates.lines.rows import BITS, BOUND
 from confide.protocol.serialization.exact import digest
 from confide.schema import Schema
-from confide.schema.expression import quoted
+from confide.schema.formulas.expression import quoted
 
 __all__ = ["CappedWeight", "CountRows", "DoubledRows", "WeightedRows", "places_of_weights"]
 

@@ -15,7 +15,7 @@ from confide.aggregates.lines.rows import Box
 from confide.errors import PlanError
 from confide.protocol.serialization.exact import digest
 from confide.schema import Categorical, Design, Integer, Schema
-from confide.schema.formula import cut
+from confide.schema.formulas.formula import cut
 
 __all__ = ["ClassDesign", "Group"]
 

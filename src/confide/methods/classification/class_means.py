@@ -57,7 +57,7 @@ from confide.protocol.units.contributions import Independent
 from confide.protocol.units.whose import independent_words
 from confide.results.classes import ClassModel
 from confide.schema import Practice, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["ClassMeans"]
 

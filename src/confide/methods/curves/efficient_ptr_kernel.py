@@ -47,7 +47,7 @@ from confide.protocol import (
 )
 from confide.results.curve import Curve, point_names
 from confide.schema import Design, Practice, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["EfficientPTRKernel"]
 

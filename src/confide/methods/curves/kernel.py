@@ -41,7 +41,7 @@ from confide.protocol import Allowance, FormulaMethod, Meter, Plan, Question, Re
 from confide.results.curve import Curve, point_names
 from confide.results.pages.words import Flag
 from confide.schema import Design, Practice, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["Kernel"]
 

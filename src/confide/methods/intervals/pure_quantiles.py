@@ -42,7 +42,7 @@ from confide.methods.intervals.rows import numeric
 from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Together
 from confide.results.pages.words import Flag
 from confide.schema import Integer, Practice, Schema
-from confide.schema.expression import quoted
+from confide.schema.formulas.expression import quoted
 
 __all__ = ["PureQuantiles", "QuantileAbout"]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from confide.aggregates.lines.rows import Box
 from confide.results.levels import LevelCount, level_remarks
 from confide.schema import Categorical, Design
-from confide.schema.term import Indicator
+from confide.schema.formulas.term import Indicator
 
 __all__ = ["base_levels", "counted_levels", "level_weights", "totals_of_gram", "unseen_levels"]
 

@@ -12,7 +12,7 @@ from confide.aggregates.scores.round_lines import allowed_lines
 from confide.errors import PlanError
 from confide.methods.regression.normal_equations import Line
 from confide.schema import Design
-from confide.schema.term import Indicator, Term
+from confide.schema.formulas.term import Indicator, Term
 
 __all__ = ["PRIOR", "coefficient_names", "extent", "factor_name", "line_of", "to_units"]
 

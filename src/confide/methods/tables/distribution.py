@@ -37,7 +37,7 @@ from confide.methods.tables.description.distribution_result import DistributionR
 from confide.methods.tables.description.missing import missing_lines
 from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Statistic, Together
 from confide.schema import Practice, Schema
-from confide.schema.formula import cut
+from confide.schema.formulas.formula import cut
 
 __all__ = ["Distribution", "DistributionAbout"]
 

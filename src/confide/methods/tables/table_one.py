@@ -40,7 +40,7 @@ from confide.methods.tables.distribution import rank_error
 from confide.protocol import Method, Plan, Question, Release, Statistic
 from confide.protocol.plan import LATE
 from confide.schema import Categorical, Practice, Schema
-from confide.schema.formula import cut
+from confide.schema.formulas.formula import cut
 
 __all__ = ["TableOne", "TableOneAbout"]
 

@@ -44,7 +44,7 @@ from confide.methods.tests.rank_result import RankTest, read_one, read_several, 
 from confide.noise import keyed_generator
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
 from confide.schema import Practice, Schema
-from confide.schema.formula import cut
+from confide.schema.formulas.formula import cut
 
 __all__ = ["Kruskal", "MannWhitney", "RankAbout", "Wilcoxon"]
 

@@ -14,7 +14,7 @@ from confide.protocol.source import Behind, Source
 from confide.protocol.statistic import Statistic
 from confide.protocol.units.weighted import Weighted, weighing
 from confide.protocol.units.where import Subset
-from confide.schema.predicate import Predicate, parse_predicate
+from confide.schema.formulas.predicate import Predicate, parse_predicate
 
 __all__ = ["check_read", "for_one_draw", "within"]
 

@@ -28,7 +28,7 @@ from confide.protocol.statistic import Codes, RecordMap, Statistic
 from confide.protocol.units.orthogonal import per_of, unit_squared
 from confide.protocol.units.weighted import of_rows
 from confide.protocol.units.whose import by_units
-from confide.schema.predicate import Predicate, parse_predicate
+from confide.schema.formulas.predicate import Predicate, parse_predicate
 
 __all__ = ["Subset", "Where", "check_subgroup", "in_subgroup", "subgroup_size"]
 

@@ -15,7 +15,7 @@ from confide.guarantees import ApproxDP, Guarantee, PureDP
 from confide.protocol.serialization.exact import clean
 from confide.schema import Categorical, Design
 from confide.schema.columns import Column
-from confide.schema.term import Indicator, Value
+from confide.schema.formulas.term import Indicator, Value
 
 if TYPE_CHECKING:
     from confide.results.pages.shown import Shown

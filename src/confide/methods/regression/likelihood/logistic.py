@@ -79,7 +79,7 @@ from confide.protocol import (
     threshold,
 )
 from confide.schema import Design, Practice, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["Logistic"]
 

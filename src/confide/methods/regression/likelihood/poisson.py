@@ -30,7 +30,7 @@ from confide.methods.regression.likelihood.fisher.fisher_line import FisherLine,
 from confide.methods.regression.likelihood.poisson_results import PoissonEstimates
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source
 from confide.schema import Categorical, Design, Practice, Schema
-from confide.schema.formula import cut, parse_formula
+from confide.schema.formulas.formula import cut, parse_formula
 
 __all__ = ["Poisson"]
 

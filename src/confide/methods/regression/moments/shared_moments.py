@@ -25,7 +25,7 @@ from confide.methods.regression.normal_equations import Meat, NoisyMoments
 from confide.methods.regression.scaling import PRIOR
 from confide.protocol import Allowance, Either, Event, Gram, Statistic, Together, Total
 from confide.schema import Design, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["FAR_BRANCH", "Layout", "Moments", "responses_of"]
 

@@ -48,7 +48,7 @@ from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
 from confide.schema import Categorical, Design, Practice, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["SSP"]
 

@@ -16,9 +16,9 @@ from confide.aggregates.cells.unit_blocks import UnitWeight
 from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.errors import PlanError, SchemaError
 from confide.schema import Categorical, Schema, Unit
-from confide.schema.expression import quoted, without_backticks
-from confide.schema.formula import cut, parsed
-from confide.schema.summaries import summary_words
+from confide.schema.formulas.expression import quoted, without_backticks
+from confide.schema.formulas.formula import cut, parsed
+from confide.schema.formulas.summaries import summary_words
 
 __all__ = ["FormulaReader", "Layout", "both_sides", "marginal_name", "summands", "weight_of"]
 

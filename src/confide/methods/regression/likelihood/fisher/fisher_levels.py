@@ -36,7 +36,7 @@ from confide.methods.regression.likelihood.fisher.fisher_hidden import Level, le
 from confide.methods.regression.scaling import extent
 from confide.results.levels import LevelCount
 from confide.schema import Design
-from confide.schema.term import Indicator
+from confide.schema.formulas.term import Indicator
 
 __all__ = ["QuietLevel", "Seen", "places_of", "quiet_words"]
 

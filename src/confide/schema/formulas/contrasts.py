@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import TypeAlias
 
-from confide.schema.expression import Expression
+from confide.schema.formulas.expression import Expression
 
 __all__ = ["Coding", "codings"]
 

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from confide._lazy import opened
 from confide.errors import PlanError
-from confide.schema.expression import Expression, parse_expression, quoted, unknown_column, without_backticks
+from confide.schema.formulas.expression import Expression, parse_expression, quoted, unknown_column, without_backticks
 from confide.schema.schema import Schema
 
 opened("formulaic")  # its parser is all that is used; the rest loads pandas and SciPy

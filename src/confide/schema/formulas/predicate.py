@@ -25,7 +25,7 @@ from confide._text import near_match
 from confide.errors import PlanError, SchemaError
 from confide.schema.categorical import Categorical
 from confide.schema.columns import Column, Integer
-from confide.schema.expression import quoted, without_backticks
+from confide.schema.formulas.expression import quoted, without_backticks
 from confide.schema.grid import is_number
 from confide.schema.schema import Schema
 

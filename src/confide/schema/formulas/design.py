@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from confide._text import near_match
 from confide.errors import PlanError
 from confide.schema.categorical import Categorical
-from confide.schema.contrasts import codings
-from confide.schema.expression import Expression
-from confide.schema.formula import Formula, cut, parse_formula
-from confide.schema.frames import public_columns, rows_of
+from confide.schema.formulas.contrasts import codings
+from confide.schema.formulas.expression import Expression
+from confide.schema.formulas.formula import Formula, cut, parse_formula
+from confide.schema.formulas.frames import public_columns, rows_of
+from confide.schema.formulas.term import Bounds, Indicator, Term, Value, expanded_terms, numeric_term
 from confide.schema.grid import Grid, is_number
 from confide.schema.schema import Schema
-from confide.schema.term import Bounds, Indicator, Term, Value, expanded_terms, numeric_term
 
 __all__ = ["Design", "Term"]
 
@@ -61,7 +61,7 @@ class Design:
     def of(cls, formula: str, schema: Schema, *, term_bounds: Mapping[str, Any] | None = None) -> Design:
         """The design of a formula over a schema.
 
-        formula: "y ~ a + b" (see `confide.schema.formula` for the operations); term_bounds: public bounds of
+        formula: "y ~ a + b" (see `confide.schema.formulas.formula` for the operations); term_bounds: public bounds of
         derived terms or factors, {"log(income)": (0, 14)}, in place of interval arithmetic: values outside count as the
         nearest bound. A derived value that is not finite is missing: the record is dropped if any column of the term
         has the rule "drop", else the value is the middle of the term's bounds.

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from confide.errors import PlanError, SchemaError
 from confide.schema.categorical import Categorical
 from confide.schema.columns import Numeric
-from confide.schema.contrasts import Coding
-from confide.schema.expression import Expression
-from confide.schema.intervals import Interval
+from confide.schema.formulas.contrasts import Coding
+from confide.schema.formulas.expression import Expression
+from confide.schema.formulas.intervals import Interval
 from confide.schema.schema import Schema
 
 __all__ = ["Bounds", "Indicator", "Term", "Value", "expanded_terms", "numeric_term"]

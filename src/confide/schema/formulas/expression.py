@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from confide._text import near_match
 from confide.errors import PlanError
-from confide.schema.intervals import Interval, repeated_product
+from confide.schema.formulas.intervals import Interval, repeated_product
+from confide.schema.formulas.summaries import summary_words
 from confide.schema.schema import Schema
-from confide.schema.summaries import summary_words
 
 __all__ = ["Expression", "parse_expression", "quoted", "unknown_column", "without_backticks"]
 
