@@ -11,7 +11,7 @@ from typing import Any
 
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, TradeOff
 from confide.guarantees.curves import objective
-from confide.guarantees.objective_perturbation import logistic_sd
+from confide.guarantees.mechanisms.objective_perturbation import logistic_sd
 from confide.ledger.counting.buying import how_many
 from confide.ledger.counting.currencies import currency_at
 from confide.ledger.counting.gaussian_ledger import Gaussian

@@ -21,7 +21,7 @@ from confide.audit.searches.pairs import Domain
 from confide.audit.verdict import Audit, Finding
 from confide.audit.watching.opaque import Setting
 from confide.audit.watching.repeated import attack_repeated
-from confide.guarantees.gnmax import collapsed_rdp, gnmax_log_error
+from confide.guarantees.mechanisms.gnmax import collapsed_rdp, gnmax_log_error
 from confide.methods.ptr.classic_ptr import StableRelease
 from confide.methods.voting import plurality
 from confide.methods.voting.rules import VoteRule, laplace_minority, vote_loss, vote_rule

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from confide.aggregates.lines.labelled_rows import CurvatureRows, LabelledRows
 from confide.aggregates.lines.rows import BOUND
-from confide.guarantees.gaussian import gaussian_mu
-from confide.guarantees.objective_perturbation import least_ridge, logistic_sd
+from confide.guarantees.mechanisms.gaussian import gaussian_mu
+from confide.guarantees.mechanisms.objective_perturbation import least_ridge, logistic_sd
 from confide.methods.regression.likelihood.logistic_minimiser import LogisticObjective
 from confide.protocol import Gram, Noise
 

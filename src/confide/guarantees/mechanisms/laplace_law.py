@@ -16,7 +16,7 @@ from __future__ import annotations
 from math import erf, exp, expm1, log, log1p, sqrt
 
 from confide._special import erfinv, log_ndtr, ndtr, ndtri_exp
-from confide.guarantees.gaussian import bracket
+from confide.guarantees.mechanisms.gaussian import bracket
 from confide.guarantees.validation import level, share
 
 __all__ = ["laplace_epsilon", "laplace_mu"]

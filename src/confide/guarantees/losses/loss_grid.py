@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._special import ndtri
-from confide.guarantees.convolution import TAIL
+from confide.guarantees.losses.convolution import TAIL
 
 __all__ = ["HIGHEST", "RESOLUTION", "convex_slopes", "default_step", "default_window", "gaussian_scale"]
 

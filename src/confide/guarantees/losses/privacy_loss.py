@@ -29,8 +29,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from confide._lazy import later
 from confide.errors import PrivacyError
-from confide.guarantees.convolution import Factor, convolve
-from confide.guarantees.loss_grid import (
+from confide.guarantees.losses.convolution import Factor, convolve
+from confide.guarantees.losses.loss_grid import (
     HIGHEST,
     RESOLUTION,
     convex_slopes,

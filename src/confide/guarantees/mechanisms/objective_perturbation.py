@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 from confide.errors import PrivacyError
-from confide.guarantees.gaussian import gaussian_delta, gaussian_mu
+from confide.guarantees.mechanisms.gaussian import gaussian_delta, gaussian_mu
 
 __all__ = [
     "FLOOR",

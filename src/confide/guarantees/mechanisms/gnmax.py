@@ -34,8 +34,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from confide import _special as special
 from confide.errors import PrivacyError
-from confide.guarantees.gaussian import gaussian_epsilon
-from confide.guarantees.privacy_loss import PrivacyLoss
+from confide.guarantees.losses.privacy_loss import PrivacyLoss
+from confide.guarantees.mechanisms.gaussian import gaussian_epsilon
 from confide.guarantees.renyi import rdp_epsilon
 from confide.guarantees.validation import level, real
 
