@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 from confide.errors import PlanError
 from confide.guarantees import Guarantee, PureDP
-from confide.methods.intervals.laws import NoiseLaw
-from confide.methods.intervals.rows import Records, Replaced, fixed_columns
+from confide.methods.intervals.posteriors.laws import NoiseLaw
+from confide.methods.intervals.posteriors.rows import Records, Replaced, fixed_columns
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Total
 from confide.protocol.result import Result
 from confide.protocol.spending.allowance import EITHER

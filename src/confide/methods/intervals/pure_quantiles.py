@@ -37,8 +37,8 @@ from confide.aggregates.lines.rows import BITS
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
+from confide.methods.intervals.posteriors.rows import numeric
 from confide.methods.intervals.result import ConfidenceIntervals
-from confide.methods.intervals.rows import numeric
 from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Together
 from confide.results.pages.words import Flag
 from confide.schema import Integer, Practice, Schema

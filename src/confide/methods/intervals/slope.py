@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.methods.intervals.line_posterior import LinePosterior, NoisyMoments, line_posterior
-from confide.methods.intervals.marginals import StudentMixture
 from confide.methods.intervals.method import IntervalMethod
+from confide.methods.intervals.posteriors.line_posterior import LinePosterior, NoisyMoments, line_posterior
+from confide.methods.intervals.posteriors.marginals import StudentMixture
+from confide.methods.intervals.posteriors.rows import STEP, ProductRows, squares_weight
 from confide.methods.intervals.result import Posterior
-from confide.methods.intervals.rows import STEP, ProductRows, squares_weight
 from confide.noise import keyed_generator
 from confide.protocol import Release
 from confide.results.pages.words import Flag

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
-from confide.methods.intervals.clipped import ClippedNormal, ColumnMoments
-from confide.methods.intervals.laws import NoiseLaw, normal_laplace, normal_laplace_tail, two_normal_laplace
-from confide.methods.intervals.marginals import GridMarginal, cumulated, risen
+from confide.methods.intervals.posteriors.clipped import ClippedNormal, ColumnMoments
+from confide.methods.intervals.posteriors.laws import NoiseLaw, normal_laplace, normal_laplace_tail, two_normal_laplace
+from confide.methods.intervals.posteriors.marginals import GridMarginal, cumulated, risen
 
 __all__ = ["PRIORS", "NormalGrid", "NormalSums", "confidence_region", "normal_posterior"]
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
-from confide.methods.intervals.laws import NoiseLaw
-from confide.methods.intervals.marginals import StudentMixture
+from confide.methods.intervals.posteriors.laws import NoiseLaw
+from confide.methods.intervals.posteriors.marginals import StudentMixture
 
 __all__ = ["LinePosterior", "NoisyMoments", "line_posterior"]
 

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
-from confide.methods.intervals.laws import NoiseLaw
-from confide.methods.intervals.marginals import BetaMixture
+from confide.methods.intervals.posteriors.laws import NoiseLaw
+from confide.methods.intervals.posteriors.marginals import BetaMixture
 
 __all__ = ["Cells", "confidence_limits", "share_posterior"]
 

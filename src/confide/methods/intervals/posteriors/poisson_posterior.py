@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
-from confide.methods.intervals.clipped import ClippedPoisson
-from confide.methods.intervals.laws import NoiseLaw, normal_laplace, normal_laplace_tail
-from confide.methods.intervals.marginals import GridMarginal
+from confide.methods.intervals.posteriors.clipped import ClippedPoisson
+from confide.methods.intervals.posteriors.laws import NoiseLaw, normal_laplace, normal_laplace_tail
+from confide.methods.intervals.posteriors.marginals import GridMarginal
 
 __all__ = ["PoissonSum", "rate_limits", "rate_posterior"]
 
