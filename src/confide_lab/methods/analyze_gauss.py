@@ -30,7 +30,7 @@ from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_number
-from confide.methods.regression.level_counts import totals_of_gram, unseen_levels
+from confide.methods.regression.evidence.level_counts import totals_of_gram, unseen_levels
 from confide.methods.regression.linear import LinearEstimates, kept
 from confide.methods.regression.scaling import line_of
 from confide.protocol import Allowance, FormulaMethod, Gram, Plan, Question, Release

@@ -36,10 +36,10 @@ from confide.aggregates.lines.linear_rows import ClippedRows
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.methods.regression.level_counts import unseen_levels
+from confide.methods.regression.evidence.level_counts import unseen_levels
+from confide.methods.regression.evidence.normal_equations import Line
+from confide.methods.regression.evidence.remarks import UNCHECKED, clipped_share
 from confide.methods.regression.linear import LinearEstimates, legend
-from confide.methods.regression.normal_equations import Line
-from confide.methods.regression.remarks import UNCHECKED, clipped_share
 from confide.methods.regression.scaling import coefficient_names, line_of, to_units
 from confide.protocol import (
     Allowance,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from confide._lazy import later
 from confide.errors import NoResult, PlanError
-from confide.methods.regression.bias_aware import BiasAware
+from confide.methods.regression.evidence.bias_aware import BiasAware
 from confide.methods.regression.scaling import factor_name
 from confide.protocol import Question
 from confide.results import Estimates, check_alpha

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.scores.round_lines import allowed_lines
 from confide.errors import PlanError
-from confide.methods.regression.normal_equations import Line
+from confide.methods.regression.evidence.normal_equations import Line
 from confide.schema import Design
 from confide.schema.formulas.term import Indicator, Term
 

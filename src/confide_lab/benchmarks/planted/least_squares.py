@@ -31,10 +31,10 @@ from confide.aggregates.scores.score_rows import (
 from confide.audit.verdict import Audit
 from confide.audit.watching.replay import replay
 from confide.errors import PlanError
+from confide.methods.regression.evidence.left_out import CellCounts, LeftOut
 from confide.methods.regression.factors.factor_means import FactorMeans
 from confide.methods.regression.least_squares.least_squares import ScorePath
 from confide.methods.regression.least_squares.score_sums import ScoreSums, Standing, Weighing, _Draw
-from confide.methods.regression.left_out import CellCounts, LeftOut
 from confide.protocol import Allowance, Event, Gram, Meter, Plan, Source, Statistic, Together, Total
 from confide.protocol.serialization.exact import digest
 from confide.regression import SSP, LeastSquares

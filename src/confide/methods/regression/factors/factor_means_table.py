@@ -14,6 +14,7 @@ from confide import _special as special
 from confide._lazy import later
 from confide.aggregates.cells.factor_levels import FactorLevels
 from confide.aggregates.cells.level_sums import LevelRows, LevelScores, SquaredRows
+from confide.methods.regression.evidence.remarks import clipped_responses
 from confide.methods.regression.factors.factor_means_reading import (
     SEEN,
     USABLE,
@@ -23,7 +24,6 @@ from confide.methods.regression.factors.factor_means_reading import (
     TailCounts,
 )
 from confide.methods.regression.linear import legend
-from confide.methods.regression.remarks import clipped_responses
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Release
 from confide.results.inference.joint_law import JointLaw, NoisyMeat

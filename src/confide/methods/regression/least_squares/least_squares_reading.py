@@ -18,13 +18,10 @@ from confide.aggregates.scores.metric import Layout
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores
 from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, wiener
 from confide.aggregates.scores.unit_scores import Counting
-from confide.methods.regression.far_bounds import NEAR, NOTED, RESIDUAL, far, few_far, short_tail
-from confide.methods.regression.least_squares.explained import Explained
-from confide.methods.regression.least_squares.score_sums import decoded_sums, names_of
-from confide.methods.regression.left_out import CORRELATED, LeftOut
-from confide.methods.regression.level_counts import base_levels, counted_levels
-from confide.methods.regression.linear import legend
-from confide.methods.regression.needs import (
+from confide.methods.regression.evidence.far_bounds import NEAR, NOTED, RESIDUAL, far, few_far, short_tail
+from confide.methods.regression.evidence.left_out import CORRELATED, LeftOut
+from confide.methods.regression.evidence.level_counts import base_levels, counted_levels
+from confide.methods.regression.evidence.needs import (
     Unanswered,
     bounds_words,
     demand_words,
@@ -35,8 +32,11 @@ from confide.methods.regression.needs import (
     plain,
     tied_words,
 )
-from confide.methods.regression.remarks import clipped_responses, count_text, few_records
-from confide.methods.regression.sandwich import FLOOR, Sandwich
+from confide.methods.regression.evidence.remarks import clipped_responses, count_text, few_records
+from confide.methods.regression.evidence.sandwich import FLOOR, Sandwich
+from confide.methods.regression.least_squares.explained import Explained
+from confide.methods.regression.least_squares.score_sums import decoded_sums, names_of
+from confide.methods.regression.linear import legend
 from confide.methods.regression.scaling import coefficient_names, factor_name, to_units
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.noise import keyed_generator

@@ -15,8 +15,8 @@ from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
 from confide.aggregates.scores.metric import Layout
 from confide.aggregates.scores.rounds import Round, first_variance
 from confide.aggregates.scores.shrinkage import symmetric_noise, wiener
+from confide.methods.regression.evidence.left_out import CellCounts
 from confide.methods.regression.least_squares.score_sums import Standing, second_frame, standing_after
-from confide.methods.regression.left_out import CellCounts
 
 __all__ = ["Rounds"]
 

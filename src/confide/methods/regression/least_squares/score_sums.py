@@ -46,7 +46,7 @@ from confide.aggregates.scores.score_rows import (
     SquareOf,
 )
 from confide.aggregates.scores.unit_scores import Counting, UnitScores, UnitSizes
-from confide.methods.regression.left_out import CellCounts, LeftOut
+from confide.methods.regression.evidence.left_out import CellCounts, LeftOut
 from confide.noise import keyed_generator
 from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
 from confide.protocol.serialization.exact import digest

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.lines.whitened_rows import LeverageIndices
-from confide.methods.regression.normal_equations import Fit
+from confide.methods.regression.evidence.normal_equations import Fit
 from confide.methods.regression.scaling import extent
 from confide.protocol.serialization.exact import digest, pack
 from confide.schema import Design

@@ -20,8 +20,8 @@ from confide.aggregates.lines.ranges import CellIndices, Present, RangeCells, ra
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.lines.whitened_rows import LeverageCells
 from confide.errors import PlanError
+from confide.methods.regression.evidence.normal_equations import Meat, NoisyMoments
 from confide.methods.regression.moments.leverage import BoxLeverage
-from confide.methods.regression.normal_equations import Meat, NoisyMoments
 from confide.methods.regression.scaling import PRIOR
 from confide.protocol import Allowance, Either, Event, Gram, Statistic, Together, Total
 from confide.schema import Design, Schema

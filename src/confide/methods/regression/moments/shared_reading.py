@@ -21,11 +21,8 @@ from confide import _special as special
 from confide._lazy import later
 from confide.aggregates.lines.linear_rows import ClippedRows
 from confide.aggregates.lines.rows import Box
-from confide.methods.regression.level_counts import totals_of_gram, unseen_levels
-from confide.methods.regression.linear import kept, legend
-from confide.methods.regression.moments.leverage import largest, reach, unanswered
-from confide.methods.regression.moments.shared_moments import FAR_BRANCH, Layout, Moments
-from confide.methods.regression.normal_equations import (
+from confide.methods.regression.evidence.level_counts import totals_of_gram, unseen_levels
+from confide.methods.regression.evidence.normal_equations import (
     Fit,
     Line,
     Meat,
@@ -36,8 +33,11 @@ from confide.methods.regression.normal_equations import (
     records_behind,
     trusted,
 )
-from confide.methods.regression.r_squared import Explained, explained
-from confide.methods.regression.remarks import UNCHECKED, clipped_share
+from confide.methods.regression.evidence.r_squared import Explained, explained
+from confide.methods.regression.evidence.remarks import UNCHECKED, clipped_share
+from confide.methods.regression.linear import kept, legend
+from confide.methods.regression.moments.leverage import largest, reach, unanswered
+from confide.methods.regression.moments.shared_moments import FAR_BRANCH, Layout, Moments
 from confide.methods.regression.scaling import coefficient_names, extent, line_of, to_units
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Question, Release

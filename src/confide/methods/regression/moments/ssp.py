@@ -37,12 +37,12 @@ from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.validation import is_number
+from confide.methods.regression.evidence.normal_equations import NoisyMoments, fit
 from confide.methods.regression.forecast import Forecast
 from confide.methods.regression.moments.leverage import REACH, chosen_cap, largest, margin, residual_limit
 from confide.methods.regression.moments.shared_moments import Layout
 from confide.methods.regression.moments.shared_reading import read
 from confide.methods.regression.moments.ssp_forecast import expected
-from confide.methods.regression.normal_equations import NoisyMoments, fit
 from confide.methods.regression.scaling import extent, line_of, to_units
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from confide.aggregates.distributions.count_cells import count_edges
 from confide.aggregates.lines.rows import BOUND
 from confide.aggregates.scores.fisher_families import Counts
-from confide.methods.regression.needs import plain
+from confide.methods.regression.evidence.needs import plain
 from confide.protocol import Release
 from confide.schema import Design
 

@@ -17,7 +17,7 @@ from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
 from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores
 from confide.aggregates.scores.unit_scores import Counting
-from confide.methods.regression.far_bounds import far, short_tail
+from confide.methods.regression.evidence.far_bounds import far, short_tail
 from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESIDUAL
 from confide.methods.regression.likelihood.fisher.fisher_counts import (
     TAIL_FEATURES,

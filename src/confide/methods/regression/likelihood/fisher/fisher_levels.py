@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from confide._special import expit, log_ndtr
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
-from confide.methods.regression.level_counts import base_levels
+from confide.methods.regression.evidence.level_counts import base_levels
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Level, levels_of
 from confide.methods.regression.scaling import extent
 from confide.results.levels import LevelCount

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.methods.regression.level_counts import base_levels
+from confide.methods.regression.evidence.level_counts import base_levels
+from confide.methods.regression.evidence.needs import first_words, plain
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Level
-from confide.methods.regression.needs import first_words, plain
 from confide.schema import Design
 
 __all__ = ["assumed_words", "held_words", "safe_words"]

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.scores.fisher_families import LOGIT, Counts
-from confide.methods.regression.far_bounds import NEAR
+from confide.methods.regression.evidence.far_bounds import NEAR
+from confide.methods.regression.evidence.needs import bounds_words, demand_words, plain, tied_words
+from confide.methods.regression.evidence.remarks import count_text, few_records
 from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESIDUAL
 from confide.methods.regression.likelihood.fisher.fisher_counts import (
     counts_words,
@@ -34,8 +36,6 @@ from confide.methods.regression.likelihood.logistic_results import LogisticEstim
 from confide.methods.regression.likelihood.model_results import ModelEstimates
 from confide.methods.regression.likelihood.poisson_results import PoissonEstimates
 from confide.methods.regression.linear import legend
-from confide.methods.regression.needs import bounds_words, demand_words, plain, tied_words
-from confide.methods.regression.remarks import count_text, few_records
 from confide.noise import keyed_generator
 from confide.protocol.units.contributions import Independent
 from confide.results.pages.words import Flag

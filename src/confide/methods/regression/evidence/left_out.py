@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.scores.metric import Cell, Layout
 from confide.aggregates.scores.rounds import Round
-from confide.methods.regression.sandwich import USABLE, Sandwich
+from confide.methods.regression.evidence.sandwich import USABLE, Sandwich
 
 __all__ = ["CORRELATED", "CellCounts", "LeftOut", "least_level"]
 

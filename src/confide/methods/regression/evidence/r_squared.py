@@ -14,7 +14,7 @@ from math import nan, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.methods.regression.normal_equations import Fit, Line
+from confide.methods.regression.evidence.normal_equations import Fit, Line
 
 __all__ = ["Explained", "explained", "explained_share"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.methods.regression.normal_equations import Line, Meat, NoisyMoments
+from confide.methods.regression.evidence.normal_equations import Line, Meat, NoisyMoments
 
 __all__ = ["BiasAware", "bias_aware"]
 
