@@ -23,7 +23,7 @@ from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
 from confide.aggregates.scores.unit_scores import Counting
 from confide.errors import PlanError
 from confide.methods.regression.forecast import Forecast
-from confide.methods.regression.likelihood.fisher.fisher_reading import FisherReading
+from confide.methods.regression.likelihood.fisher.answers.fisher_reading import FisherReading
 from confide.methods.regression.likelihood.fisher.fisher_rounds import PASSES, FisherRounds
 from confide.methods.regression.likelihood.model_results import ModelEstimates
 from confide.methods.regression.likelihood.outcome_forecast import OutcomeForecast

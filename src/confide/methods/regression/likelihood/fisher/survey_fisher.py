@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 
 from confide.aggregates.scores.fisher_rows import LongFisherScores
 from confide.errors import PlanError
-from confide.methods.regression.likelihood.fisher.fisher_effects import MeanSlope
-from confide.methods.regression.likelihood.fisher.fisher_levels import QuietLevel
+from confide.methods.regression.likelihood.fisher.answers.fisher_effects import MeanSlope
+from confide.methods.regression.likelihood.fisher.answers.fisher_levels import QuietLevel
+from confide.methods.regression.likelihood.fisher.answers.fisher_reading import FisherReading
+from confide.methods.regression.likelihood.fisher.answers.fisher_sandwich import FisherSandwich
 from confide.methods.regression.likelihood.fisher.fisher_line import FisherLine
-from confide.methods.regression.likelihood.fisher.fisher_reading import FisherReading
 from confide.methods.regression.likelihood.fisher.fisher_rounds import PASSES
-from confide.methods.regression.likelihood.fisher.fisher_sandwich import FisherSandwich
 from confide.methods.regression.likelihood.fisher.survey_rounds import SurveyRounds
 from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
 from confide.methods.regression.likelihood.model_results import ModelEstimates

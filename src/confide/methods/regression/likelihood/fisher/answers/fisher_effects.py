@@ -28,7 +28,7 @@ from confide.methods.regression.likelihood.fisher.fisher_start import made_point
 from confide.noise import keyed_generator
 
 if TYPE_CHECKING:
-    from confide.methods.regression.likelihood.fisher.fisher_figures import FisherFigures
+    from confide.methods.regression.likelihood.fisher.answers.fisher_figures import FisherFigures
 
 __all__ = ["MeanSlope", "mean_slope"]
 

@@ -15,6 +15,10 @@ from confide.aggregates.scores.fisher_families import LOGIT, Counts
 from confide.methods.regression.evidence.far_bounds import NEAR
 from confide.methods.regression.evidence.needs import bounds_words, demand_words, plain, tied_words
 from confide.methods.regression.evidence.remarks import count_text, few_records
+from confide.methods.regression.likelihood.fisher.answers.fisher_effects import MeanSlope, mean_slope
+from confide.methods.regression.likelihood.fisher.answers.fisher_figures import AT_RISK, FisherFigures
+from confide.methods.regression.likelihood.fisher.answers.fisher_levels import QuietLevel, Seen, places_of, quiet_words
+from confide.methods.regression.likelihood.fisher.answers.fisher_needs import assumed_words, held_words, safe_words
 from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESIDUAL
 from confide.methods.regression.likelihood.fisher.fisher_counts import (
     counts_words,
@@ -26,11 +30,7 @@ from confide.methods.regression.likelihood.fisher.fisher_counts import (
     too_far_words,
     wide_words,
 )
-from confide.methods.regression.likelihood.fisher.fisher_effects import MeanSlope, mean_slope
-from confide.methods.regression.likelihood.fisher.fisher_figures import AT_RISK, FisherFigures
 from confide.methods.regression.likelihood.fisher.fisher_hidden import levels_of
-from confide.methods.regression.likelihood.fisher.fisher_levels import QuietLevel, Seen, places_of, quiet_words
-from confide.methods.regression.likelihood.fisher.fisher_needs import assumed_words, held_words, safe_words
 from confide.methods.regression.likelihood.fisher.fisher_rounds import steps_of
 from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
 from confide.methods.regression.likelihood.model_results import ModelEstimates

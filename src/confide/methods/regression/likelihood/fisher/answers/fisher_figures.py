@@ -18,6 +18,7 @@ from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
 from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores
 from confide.aggregates.scores.unit_scores import Counting
 from confide.methods.regression.evidence.far_bounds import far, short_tail
+from confide.methods.regression.likelihood.fisher.answers.fisher_sandwich import FisherSandwich
 from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESIDUAL
 from confide.methods.regression.likelihood.fisher.fisher_counts import (
     TAIL_FEATURES,
@@ -25,7 +26,6 @@ from confide.methods.regression.likelihood.fisher.fisher_counts import (
 )
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Held, levels_of
 from confide.methods.regression.likelihood.fisher.fisher_rounds import FisherRound, linear_round, scored
-from confide.methods.regression.likelihood.fisher.fisher_sandwich import FisherSandwich
 from confide.methods.regression.likelihood.fisher.fisher_start import made_points
 from confide.methods.regression.likelihood.logistic_design import log_odds
 from confide.noise import keyed_generator
