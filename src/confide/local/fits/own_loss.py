@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.local.losses import Loss
-from confide.local.noisy_means import NEXT_TO_NOTHING, laguerre
+from confide.local.fits.losses import Loss
+from confide.local.fits.noisy_means import NEXT_TO_NOTHING, laguerre
 
 __all__ = ["OwnLoss"]
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from confide._lazy import later
 from confide.errors import PlanError, ReleaseError
-from confide.local.corrected import Rows
-from confide.local.losses import Loss
+from confide.local.fits.corrected import Rows
+from confide.local.fits.losses import Loss
 from confide.local.protection import Protection, Told
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Model:
         """The model matrix by formulaic. A protected column enters as it stands: noise under a function has another correction.
 
         Protected levels may enter as they like, among themselves and with public columns: each record stands once with each level
-        (`confide.local.corrected`). As the response, a protected column of two levels is the share of the second.
+        (`confide.local.fits.corrected`). As the response, a protected column of two levels is the share of the second.
         Raises `PlanError` for unknown columns, for functions and products of protected numbers, for a response of other than two levels
         and for a protected response of a loss that is not one of y - t.
         """

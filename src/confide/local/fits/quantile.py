@@ -7,9 +7,9 @@ from math import nan, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.local.fitting import Fitted, residual_sd
-from confide.local.losses import Check
-from confide.local.terms import Model
+from confide.local.fits.fitting import Fitted, residual_sd
+from confide.local.fits.losses import Check
+from confide.local.fits.terms import Model
 
 __all__ = ["RECORDS", "beyond", "own_intercept"]
 

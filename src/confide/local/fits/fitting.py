@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
 from scipy.stats import norm
 
-from confide.local.corrected import Corrected, Rows
-from confide.local.losses import Loss, Squared
+from confide.local.fits.corrected import Corrected, Rows
+from confide.local.fits.losses import Loss, Squared
 
 __all__ = ["Fitted", "fitted", "residual_sd", "selected"]
 

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.local.losses import Loss
+from confide.local.fits.losses import Loss
 
 __all__ = ["METHODS", "Corrected", "Rows"]
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from confide.errors import PlanError
-from confide.local.noisy_means import Tail, absolute, density, log_odds, log_odds_smoothed, sign, signed_square
+from confide.local.fits.noisy_means import Tail, absolute, density, log_odds, log_odds_smoothed, sign, signed_square
 
 __all__ = ["LOSSES", "Check", "Hinge", "Huber", "Logistic", "Loss", "Poisson", "Squared", "loss_named"]
 
