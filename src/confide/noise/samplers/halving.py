@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from confide.noise.uniform import LazyUniform
+from confide.noise.samplers.uniform import LazyUniform
 from confide.noise.words import WordArray, Words
 
 __all__ = ["KEY_BITS", "BinomialTable", "halves"]

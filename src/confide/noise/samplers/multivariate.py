@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 from confide.errors import PrivacyError
 from confide.noise.laws import MAX_SCALE_BITS, described, exact_rational, whole
-from confide.noise.standard import CELL_BITS, Draws, StandardLaw, standard_law
-from confide.noise.uniform import LazyUniform, bernoulli
+from confide.noise.samplers.standard import CELL_BITS, Draws, StandardLaw, standard_law
+from confide.noise.samplers.uniform import LazyUniform, bernoulli
 from confide.noise.words import Words
 
 __all__ = ["checked_share", "symmetric_laplace", "zero_inflated_laplace"]

@@ -24,10 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from confide.errors import PrivacyError
-from confide.noise.exponential import WHOLES, exp_bounds, exp_wide
 from confide.noise.laws import FRACTION_BITS, Scales
-from confide.noise.standard import CELL_BITS, TABLE_CELLS, Draws, StandardLaw, below, standard_law
-from confide.noise.uniform import LazyUniform
+from confide.noise.samplers.exponential import WHOLES, exp_bounds, exp_wide
+from confide.noise.samplers.standard import CELL_BITS, TABLE_CELLS, Draws, StandardLaw, below, standard_law
+from confide.noise.samplers.uniform import LazyUniform
 from confide.noise.words import WordArray, Words
 
 __all__ = ["discrete_gaussian", "discrete_laplace", "grid_gaussian", "grid_laplace"]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from confide.noise.laws import Scales
-from confide.noise.uniform import LazyUniform
+from confide.noise.samplers.uniform import LazyUniform
 from confide.noise.words import Words
 
 __all__ = ["grid_cauchy"]

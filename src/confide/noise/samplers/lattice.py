@@ -23,11 +23,11 @@ import numpy as np
 import numpy.typing as npt
 
 from confide.errors import PrivacyError
-from confide.noise.halving import KEY_BITS, halves
 from confide.noise.laws import described, exact_rational, whole
-from confide.noise.multivariate import checked_share
-from confide.noise.standard import CELL_BITS, StandardLaw, standard_law
-from confide.noise.uniform import LazyUniform, bernoulli
+from confide.noise.samplers.halving import KEY_BITS, halves
+from confide.noise.samplers.multivariate import checked_share
+from confide.noise.samplers.standard import CELL_BITS, StandardLaw, standard_law
+from confide.noise.samplers.uniform import LazyUniform, bernoulli
 from confide.noise.words import Words
 
 __all__ = ["lattice_laplace", "log_bounds"]

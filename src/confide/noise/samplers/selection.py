@@ -30,9 +30,9 @@ import numpy as np
 import numpy.typing as npt
 
 from confide.errors import PrivacyError
-from confide.noise.exponential import exp_bounds, exp_far
 from confide.noise.laws import exact_rational
-from confide.noise.uniform import LazyUniform
+from confide.noise.samplers.exponential import exp_bounds, exp_far
+from confide.noise.samplers.uniform import LazyUniform
 from confide.noise.words import Words
 
 __all__ = ["exponential_mechanism"]

@@ -32,7 +32,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from confide.noise.exponential import exp_bounds, exp_small
+from confide.noise.samplers.exponential import exp_bounds, exp_small
 from confide.noise.words import WordArray, Words
 
 __all__ = ["BLOCK", "CELL_BITS", "TABLE_CELLS", "Draws", "StandardLaw", "below", "standard_law"]
