@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from confide.protocol import Allowance, Method, Plan, Total
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.results import Estimates
 from confide.schema import Schema
 

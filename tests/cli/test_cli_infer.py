@@ -11,7 +11,7 @@ import pytest
 from tests.cli.cli_runner import check_silence, entries, good, run
 
 from confide import Question, Release, gate
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 
 REGRESS = ("regress", "happy ~ age + region", "survey.csv", "--schema", "schema.toml", "--mu", "1")
 

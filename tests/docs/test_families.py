@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import confide as cf
 from confide.cli import app
-from confide.faces.calls.questions import QUESTIONS, by_family
+from confide.faces.questions import QUESTIONS, by_family
 from confide.registry import FAMILIES, list_methods
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,7 +18,7 @@ def test_groups_that_a_t_test_cannot_compare_are_not_charged(tmp_path, formula, 
 
 
 def test_examples_leave_out_how_the_sample_was_drawn():
-    from confide.faces.calls.questions import QUESTIONS
+    from confide.faces.questions import QUESTIONS
 
     columns = {
         "s": cf.Categorical(["a", "b"]),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from confide import registry
-from confide.protocol.serialization.exact import array_from_dict
+from confide.protocol.exact import array_from_dict
 from tests.golden.golden_cases import CASES, FILE, machine, record
 
 KNOWN = json.loads(FILE.read_text())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from confide.protocol.serialization.exact import (
+from confide.protocol.exact import (
     array_from_dict,
     array_to_dict,
     canonical_json,

@@ -11,7 +11,7 @@ import pytest
 from tests.studio.served import LEDGER, SCHEMA, Visitor, approval, served, settled, survey
 
 import confide as cf
-from confide.faces.calls.questions import method_of, named_in, reading_of
+from confide.faces.questions import method_of, named_in, reading_of
 from confide.ledger import Ledger
 from confide.noise import SimulatedNoise
 from confide.protocol import Release

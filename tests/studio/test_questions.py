@@ -6,7 +6,7 @@ import pytest
 
 import confide as cf
 from confide.errors import PlanError
-from confide.faces.calls.questions import QUESTIONS, method_of, question
+from confide.faces.questions import QUESTIONS, method_of, question
 
 FULL = cf.Schema(
     {

@@ -20,7 +20,7 @@ from tests.studio.served import MEANS, Visitor, approval, prepared, served, sett
 
 from confide.errors import PlanError
 from confide.ledger import Ledger
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.studio import peers
 from confide.studio.folder import Folder
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import confide as cf
 from confide.protocol import Method, Question, Release, Total
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.results import Estimates
 
 _UNIT = 1 << 20

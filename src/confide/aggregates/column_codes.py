@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.schema import Categorical, Schema
 
 __all__ = ["ColumnCodes", "chosen_columns"]

@@ -21,7 +21,7 @@ from confide.guarantees.conversion import not_a_guarantee
 from confide.guarantees.losses.privacy_loss import PrivacyLoss
 from confide.guarantees.mechanisms.gaussian import bracket, mu_bracket
 from confide.guarantees.mechanisms.laplace_law import laplace_epsilon
-from confide.guarantees.renyi import laplace_renyi
+from confide.guarantees.mechanisms.renyi import laplace_renyi
 from confide.guarantees.rounding import SLACK, float_up, sqrt_down
 from confide.guarantees.validation import count
 from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, way

@@ -14,10 +14,10 @@ from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
 from confide.guarantees.wording import weakness
 from confide.protocol.events import Cost, Either, Event, Opaque, Spend, Test, Together, exact_cost, leaves
+from confide.protocol.exact import clean, digest
 from confide.protocol.question import Question
 from confide.protocol.serialization.codec import LIVE, decode, encode, register
 from confide.protocol.serialization.event_files import event_from_dict, event_to_dict
-from confide.protocol.serialization.exact import clean, digest
 from confide.protocol.serialization.files import read, to_file
 from confide.protocol.spending.allowance import Allowance
 from confide.protocol.spending.proved import Proved

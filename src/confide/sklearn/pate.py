@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from confide import gate
 from confide.errors import NoResult, PlanError
-from confide.faces.progress import progress_bar
+from confide.faces.calls.progress import progress_bar
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.voting.teacher_labels import TeacherLabels

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from confide import gate
 from confide._text import clean
 from confide.errors import ConfideError, PlanError
-from confide.faces.calls.questions import (
+from confide.faces.questions import (
     PUBLICATION,
     QUESTIONS,
     Question,

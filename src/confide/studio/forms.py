@@ -9,7 +9,7 @@ from typing import Any
 from confide import gate
 from confide.errors import PlanError
 from confide.faces import tests
-from confide.faces.calls.questions import QUESTIONS, asked_in, method_of, named_in, number, privacy_of
+from confide.faces.questions import QUESTIONS, asked_in, method_of, named_in, number, privacy_of
 from confide.protocol import Plan
 from confide.publication import Publication
 from confide.schema import Categorical, Schema, Unit

@@ -10,7 +10,7 @@ from typing import Any
 
 from confide import registry
 from confide.errors import PlanError
-from confide.faces.calls.questions import PUBLICATION, QUESTIONS, named_in
+from confide.faces.questions import PUBLICATION, QUESTIONS, named_in
 from confide.guarantees import GDP
 from confide.protocol import Plan, parameters_of
 from confide.schema import toml
@@ -139,9 +139,7 @@ def _reading(asked: Request) -> str:
     form = asked.form
     if form.get("kind") == PUBLICATION and any(one["kind"] in _TESTS for one in named_in(form).values()):
         rows = {key: value for key, value in form.items() if key == "kind" or key[-1].isdigit()}
-        return (
-            f"from confide.faces.calls.questions import reading_of\n\nresult = reading_of({rows!r})(cf.infer(release))"
-        )
+        return f"from confide.faces.questions import reading_of\n\nresult = reading_of({rows!r})(cf.infer(release))"
     if form.get("kind") not in _TESTS:
         return "result = cf.infer(release)"
     asks = f"_, ask = tests.asked_of({_TESTS[form['kind']]!r}, {form.get('formula', '')!r})"

@@ -48,7 +48,7 @@ def main() -> None:
     given = json.load(sys.stdin)
     sys.path[:] = given["path"]
     from confide.protocol import Release
-    from confide.protocol.serialization.exact import unpack
+    from confide.protocol.exact import unpack
 
     cls: Any = reduce(getattr, given["name"].split("."), _module(given))
     method = cls(**unpack(given["parameters"]))

@@ -22,7 +22,7 @@ from confide.audit.watching.recording import ReplayNoise, Run, run
 from confide.errors import ConfideError
 from confide.protocol import Plan, Release, method_parameters
 from confide.protocol.events import has_branches
-from confide.protocol.serialization.exact import pack
+from confide.protocol.exact import pack
 from confide.schema import Categorical
 from confide.sources import read
 from confide.testing.checks import Case, _expect

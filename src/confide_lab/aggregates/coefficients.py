@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.lines.rows import BITS, scaled
 from confide.protocol import Total
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.schema import Design
 
 __all__ = ["CoefficientTotal", "QuadraticCoefficients"]

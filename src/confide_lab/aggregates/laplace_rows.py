@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.lines.rows import BITS, Codes, scaled
 from confide.methods.classification.class_design import ClassDesign
-from confide.protocol.serialization.exact import digest, pack
+from confide.protocol.exact import digest, pack
 
 __all__ = ["ClassCounts", "ClassPowers", "LevelCounts"]
 

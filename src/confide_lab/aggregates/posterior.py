@@ -49,7 +49,7 @@ from scipy import special
 from confide.aggregates.lines.bounded_rows import BoundedRows, moments
 from confide.aggregates.lines.rows import BITS, Codes, round_within, scaled, shortening
 from confide.protocol import Noise, Spend
-from confide.protocol.serialization.exact import pack
+from confide.protocol.exact import pack
 from confide_lab.aggregates.digits import cholesky, in_digits, numbers, solved, whole
 from confide_lab.aggregates.posterior_pair import largest_shift, leverage_above
 

@@ -15,7 +15,7 @@ import numpy as np
 import confide as cf
 from confide.aggregates.isolation.collected import Collected
 from confide.guarantees import ApproxDP, calibrate_gaussian
-from confide.guarantees.mechanisms.reply import GaussianReply, exact_reply, worst_delta
+from confide.guarantees.reply import GaussianReply, exact_reply, worst_delta
 from confide.methods.ptr.safe_release import SafeRelease
 from confide.methods.ptr.safety_bounds.least_squares import LeastSquares
 from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic

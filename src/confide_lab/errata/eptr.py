@@ -11,7 +11,7 @@ from scipy import special, stats
 
 from confide.aggregates.safety_formulas import kappa
 from confide.guarantees import ApproxDP, calibrate_gaussian
-from confide.guarantees.mechanisms.reply import GaussianReply, worst_delta
+from confide.guarantees.reply import GaussianReply, worst_delta
 from confide_lab.errata.register import Check, Finding, near
 from confide_lab.published.eptr import classical_multiplier, distance_probability, logistic_probability
 

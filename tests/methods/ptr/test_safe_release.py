@@ -17,7 +17,7 @@ from confide.aggregates.isolation import collected
 from confide.audit import audit, falsify_safety_bound
 from confide.audit.watching.recording import ReplayNoise, Request
 from confide.errors import NoConversion, PlanError, PrivacyError
-from confide.guarantees.mechanisms.reply import exact_reply, hockey_stick
+from confide.guarantees.reply import exact_reply, hockey_stick
 from confide.methods.ptr.records import FINE, safety_of, vector_moves, vector_of
 from confide.methods.ptr.safe_release import SafeRelease
 from confide.noise import SimulatedNoise

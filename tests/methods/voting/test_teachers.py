@@ -281,7 +281,7 @@ def test_a_level_is_never_reached_before_its_error() -> None:
 
 def test_the_proposed_loss_converts_at_delta_and_costs_are_not_below_the_bound() -> None:
     from confide.guarantees.mechanisms.gnmax import GNMAX_ORDERS, collapsed_rdp
-    from confide.guarantees.renyi import rdp_epsilon
+    from confide.guarantees.mechanisms.renyi import rdp_epsilon
 
     far = BallotDistance(60, 7.0, 1.3, 1e-5, 20)
     for a, limit in zip(GNMAX_ORDERS, far.limits, strict=True):

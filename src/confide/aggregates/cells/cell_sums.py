@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.crossing import Axes, Crossing
 from confide.aggregates.cells.histogram import CellNumber
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 
 __all__ = ["CellCounts", "CellIndex", "CellRows", "CellTotals"]
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from confide._text import near_match
 from confide.errors import PlanError, SchemaError
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.schema import Categorical, Integer, Schema
 
 __all__ = ["Attribute", "Axes", "Crossing"]

@@ -22,7 +22,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.schema import Categorical, Design
 from confide.schema.formulas.term import Indicator, Term
 

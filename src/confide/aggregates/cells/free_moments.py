@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.cell_sums import CellRows
 from confide.aggregates.lines.rows import BITS, BOUND, round_within, steps
 from confide.errors import PlanError
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.schema import Design, Practice, Schema
 from confide.schema.formulas.expression import parse_expression
 from confide.schema.formulas.term import Term, numeric_term

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.crossing import Array, Attribute, Axes, Crossing, Whole
 from confide.errors import PlanError
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.protocol.units.whose import WHOLE_ROW
 from confide.schema import Schema
 from confide.schema.formulas.predicate import Predicate, parse_predicate

@@ -27,7 +27,7 @@ from confide import _special as special
 from confide.aggregates.cells.histogram import CellNumber
 from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.protocol import Noisy
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 
 __all__ = ["CELLS", "DISTANCE", "Cap", "WeightCells", "ended", "ended_words", "hides", "moments_of_omega", "worst"]
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.cell_sums import CellRows
 from confide.aggregates.cells.free_moments import Measure, MomentRows
 from confide.aggregates.lines.rows import BITS, BOUND
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.schema import Schema
 from confide.schema.formulas.expression import quoted
 

@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from confide.aggregates.lines.rows import BITS, Codes
 from confide.protocol import Gram, RecordMap, Statistic
-from confide.protocol.over import MapOver
-from confide.protocol.serialization.exact import digest, pack
+from confide.protocol.exact import digest, pack
 from confide.protocol.units.keyed import Keyed
+from confide.protocol.units.over import MapOver
 from confide.protocol.units.whose import CLUSTER_ROW, by_units
 from confide.schema import Clusters
 

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from confide.protocol import Source, Statistic
 from confide.protocol.events import Spend
-from confide.protocol.over import MapOver, StatisticOver
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.protocol.source import Behind
 from confide.protocol.spending.allowance import Allowance
 from confide.protocol.statistic import Codes, RecordMap
+from confide.protocol.units.over import MapOver, StatisticOver
 from confide.protocol.units.weighted import Weighted, of_rows, rows_in_units
 from confide.protocol.units.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, by_units
 from confide.schema import Design, Numeric, Schema, Unit

@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.protocol import RecordMap
-from confide.protocol.over import MapOver
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
+from confide.protocol.units.over import MapOver
 from confide.protocol.units.whose import CLUSTER_ROW
 from confide.schema import Schema, SurveyDesign
 

@@ -37,7 +37,7 @@ from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.distributions.cumulative_strategy import strategy
 from confide.aggregates.lines.rows import BOUND, round_within, steps
 from confide.errors import PlanError, SchemaError
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 
 __all__ = [
     "MOST_BINS",

@@ -24,7 +24,7 @@ from confide.aggregates.cells.histogram import CellNumber, WholeSums
 from confide.aggregates.distributions.cumulative_strategy import Strategy
 from confide.aggregates.distributions.fitted_bins import Fine
 from confide.aggregates.lines.rows import BITS
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.schema import Schema
 
 __all__ = ["FinePlace", "TreeCounts", "tree_strategy"]

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.histogram import WholeSums
 from confide.aggregates.lines.rows import Codes, DesignRows
-from confide.protocol.serialization.exact import digest, pack
+from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
 __all__ = ["HALF", "UNIT", "Axis", "KernelRows", "KernelSums", "ResidualRows"]

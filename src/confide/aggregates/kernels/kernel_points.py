@@ -33,7 +33,7 @@ from confide.aggregates.function_of import FunctionOf
 from confide.aggregates.lines.rows import Codes
 from confide.errors import PlanError
 from confide.protocol import SAFETY_STEPS, Statistic, Total
-from confide.protocol.serialization.exact import digest, pack
+from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
 __all__ = ["KERNELS", "WEIGHT", "KernelSafety", "PointCurve", "PointMoments", "PointRows"]

@@ -39,7 +39,7 @@ from confide.aggregates.lines.rows import (
 )
 from confide.errors import PlanError
 from confide.protocol import Gram
-from confide.protocol.serialization.exact import pack
+from confide.protocol.exact import pack
 from confide.schema import Design
 
 __all__ = [

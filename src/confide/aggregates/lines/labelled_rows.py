@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.lines.rows import BITS, Box, CodedRows, Codes, round_within, scaled, steps
-from confide.protocol.serialization.exact import digest, pack
+from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
 __all__ = ["CurvatureRows", "LabelledRows", "features_box"]

@@ -33,7 +33,7 @@ from confide.aggregates.lines.rows import (
     steps,
     weights,
 )
-from confide.protocol.serialization.exact import digest, pack
+from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
 __all__ = ["BlockRows", "ClippedRows", "LinearRows", "together"]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.protocol.serialization.exact import digest, pack
+from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
 __all__ = [

@@ -63,7 +63,7 @@ from confide.aggregates.scores.fisher_families import LOGIT, Family
 from confide.aggregates.scores.score_rows import InCoordinates, cell_among
 from confide.errors import PlanError
 from confide.protocol import Gram, Total
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 
 __all__ = [
     "CROSS",

@@ -51,7 +51,7 @@ from confide.protocol import (
     Total,
 )
 from confide.protocol.events import leaves
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.schema import Design
 
 __all__ = ["cross_noise", "draw_line", "plan_line"]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.histogram import CellNumber
 from confide.aggregates.lines.coordinates import Coordinates, Frame, InCoordinates, Located, LocatedRows, PartialFrame
 from confide.aggregates.lines.rows import BOUND, lengths, round_within, steps
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 
 __all__ = [
     "LEVERAGE_CELLS",

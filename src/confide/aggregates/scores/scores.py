@@ -25,7 +25,7 @@ from confide.aggregates.lines.rows import Box, CodedRows, Codes, leverage, resid
 from confide.errors import PlanError
 from confide.guarantees.validation import is_whole
 from confide.protocol import Allowance, Meter, Plan, Source, Statistic, Together, Total
-from confide.protocol.serialization.exact import pack
+from confide.protocol.exact import pack
 from confide.schema import Design
 
 __all__ = ["ClippedScores", "descend", "plan_descent"]

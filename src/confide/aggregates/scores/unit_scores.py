@@ -27,7 +27,7 @@ from confide.aggregates.lines.rows import BITS, leverage, round_within, steps
 from confide.aggregates.scores.fisher_rows import FisherScores
 from confide.aggregates.scores.score_rows import InCoordinates, LimitedScores, SizeIndices, cell_among
 from confide.protocol import RecordMap
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.protocol.units.weighted import rows_in_units, usable
 from confide.protocol.units.whose import UNIT_ROW, WHOLE_ROW
 from confide.schema import Schema, Unit

@@ -24,8 +24,8 @@ from confide.aggregates.cells.weighted_cells import CappedWeight, places_of_weig
 from confide.aggregates.lines.coordinates import Located, LocatedRows
 from confide.aggregates.lines.rows import BITS, LongRows, round_within
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores
-from confide.protocol.over import MapOver
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
+from confide.protocol.units.over import MapOver
 
 __all__ = ["ByWeight", "LongFeatures", "LongScores"]
 

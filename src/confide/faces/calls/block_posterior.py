@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 
+from confide.faces.calls.progress import progress_bar
 from confide.faces.one_call import LEFT_OUT, answered, checked_ledger
-from confide.faces.progress import progress_bar
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.intervals.block_posterior import BlockPosterior, Sampler

@@ -16,8 +16,8 @@ from confide._version import __version__
 from confide.errors import PlanError
 from confide.gate import infer
 from confide.protocol import Release
+from confide.protocol.exact import canonical_json, digest
 from confide.protocol.serialization.codec import plain
-from confide.protocol.serialization.exact import canonical_json, digest
 
 __all__ = ["with_results", "write_results"]
 

@@ -16,7 +16,7 @@ from confide.guarantees.curves.curve import Curve, Floats
 from confide.guarantees.mechanisms.gaussian import gaussian_epsilon, log_gaussian_delta
 from confide.guarantees.mechanisms.laplace_law import laplace_mu
 from confide.guarantees.mechanisms.randomised_response import pure_mu
-from confide.guarantees.renyi import rdp_log_delta
+from confide.guarantees.mechanisms.renyi import rdp_log_delta
 from confide.guarantees.rounding import SLACK, float_up, sqrt_up
 
 __all__ = ["Gaussian", "Laplace", "Perfect", "RandomisedResponse", "Relaxed", "RenyiBound", "ZeroInflated"]

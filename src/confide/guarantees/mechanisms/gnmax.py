@@ -36,7 +36,7 @@ from confide import _special as special
 from confide.errors import PrivacyError
 from confide.guarantees.losses.privacy_loss import PrivacyLoss
 from confide.guarantees.mechanisms.gaussian import gaussian_epsilon
-from confide.guarantees.renyi import rdp_epsilon
+from confide.guarantees.mechanisms.renyi import rdp_epsilon
 from confide.guarantees.validation import level, real
 
 __all__ = [

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.lines.rows import Box
 from confide.errors import PlanError
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.schema import Categorical, Design, Integer, Schema
 from confide.schema.formulas.formula import cut
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from confide.aggregates.lines.rows import BITS, BOUND, Codes, round_within, scaled, steps
 from confide.methods.classification.class_design import ClassDesign
 from confide.protocol import Total
-from confide.protocol.serialization.exact import digest, pack
+from confide.protocol.exact import digest, pack
 from confide.schema import Categorical, Schema
 
 __all__ = ["ClassRows", "ClassTotal", "SquareRows", "class_pairs", "members_of", "placed"]

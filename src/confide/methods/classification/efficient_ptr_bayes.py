@@ -26,7 +26,7 @@ import numpy as np
 from confide.aggregates.safety_formulas import least_class_size
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.guarantees.mechanisms.reply import reply_flags
+from confide.guarantees.reply import reply_flags
 from confide.guarantees.validation import is_finite
 from confide.methods.classification.class_design import ClassDesign
 from confide.methods.classification.class_rows import ClassRows, SquareRows, class_pairs

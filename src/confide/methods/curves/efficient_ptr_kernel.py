@@ -31,7 +31,7 @@ from confide.aggregates.lines.corners import corner_pairs
 from confide.aggregates.reference import smooth
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.guarantees.mechanisms.reply import reply_flags
+from confide.guarantees.reply import reply_flags
 from confide.guarantees.validation import is_finite
 from confide.protocol import (
     Allowance,

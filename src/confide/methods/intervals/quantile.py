@@ -42,7 +42,7 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend, Together, Total
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.results.intervals import Intervals
 from confide.results.pages.words import Flag
 from confide.schema import Categorical, Practice, Schema

@@ -3,7 +3,7 @@
 Estimates what the bound's `estimate` computes from the records. Three modes:
 
 - "gdp" (default): a reply with probability Phi(mu_t (gamma - 1)_+ + z_delta) where gamma > 0, and the estimate with noise of sd
-  alpha/mu_r, mu_t^2 + mu_r^2 = mu^2; gamma_plan, the safety that is planned on, fixes mu_t (`confide.guarantees.mechanisms.reply`).
+  alpha/mu_r, mu_t^2 + mu_r^2 = mu^2; gamma_plan, the safety that is planned on, fixes mu_t (`confide.guarantees.reply`).
 - "exact": the best law for one (epsilon, delta) and a whole gamma_plan up to 1,000; states (epsilon, delta) alone.
 - "adaptive": for a `CertifiedBound`. A tenth of mu^2 buys a noisy level L, which is released; it certifies t with L >= t + l but for a
   chance of delta, and the estimate gets noise for alpha(t). No level is chosen and none is wasted.
@@ -37,7 +37,7 @@ from confide.aggregates.column_codes import ColumnCodes, chosen_columns
 from confide.aggregates.isolation.collected import Collected
 from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee
-from confide.guarantees.mechanisms.reply import exact_reply
+from confide.guarantees.reply import exact_reply
 from confide.guarantees.validation import is_whole
 from confide.methods.ptr import records
 from confide.methods.ptr.records import FAR, FINE, OfTable
@@ -65,7 +65,7 @@ from confide.protocol import (
     Test,
     threshold,
 )
-from confide.protocol.serialization.exact import round_up
+from confide.protocol.exact import round_up
 from confide.results import Estimates
 from confide.schema import Schema
 
@@ -331,7 +331,7 @@ _CUT = (
     "a number is more than 2^32 alphas from 0, where estimates are cut: it is no estimate; measure from a public point nearer to the "
     "records, or propose a larger alpha"
 )
-_PROOF = "exact divergence of each step of the reply's table, in both directions: confide.guarantees.mechanisms.reply"
+_PROOF = "exact divergence of each step of the reply's table, in both directions: confide.guarantees.reply"
 
 
 _PRACTICE = 200  # practice records, where n is not known

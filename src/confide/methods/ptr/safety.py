@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.safety_formulas import rounded_safety, up
 from confide.errors import PlanError
-from confide.protocol.serialization.exact import pack, unpack
+from confide.protocol.exact import pack, unpack
 
 __all__ = [
     "After",

@@ -26,7 +26,7 @@ from confide.aggregates.isolation.collected import Collected
 from confide.aggregates.isolation.shards import keyed_hashes
 from confide.errors import PlanError
 from confide.protocol import Noise, Statistic, Total
-from confide.protocol.serialization.exact import digest, pack, round_up
+from confide.protocol.exact import digest, pack, round_up
 from confide.schema import Categorical, Design, Schema
 
 __all__ = [

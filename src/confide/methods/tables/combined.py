@@ -24,7 +24,7 @@ from confide.methods.tables.counts import Counts, Shares
 from confide.methods.tables.means import Means, Totals
 from confide.methods.tables.method import TableMethod, marginal_name
 from confide.protocol import Question, Release
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.schema import Schema
 
 __all__ = ["combined"]

@@ -40,7 +40,7 @@ from confide.methods.voting.teachers_distance import NOISE_GRID
 from confide.methods.voting.teaching import PublicRows, Teaching, checked_teacher, pack_teacher, tallied
 from confide.methods.voting.vote_budgets import VoteBudget, budget_of, checked_agreement
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Proved, Question, Release, Source, Total
-from confide.protocol.serialization.exact import round_up
+from confide.protocol.exact import round_up
 from confide.protocol.spending.allowance import EITHER
 from confide.schema import Categorical, Schema
 

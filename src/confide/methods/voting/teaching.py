@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from confide.errors import PlanError
-from confide.protocol.serialization.exact import digest, pack
+from confide.protocol.exact import digest, pack
 
 __all__ = ["PublicRows", "Teaching", "checked_teacher", "pack_teacher"]
 

@@ -1,1 +1,1 @@
-"""Values in files: exact text forms, codecs, the envelope, and the checks of what is read back."""
+"""Values in files: codecs, the envelope, and the checks of what is read back."""

@@ -23,7 +23,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from confide.guarantees import Guarantee, guarantee_from_dict
-from confide.protocol.serialization.exact import (
+from confide.protocol.exact import (
     array_from_dict,
     array_to_dict,
     fraction_from_text,

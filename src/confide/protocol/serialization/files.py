@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from confide.errors import ConfideError, ReleaseError
-from confide.protocol.serialization.exact import canonical_json, digest
+from confide.protocol.exact import canonical_json, digest
 from confide.protocol.serialization.reading import FILE_CHARACTERS, check_body
 from confide.protocol.serialization.shapes import INTEGER_DIGITS, refuse, shown
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian, calibrate_pure
 from confide.protocol.events import Event, Spend, Test, exact_cost
-from confide.protocol.serialization.exact import round_up, sqrt_up
+from confide.protocol.exact import round_up, sqrt_up
 from confide.protocol.statistic import Statistic
 from confide.protocol.units.orthogonal import per_of, unit_squared
 from confide.protocol.units.weighted import Weighted, rows_moved
@@ -18,7 +18,7 @@ from confide.protocol.units.whose import by_units, resolved, rule_of, unit_assum
 from confide.schema import Unit
 
 if TYPE_CHECKING:
-    from confide.guarantees.mechanisms.reply import GaussianReply
+    from confide.guarantees.reply import GaussianReply
 
 __all__ = ["EITHER", "SAFETY_STEPS", "UNIT_SHARE", "Allowance", "checked_privacy"]
 
@@ -143,7 +143,7 @@ class Allowance:
 
     def reply(self, gamma_plan: float, beta: float) -> GaussianReply:
         """The law of a hidden test that shall pass with probability 1 - beta at a safety of `gamma_plan`, at this level."""
-        from confide.guarantees.mechanisms.reply import GaussianReply
+        from confide.guarantees.reply import GaussianReply
 
         assert isinstance(self.level, GDP)
         return GaussianReply(self.level.mu, self.level.delta, float(gamma_plan), beta)

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from confide.errors import PlanError
 from confide.guarantees import GDP
 from confide.protocol.events import Event, Together, exact_cost
+from confide.protocol.exact import digest
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
-from confide.protocol.serialization.exact import digest
 from confide.protocol.spending.allowance import UNIT_SHARE, Allowance
 from confide.protocol.statistic import Codes, RecordMap, Total
 from confide.protocol.units.whose import UNIT_ROW, WHOLE, unit_flags

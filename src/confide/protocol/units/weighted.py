@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.protocol.over import MapOver, StatisticOver
-from confide.protocol.serialization.exact import digest, sqrt_up
+from confide.protocol.exact import digest, sqrt_up
 from confide.protocol.source import Behind, Source
 from confide.protocol.statistic import Codes, RecordMap, Statistic
 from confide.protocol.units.keyed import Keyed
+from confide.protocol.units.over import MapOver, StatisticOver
 from confide.protocol.units.whose import WHOLE_ROW, by_units
 
 __all__ = ["Weighted", "of_rows", "rows_in_units", "rows_moved", "usable", "weighing"]

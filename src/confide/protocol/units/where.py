@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from confide.errors import PlanError
 from confide.protocol.events import Either, Event, Spend, Together, leaves, nodes, with_leaves
-from confide.protocol.over import MapOver, StatisticOver
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.protocol.spending.laws import ADDITIVE
 from confide.protocol.statistic import Codes, RecordMap, Statistic
 from confide.protocol.units.orthogonal import per_of, unit_squared
+from confide.protocol.units.over import MapOver, StatisticOver
 from confide.protocol.units.weighted import of_rows
 from confide.protocol.units.whose import by_units
 from confide.schema.formulas.predicate import Predicate, parse_predicate

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from confide.errors import PrivacyError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
-from confide.protocol.serialization.exact import clean
+from confide.protocol.exact import clean
 from confide.schema import Categorical, Design
 from confide.schema.columns import Column
 from confide.schema.formulas.term import Indicator, Value

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 
 from confide.errors import SourceError
 from confide.protocol import Statistic
-from confide.protocol.over import StatisticOver
 from confide.protocol.source import Behind
 from confide.protocol.units.contributions import CELLS
+from confide.protocol.units.over import StatisticOver
 from confide.protocol.units.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, by_units
 from confide.schema import Categorical, Schema, Unit
 from confide.schema.unit import MOST

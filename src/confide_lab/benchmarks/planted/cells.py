@@ -14,7 +14,7 @@ import confide as cf
 from confide.methods.synthesis import bins as table_bins
 from confide.methods.synthesis.table import SyntheticTable
 from confide.protocol import Allowance, Either, Meter, Plan, Source, Spend, Together
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.testing import checks, hidden, side_doors
 from confide_lab.aggregates import bins
 from confide_lab.aggregates.cell_sums import CellCounts, CellRows, CellSums

@@ -36,7 +36,7 @@ from confide.methods.regression.factors.factor_means import FactorMeans
 from confide.methods.regression.least_squares.least_squares import ScorePath
 from confide.methods.regression.least_squares.score_sums import ScoreSums, Standing, Weighing, _Draw
 from confide.protocol import Allowance, Event, Gram, Meter, Plan, Source, Statistic, Together, Total
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.regression import SSP, LeastSquares
 from confide.schema import Schema
 from confide_lab.benchmarks.planted.kinds import Fault, bounded, neighbours

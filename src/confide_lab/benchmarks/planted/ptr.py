@@ -13,7 +13,7 @@ from confide.aggregates.safety_formulas import up
 from confide.audit.searches.safety import falsify_safety_bound
 from confide.audit.verdict import Audit, Finding
 from confide.guarantees import ApproxDP, calibrate_gaussian
-from confide.guarantees.mechanisms.reply import GaussianReply, exact_reply, worst_delta
+from confide.guarantees.reply import GaussianReply, exact_reply, worst_delta
 from confide.methods.ptr.safety import SafetyBound
 from confide.methods.ptr.safety_bounds.class_means import ClassMeans
 from confide.methods.ptr.safety_bounds.eigenvector import LeadingEigenvector

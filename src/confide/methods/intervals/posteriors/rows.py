@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from confide.errors import PlanError
 from confide.protocol import Total
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.schema import Categorical, Design, Integer, Numeric, Schema
 
 __all__ = [

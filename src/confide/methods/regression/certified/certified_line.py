@@ -38,7 +38,7 @@ from confide.aggregates.lines.bounded_rows import smallest_eigenvalue
 from confide.aggregates.lines.rows import BITS, Box, CodedRows, Codes, residual, round_within, scaled, steps, weights
 from confide.aggregates.safety_formulas import ols_alpha
 from confide.protocol import SAFETY_STEPS, Gram, Statistic
-from confide.protocol.serialization.exact import digest, pack
+from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
 __all__ = [

@@ -42,7 +42,7 @@ from confide.aggregates.lines.rows import Box
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.guarantees.mechanisms.reply import GaussianReply
+from confide.guarantees.reply import GaussianReply
 from confide.guarantees.validation import is_finite
 from confide.methods.regression.certified.certified_line import (
     CertifiedLine,

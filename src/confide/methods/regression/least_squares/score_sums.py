@@ -49,7 +49,7 @@ from confide.aggregates.scores.unit_scores import Counting, UnitScores, UnitSize
 from confide.methods.regression.evidence.left_out import CellCounts, LeftOut
 from confide.noise import keyed_generator
 from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.schema import Design
 
 __all__ = [

@@ -23,7 +23,7 @@ from confide.aggregates.lines.rows import Box
 from confide.aggregates.lines.whitened_rows import LeverageIndices
 from confide.methods.regression.evidence.normal_equations import Fit
 from confide.methods.regression.scaling import extent
-from confide.protocol.serialization.exact import digest, pack
+from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
 __all__ = [

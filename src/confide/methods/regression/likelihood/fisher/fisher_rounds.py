@@ -50,7 +50,7 @@ from confide.methods.regression.likelihood.fisher.fisher_settled import settled
 from confide.methods.regression.likelihood.fisher.fisher_start import made_points, started
 from confide.noise import keyed_generator
 from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
-from confide.protocol.serialization.exact import digest
+from confide.protocol.exact import digest
 from confide.schema import Design
 
 __all__ = [

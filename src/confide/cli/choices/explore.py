@@ -39,7 +39,7 @@ def explore(
     session: Session = ctx.obj
     with session.doing("reading the schema"):
         found = load_schema(schema)
-    from confide.faces.calls.questions import QUESTIONS
+    from confide.faces.questions import QUESTIONS
 
     asked = [(one, formula) for one in QUESTIONS if (formula := one.asked_of(found)) is not None]
     rows = [(one.words, one.says, f"confide {one.command.format(formula)}") for one, formula in asked]
@@ -72,7 +72,7 @@ def _opening(found: Schema) -> str:
 
 def _publication(asked: Sequence[tuple[Any, str]], schema: Path) -> str:
     """The file of a publication of some questions."""
-    from confide.faces.calls.questions import method_of
+    from confide.faces.questions import method_of
     from confide.protocol.plan import method_parameters
     from confide.schema.toml import key, value
 

@@ -11,7 +11,7 @@ from confide.cli.files import check_places, load_schema
 from confide.cli.options import Json, Privacy, SchemaFile
 from confide.cli.session import Session
 from confide.cli.spread import spread
-from confide.faces.progress import progress_bar
+from confide.faces.calls.progress import progress_bar
 
 __all__ = ["advise"]
 

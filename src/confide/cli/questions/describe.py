@@ -8,8 +8,8 @@ import typer
 
 from confide.cli.gate import Once, at_once
 from confide.cli.options import Covers, Data, Medians, SchemaFile, Weights, named
+from confide.cli.questions.table import needs_covers
 from confide.cli.spread import spread
-from confide.cli.table import needs_covers
 
 __all__ = ["describe"]
 

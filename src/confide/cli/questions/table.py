@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide.cli.ask import TESTS, TestsOwn, known_test, not_of_a_release
 from confide.cli.gate import Once, at_once
 from confide.cli.options import RECORDS, Covers, Data, SchemaFile, Weights, Within, named
+from confide.cli.questions.ask import TESTS, TestsOwn, known_test, not_of_a_release
 from confide.cli.session import Refused, Session
 from confide.cli.spread import spread
 

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from confide.cli.ask import Asked
-from confide.cli.beyond import Beyond
 from confide.cli.facts import ledger_facts, plan_facts, question, result_facts, show_result
 from confide.cli.files import (
     Drawings,
@@ -50,7 +48,9 @@ from confide.cli.options import (
     Seed,
     Written,
 )
-from confide.cli.publish import asked_in, is_publication, plan_in
+from confide.cli.questions.ask import Asked
+from confide.cli.questions.beyond import Beyond
+from confide.cli.questions.publish import asked_in, is_publication, plan_in
 from confide.cli.session import Refused, Session
 from confide.cli.spread import spread
 

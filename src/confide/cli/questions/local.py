@@ -284,7 +284,7 @@ def _facts(made: Any) -> dict[str, Any]:
 @contextmanager
 def _bar() -> Iterator[Callable[[int], None]]:
     """Rows done, on stderr: the number of rows is public under substitute."""
-    from confide.faces.progress import progress_bar
+    from confide.faces.calls.progress import progress_bar
 
     with progress_bar("protect") as step:
         done = 0

@@ -14,7 +14,7 @@ from confide.cli.options import Parameters, Privacy, Settings, Written
 from confide.cli.session import Refused, Session
 from confide.cli.spread import spread
 from confide.cli.tables import table
-from confide.faces.progress import progress_bar
+from confide.faces.calls.progress import progress_bar
 
 if TYPE_CHECKING:
     from confide.audit.verdict import Audit, Finding
