@@ -9,7 +9,7 @@ from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.joint_moments import JointMomentRows, JointMoments, clear_from
 from confide.errors import PlanError
 from confide.protocol import Noisy, Plan
-from confide.results.spreads import spread_words
+from confide.results.pages.spreads import spread_words
 from confide.schema import Schema
 
 __all__ = ["expected", "joint_moments", "listed", "measures_of"]

@@ -17,8 +17,8 @@ from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.joint_moments import JointMoments
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
-from confide.results.spreads import hidden_words
-from confide.results.words import LITERAL, short
+from confide.results.pages.spreads import hidden_words
+from confide.results.pages.words import LITERAL, short
 
 if TYPE_CHECKING:
     import pandas as pd

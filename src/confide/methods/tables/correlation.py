@@ -26,10 +26,10 @@ from confide.aggregates.cells.free_moments import Measure, PairRows, practice_pl
 from confide.aggregates.pair_sums import PairSums
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.methods.tables.layout import summands
+from confide.methods.tables.cells.layout import summands
 from confide.protocol import Method, Plan, Question, Release, Statistic
 from confide.results.hypothesis import HypothesisTests
-from confide.results.spreads import hidden_words, spread_words
+from confide.results.pages.spreads import hidden_words, spread_words
 from confide.schema import Practice, Schema
 
 __all__ = ["Correlation"]
