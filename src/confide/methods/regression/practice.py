@@ -19,7 +19,8 @@ A shape is drawn from a stated family:
 
 far: in addition a feature whose spread is not stated lies in less than 5 % of its bounds with a chance of .05 (.02 if it is of whole
 numbers): 95 % of its values keep to .2 % to 5 % of their width, log-uniform. So do 14 of 242 columns of numbers and 2 of 66 of whole
-numbers in the 38 tables that lines are measured on, .05 and .02 of a table's on average.
+numbers in the 38 tables that lines are measured on, .05 and .02 of a table's on average (`CONFIDE_FORECASTS=bounds confide lab bench
+forecasts_outcomes`).
 """
 
 from __future__ import annotations
