@@ -214,7 +214,7 @@ def _assumes(known: bool, count: int, everything: bool, *, far: bool) -> str:
     family = (
         "the schema's typical spreads, tails normal to long"
         if known
-        else FAMILY + ("; one feature in 20 in less of them" if far else "")
+        else FAMILY + ("; one feature of numbers in 20 in less than 5 % of its bounds" if far else "")
     )
     kind = "the median over" if known else f"{_HOLDS:.0%} of those in"
     rough = (
