@@ -126,7 +126,8 @@ def test_verbs_under_add_remove_answer_from_tables_or_say_what_does() -> None:
     with pytest.raises(cf.PlanError, match="public number of records"):
         I.mean(data, "x", kind="credible", **asked)
     with pytest.raises(
-        cf.PlanError, match=r"cf\.GDP\(\.\.\.\).*with relation='substitute'.* proportion has a pure guarantee"
+        cf.PlanError,
+        match=r"cf\.GDP\(\.\.\.\).*with relation='substitute'.* proportion has a pure guarantee",
     ):
         I.proportion(data, "s", **{**asked, "privacy": cf.PureDP(1.0, relation="add-remove")})
 
@@ -147,14 +148,25 @@ def test_differences_that_have_no_posterior_have_confidence_limits_under_substit
     assert list(found.names) == names and (found.relation, found.status) == ("substitute", "ok")
     ends = found.conf_int().to_numpy()
     assert (ends[:, 0] <= truth).all() and (truth <= ends[:, 1]).all() and (ends[:, 1] - ends[:, 0] < 0.5).all()
-    with pytest.raises(cf.PlanError, match="posterior of a difference of two shares has a pure guarantee"):
-        I.difference(
-            cf.read(_records(100), SCHEMA),
-            formula,
-            kind=kind,
-            privacy=cf.PureDP(1.0, relation="substitute"),
-            ledger=None,
-        )
+    data, pure = cf.read(_records(300), SCHEMA), cf.PureDP(1.0, relation="substitute")
+    with pytest.raises(
+        cf.PlanError, match=r"got PureDP.*; write cf\.GDP.*two columns of two levels each, without kind"
+    ):
+        I.difference(data, formula, kind=kind, privacy=pure, ledger=None)
+    if formula == "s ~ t":
+        assert I.difference(data, formula, privacy=pure, ledger=None, noise=SimulatedNoise(1)).guarantee == pure
+
+
+def test_a_subgroup_is_answered_where_the_number_of_records_is_secret() -> None:
+    """The interval is of the records above 0. A setting that there is not is refused with those that there are."""
+    data = cf.read(_records(3_000), SCHEMA)
+    asked = {"privacy": cf.GDP(2.0, relation="add-remove"), "ledger": None, "noise": SimulatedNoise(1)}
+    assert I.mean(data, "x", where="x > 0", **asked).conf_int()[0].iloc[0] > 0.5
+    assert I.quantile(data, "x", where="x > 0", **asked).params.iloc[0] > 0.5
+    pure = {**asked, "privacy": cf.PureDP(2.0)}
+    assert I.quantile(data, "x", where="x > 0", **pure).params.iloc[0] > 0.5
+    with pytest.raises(cf.PlanError, match="quantiles take q and where under pure epsilon, got bins"):
+        I.quantile(data, "x", bins=20, **pure)
 
 
 def test_a_prior_that_says_as_much_as_the_records_is_flagged() -> None:
