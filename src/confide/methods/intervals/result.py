@@ -206,14 +206,14 @@ def _spans(marginal: Marginal, whole: float) -> bool:
 class ConfidenceIntervals(_Inferred):
     """Confidence intervals by inversion of the distribution of a noisy statistic, at any level.
 
-    limits: alpha -> (lows, highs); estimates: where both tails are alike; marks: of a family whose rows have flags, one text for each row.
+    limits: alpha -> (lows, highs); estimates: where both tails are alike; marks: alpha -> the flags of each row, of a family that has some.
     """
 
     names: tuple[str, ...]
     estimates: Sequence[float]
     limits: Limits
     bounds: tuple[tuple[float, float], ...]
-    marks: tuple[str, ...] = ()
+    marks: Callable[[float], Sequence[str]] | None = None
 
     family: ClassVar[str] = "confidence intervals"
 
@@ -257,7 +257,8 @@ class ConfidenceIntervals(_Inferred):
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """estimate and interval, and the flags of rows where the family has them."""
         (low, high), heads = self._ends(alpha), level_heads(alpha)
-        marked = (Column("flag", self.marks, "text", printed=any(self.marks)),) if self.marks else ()
+        marks = None if self.marks is None else self.marks(alpha)
+        marked = () if marks is None else (Column("flag", marks, "text", printed=any(marks)),)
         return (
             Column("name", self.names, "name"),
             Column("estimate", self._estimates()),
