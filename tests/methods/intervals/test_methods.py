@@ -388,3 +388,13 @@ def test_bounds_that_nobody_knows_are_found_and_paid_for(privacy: object, tmp_pa
 def test_few_records_give_less_cover_and_say_so() -> None:
     found = cf.find_bounds({"x": np.arange(200.0)}, "x", privacy=cf.PureDP(0.2), ledger=None, noise=SimulatedNoise(1))
     assert found.cover < 0.9 and "were asked for" in str(found)
+
+
+@pytest.mark.parametrize("privacy", [cf.GDP(0.5), cf.PureDP(0.5), cf.PureDP(0.5, relation="substitute")], ids=str)
+@pytest.mark.parametrize(
+    "values", [np.arange(3.0), np.full(200, np.nan), np.array([])], ids=["three", "missing", "none"]
+)
+def test_bounds_where_noise_hides_every_record_say_nothing(privacy: object, values: np.ndarray) -> None:
+    for seed in range(5):
+        found = cf.find_bounds({"x": values}, "x", privacy=privacy, ledger=None, noise=SimulatedNoise(seed))
+        assert found.cover == 0 and found.low <= -1e12 and found.high >= 1e12 and "say nothing" in str(found)
