@@ -15,10 +15,10 @@ from confide.audit import audit
 from confide.methods.tables.contributions import Contributions as UnitRows
 from confide.noise import SimulatedNoise
 from confide.protocol import leaves
-from confide.protocol.contributions import Contributions
-from confide.protocol.weighted import Weighted
+from confide.protocol.units.contributions import Contributions
+from confide.protocol.units.weighted import Weighted
 from confide.registry import list_methods
-from confide.sources import units as clustering
+from confide.sources.grouping import units as clustering
 from confide_lab.methods import AnalyzeGauss
 from tests.golden.golden_cases import CASES, SCHEMA, schema_of
 

@@ -12,8 +12,8 @@ from scipy import stats
 import confide as cf
 from confide.audit import audit
 from confide.noise import SimulatedNoise
-from confide.protocol.orthogonal import separates
-from confide.sources import units as clustering
+from confide.protocol.units.orthogonal import separates
+from confide.sources.grouping import units as clustering
 from confide.testing import ZeroNoise
 from confide_lab.methods.gradient_descent import GradientDescent
 from tests.sources.executors_toy import Here
@@ -157,7 +157,7 @@ def test_the_audit_finds_nothing(relation: str) -> None:
 
 def test_a_row_too_many_is_caught_by_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted fault: all rows of a person count."""
-    from confide.sources.pairs import Levels
+    from confide.sources.grouping.pairs import Levels
 
     def every(self: Levels, rows: Any, rule: Any, priority: Any) -> Any:
         order = np.argsort(np.asarray(rows.ids), kind="stable")

@@ -61,10 +61,10 @@ if TYPE_CHECKING:
         SourceError,
     )
     from confide.faces import intervals, local, reduction, tables, tests, voting
-    from confide.faces.block_posterior import private_block_posterior
-    from confide.faces.bounds import find_bounds
+    from confide.faces.calls.block_posterior import private_block_posterior
+    from confide.faces.calls.bounds import find_bounds
+    from confide.faces.calls.results_file import write_results
     from confide.faces.regression import linear_regression, logistic_regression, poisson_regression, within_regression
-    from confide.faces.results_file import write_results
     from confide.faces.selection import select
     from confide.faces.synthesis import combine, refit, synthesize
     from confide.gate import infer, plan, precision, release, verify
@@ -210,10 +210,10 @@ _HOMES = {
     "advise": "confide.advice",
     "compare": "confide.results.compare",
     "combine": "confide.faces.synthesis",
-    "contributions": "confide.faces.units",
+    "contributions": "confide.faces.calls.units",
     "disclosure": "confide.disclosures",
-    "find_bounds": "confide.faces.bounds",
-    "private_block_posterior": "confide.faces.block_posterior",
+    "find_bounds": "confide.faces.calls.bounds",
+    "private_block_posterior": "confide.faces.calls.block_posterior",
     "infer": "confide.gate",
     "intervals": "confide.faces.intervals",
     "linear_regression": "confide.faces.regression",
@@ -236,7 +236,7 @@ _HOMES = {
     "verify": "confide.gate",
     "voting": "confide.faces.voting",
     "within_regression": "confide.faces.regression",
-    "write_results": "confide.faces.results_file",
+    "write_results": "confide.faces.calls.results_file",
 }
 
 

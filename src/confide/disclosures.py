@@ -26,14 +26,14 @@ from confide.gate import consistent, verify
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.protocol import Plan, Release
-from confide.protocol.codec import plain
 from confide.protocol.events import Opaque, Spend, leaves
 from confide.protocol.exact import canonical_json, clean, fraction_to_text, pack
 from confide.protocol.parts import names_of
-from confide.protocol.whose import RULE, WHOLE, unit_flags, unit_words
+from confide.protocol.serialization.codec import plain
+from confide.protocol.units.whose import RULE, WHOLE, unit_flags, unit_words
 from confide.registry import get
 from confide.results.base import stated
-from confide.results.words import relation_words
+from confide.results.pages.words import relation_words
 
 __all__ = ["FORMAT", "Disclosure", "disclosure", "schema_text"]
 

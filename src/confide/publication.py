@@ -31,15 +31,15 @@ from confide.methods.regression.shared_columns import shared_columns
 from confide.methods.tables.method import TableMethod
 from confide.methods.tables.pooling import Pool, apart, pools, view
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Question, Release, Result, Source, statements_hold
-from confide.protocol.contributions import counted_once, shown
 from confide.protocol.events import Event, exact_cost
 from confide.protocol.parts import of_parts, prefixed, statistics_of
 from confide.protocol.plan import LATE, method_parameters
 from confide.protocol.rounds import in_rounds
-from confide.protocol.whose import protected
-from confide.results.publication import Report
+from confide.protocol.units.contributions import counted_once, shown
+from confide.protocol.units.whose import protected
+from confide.results.pages.publication import Report
 from confide.schema import Practice, Schema
-from confide.schema.predicate import overlap, parse_predicate
+from confide.schema.formulas.predicate import overlap, parse_predicate
 
 __all__ = ["Asked", "Publication"]
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from confide.errors import PlanError
 from confide.protocol import Method, Plan, parameters_of
-from confide.protocol.contributions import with_contributions
-from confide.protocol.subgroup import check_read
+from confide.protocol.units.contributions import with_contributions
+from confide.protocol.units.subgroup import check_read
 
 __all__ = [
     "FAMILIES",

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
-from confide.aggregates.ranges import ranged
+from confide.aggregates.lines.ranges import ranged
 from confide.errors import PlanError
 from confide.guarantees import calibrate_gaussian
 from confide.schema import Design, Schema

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import confide as cf
-from confide.aggregates.rows import BOUND
+from confide.aggregates.lines.rows import BOUND
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
 from confide.protocol import Allowance

@@ -11,17 +11,17 @@ import pytest
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.aggregates import cluster_meat
-from confide.aggregates.cluster_meat import ClusterMeat
-from confide.aggregates.rows import BOUND
+from confide.aggregates.clusters import cluster_meat
+from confide.aggregates.clusters.cluster_meat import ClusterMeat
+from confide.aggregates.lines.rows import BOUND
 from confide.aggregates.scores.unit_scores import Counting, UnitScores
 from confide.noise import SimulatedNoise
 from confide.protocol import leaves
-from confide.protocol.whose import UNIT_ROW
+from confide.protocol.units.whose import UNIT_ROW
 from confide.schema import Design
-from confide.sources import spill
-from confide.sources import units as clustering
-from confide.sources.groups import Groups
+from confide.sources.grouping import spill
+from confide.sources.grouping import units as clustering
+from confide.sources.grouping.groups import Groups
 
 COLUMNS = {
     "x": cf.Numeric(-4, 4),

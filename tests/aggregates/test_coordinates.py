@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import confide as cf
-from confide.aggregates.blocks import BlockGram
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.coordinates import Coordinates, Frame, PartialFrame
-from confide.aggregates.rows import BOUND, Box, steps
+from confide.aggregates.lines.blocks import BlockGram
+from confide.aggregates.lines.coordinates import Coordinates, Frame, PartialFrame
+from confide.aggregates.lines.rows import BOUND, Box, steps
+from confide.aggregates.lines.whitened_rows import FarResiduals, ScoreRows, WhitenedRows
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores, SizeIndices, SquareOf
-from confide.aggregates.whitened_rows import FarResiduals, ScoreRows, WhitenedRows
 from confide.protocol import Gram, Total
 from confide.schema import Design
 from confide.sources.aggregation import _alike
@@ -207,7 +207,7 @@ def test_statistics_that_begin_alike_give_what_each_gives_alone() -> None:
 def test_what_is_kept_of_a_line_serves_another_line_in_the_same_coordinates_alone(
     formula: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("confide.aggregates.coordinates._WIDE", 0)
+    monkeypatch.setattr("confide.aggregates.lines.coordinates._WIDE", 0)
     design = Design.of(formula, SCHEMA)
     codes, frame = hard_codes(design, 9, 3_000), hard_frame(design, 9, 1.0)
     apart = PartialFrame(frame.box, frame.transform, frame.theta, 1.0, (((0,), True),))

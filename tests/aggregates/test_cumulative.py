@@ -7,9 +7,9 @@ import pytest
 
 import confide as cf
 from confide.aggregates.cells.crossing import Crossing
-from confide.aggregates.cells.cumulative import Bins, BinTotals, CumulativeRows, ScoreRows
-from confide.aggregates.cells.cumulative_strategy import strategy
 from confide.aggregates.cells.free_moments import Measure
+from confide.aggregates.distributions.cumulative import Bins, BinTotals, CumulativeRows, ScoreRows
+from confide.aggregates.distributions.cumulative_strategy import strategy
 from confide.protocol import Total
 from confide.testing.practice import codes_of, edge_frame
 

@@ -13,9 +13,9 @@ import pytest
 import confide as cf
 from confide.aggregates.cells.cell_sums import CellTotals
 from confide.aggregates.cells.crossing import Crossing
-from confide.aggregates.cells.cumulative import ScoreRows
 from confide.aggregates.cells.free_moments import Measure, MomentRows
-from confide.aggregates.rows import BOUND
+from confide.aggregates.distributions.cumulative import ScoreRows
+from confide.aggregates.lines.rows import BOUND
 from confide.protocol import Statistic, Subset, leaves
 
 SCHEMA = cf.Schema(

@@ -11,7 +11,8 @@ from scipy.special import expit
 
 import confide as cf
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.rows import BOUND, Box, lengths, round_within
+from confide.aggregates.lines.rows import BOUND, Box, lengths, round_within
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.fisher_rows import (
     _SURE,
     CROSS,
@@ -25,7 +26,6 @@ from confide.aggregates.scores.fisher_rows import (
     _jointly_within,
     _surely_within,
 )
-from confide.aggregates.whitened_rows import Frame
 from confide.errors import PlanError
 from confide.protocol import Gram, Total, moved_squared
 from confide.schema import Design

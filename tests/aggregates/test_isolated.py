@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tests.pace import patient, slow
 
-from confide.aggregates.isolated import Answers, Isolated, Room
+from confide.aggregates.isolation.isolated import Answers, Isolated, Room
 from confide.errors import PlanError
 
 _ANSWERS = Answers((2,), -1.0, 1.0, 0.5)

@@ -20,9 +20,9 @@ from confide.aggregates.cells.level_sums import (
     ResidualIndices,
     SquaredRows,
 )
-from confide.aggregates.rows import BOUND, Box
+from confide.aggregates.lines.rows import BOUND, Box
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.score_rows import SizeIndices
-from confide.aggregates.whitened_rows import Frame
 from confide.methods.regression.factors.factor_means import FactorMeans
 from confide.protocol import Gram, Total, moved_squared
 from confide.schema import Design

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import confide as cf
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.limits import (
     LEVERAGE_EDGES,
     OUTER,
@@ -22,7 +23,6 @@ from confide.aggregates.scores.limits import (
 )
 from confide.aggregates.scores.metric import Layout, floored_moments
 from confide.aggregates.scores.score_rows import SCORE_CELLS, Coordinates
-from confide.aggregates.whitened_rows import Frame
 from confide.schema import Design
 
 LIMIT_SCHEMA = cf.Schema(

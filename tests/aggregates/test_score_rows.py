@@ -10,7 +10,8 @@ import pytest
 
 import confide as cf
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.rows import BOUND, Box
+from confide.aggregates.lines.rows import BOUND, Box
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.score_rows import (
     SCORE_CELLS,
     Coordinates,
@@ -19,7 +20,6 @@ from confide.aggregates.scores.score_rows import (
     SizeIndices,
     SquareOf,
 )
-from confide.aggregates.whitened_rows import Frame
 from confide.protocol import Gram, Total, moved_squared
 from confide.schema import Design
 

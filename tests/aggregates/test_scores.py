@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import confide as cf
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
 from confide.aggregates.scores.scores import ClippedScores, default_clip, descend, plan_descent
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise

@@ -7,10 +7,10 @@ import pytest
 from tests.pace import patient, slow
 
 import confide as cf
-from confide.aggregates.collected import Collected
 from confide.aggregates.column_codes import ColumnCodes
-from confide.aggregates.isolated import Answers, Room
-from confide.aggregates.shards import blocks, divided
+from confide.aggregates.isolation.collected import Collected
+from confide.aggregates.isolation.isolated import Answers, Room
+from confide.aggregates.isolation.shards import blocks, divided
 
 _SCHEMA = cf.Schema(
     {"x": cf.Numeric(0, 9, steps=10, on_missing="midpoint"), "y": cf.Numeric(0, 3, steps=4, on_missing="midpoint")}

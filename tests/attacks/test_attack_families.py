@@ -17,7 +17,7 @@ from tests.attacks.test_attack_fisher import (
 )
 
 import confide as cf
-from confide.aggregates.cells.count_cells import COUNT_CELLS, CountIndices
+from confide.aggregates.distributions.count_cells import COUNT_CELLS, CountIndices
 from confide.methods.regression.likelihood.fisher.fisher_counts import CountCut
 from confide.noise import SimulatedNoise
 from confide.protocol import seal

@@ -1,7 +1,8 @@
 """Attacks on the draw of a line of Fisher scoring: beside the planned sums nothing follows from records, in any branch.
 
-Each release is replayed on other records, steered so that every noisy number is that of the first (`confide.audit.replay`): then all
-else, coordinates, lines, bounds, kappa, levels held, where counts are cut, must be equal to the bit, however far apart the data sets are.
+Each release is replayed on other records, steered so that every noisy number is that of the first (`confide.audit.watching.replay`): then
+all else, coordinates, lines, bounds, kappa, levels held, where counts are cut, must be equal to the bit, however far apart the data sets
+are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pytest
 from scipy.special import expit
 
 import confide as cf
-from confide.audit.replay import Replay, replay
+from confide.audit.watching.replay import Replay, replay
 from confide.methods.regression.likelihood.fisher import fisher_rounds
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Held
 from confide.regression import Logistic

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide.audit.lattice import lattice
+from confide.audit.watching.lattice import lattice
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
 from confide.testing.checks import Case, _shows_no_lattice

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import confide as cf
-from confide.aggregates import coordinates
-from confide.aggregates.rows import Box
+from confide.aggregates.lines import coordinates
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores, SquareOf
-from confide.aggregates.whitened_rows import Frame
 from confide.audit.methods import audit
 from confide.protocol import Allowance, Spend
 from confide.protocol.events import leaves, paths

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.aggregates.cells.kernel_cells import UNIT
-from confide.aggregates.cells.kernel_points import WEIGHT, KernelSafety
-from confide.aggregates.collected import Collected
-from confide.aggregates.labelled_rows import CurvatureRows, LabelledRows
-from confide.aggregates.shards import fresh_key
+from confide.aggregates.isolation.collected import Collected
+from confide.aggregates.isolation.shards import fresh_key
+from confide.aggregates.kernels.kernel_cells import UNIT
+from confide.aggregates.kernels.kernel_points import WEIGHT, KernelSafety
+from confide.aggregates.lines.labelled_rows import CurvatureRows, LabelledRows
 from confide.faces.selection import Select
 from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
 from confide.methods.curves.kernel import Kernel

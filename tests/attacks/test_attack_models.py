@@ -11,7 +11,7 @@ import pytest
 from scipy import special, stats
 
 import confide as cf
-from confide.aggregates.labelled_rows import LabelledRows, record_weights
+from confide.aggregates.lines.labelled_rows import LabelledRows, record_weights
 from confide.methods.regression.likelihood.logistic import Logistic
 from confide.methods.regression.likelihood.logistic_minimiser import LogisticObjective, _Search
 from confide.methods.regression.likelihood.perturbed_objective import PerturbedObjective

@@ -11,9 +11,9 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from confide.audit import curve_band
-from confide.audit.curve_band import CurveBand, trade_off_band
-from confide.audit.lower_bounds import upper_rate
+from confide.audit.runs import curve_band
+from confide.audit.runs.curve_band import CurveBand, trade_off_band
+from confide.audit.runs.lower_bounds import upper_rate
 from confide.errors import PrivacyError
 from confide.guarantees import GDP, ApproxDP, PureDP
 

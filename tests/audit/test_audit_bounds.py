@@ -14,9 +14,15 @@ from scipy.special import ndtr
 from scipy.stats import beta as beta_law
 from scipy.stats import binom
 
-from confide.audit.attacks import learn
-from confide.audit.lower_bounds import epsilon_lower_bound, epsilon_of_errors, mu_lower_bound, mu_of_errors, upper_rate
 from confide.audit.outcomes import encode
+from confide.audit.runs.attacks import learn
+from confide.audit.runs.lower_bounds import (
+    epsilon_lower_bound,
+    epsilon_of_errors,
+    mu_lower_bound,
+    mu_of_errors,
+    upper_rate,
+)
 from confide.audit.verdict import Audit, Finding, below_curve, curve_of
 from confide.errors import PrivacyError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, PureDP, gaussian_delta

@@ -18,8 +18,8 @@ import confide as cf
 from confide import registry
 from confide.aggregates import ColumnMoments
 from confide.audit import audit, replay
-from confide.audit.neighbourhoods import named, neighbours
-from confide.audit.pairs import Domain
+from confide.audit.searches.neighbourhoods import named, neighbours
+from confide.audit.searches.pairs import Domain
 from confide.errors import PrivacyError
 from confide.guarantees import PureDP
 from confide.methods.intervals.quantile import Quantile

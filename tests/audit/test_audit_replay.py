@@ -13,9 +13,9 @@ import pytest
 from tests.third_party import Mean
 
 import confide as cf
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
 from confide.audit import replay
-from confide.audit.recording import ReplayNoise, run
+from confide.audit.watching.recording import ReplayNoise, run
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Plan, Spend, Together
 from confide_lab.benchmarks.planted.toy import SCHEMA, Toy

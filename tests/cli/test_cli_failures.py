@@ -58,7 +58,7 @@ def test_ctrl_c_in_the_search_for_bounds_does_not_deny_a_charge(book, monkeypatc
     def press(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("confide.faces.bounds.find_bounds", press)
+    monkeypatch.setattr("confide.faces.calls.bounds.find_bounds", press)
     words = ("schema", "bounds", "survey.csv", "--column", "age", "--epsilon", ".1")
     done = run(*words, "--ledger", "book.db")
     assert done.code == 130

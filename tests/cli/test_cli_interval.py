@@ -7,7 +7,7 @@ import re
 import pytest
 from tests.cli.cli_runner import entries, good, run
 
-from confide.faces import bounds
+from confide.faces.calls import bounds
 
 _ASK = ("--schema", "schema.toml", "--no-ledger")
 

@@ -11,7 +11,7 @@ from tests.cli.cli_runner import good, run
 import confide as cf
 from confide import Plan, Release, registry
 from confide.classification import ClassMeans
-from confide.results.publication import FAILED
+from confide.results.pages.publication import FAILED
 
 QUESTIONS = """[questions.model]
 method = "ssp"

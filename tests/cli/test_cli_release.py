@@ -235,7 +235,7 @@ def test_an_altered_plan_is_refused(planned):
     text = Path("plan.json").read_text()
     Path("plan.json").write_text(text.replace('"passes":6', '"passes":1'))
     assert run(*RELEASE, "-o", "release.json").code == 3
-    from confide.protocol.files import from_file, to_file
+    from confide.protocol.serialization.files import from_file, to_file
 
     body = from_file("plan", text)
     Path("plan.json").write_text(to_file("plan", {**body, "passes": 1}))  # with a digest that fits

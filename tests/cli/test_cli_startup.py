@@ -86,10 +86,10 @@ def test_names_of_a_room_are_written_alike_for_readers_and_for_python(room: str)
 
 def test_a_part_of_a_library_is_had_first_and_the_whole_of_it_later() -> None:
     code = (
-        "import confide.schema.formula, sys\n"
+        "import confide.schema.formulas.formula, sys\n"
         "assert 'pandas' not in sys.modules\n"
         "import formulaic, formulaic.parser\n"
-        "assert formulaic.parser.DefaultFormulaParser is confide.schema.formula.DefaultFormulaParser\n"
+        "assert formulaic.parser.DefaultFormulaParser is confide.schema.formulas.formula.DefaultFormulaParser\n"
         "assert str(formulaic.Formula('y ~ a + b').rhs) == '1 + a + b'\n"
         "from formulaic import model_matrix; import pandas as pd\n"
         "print(list(model_matrix('a', pd.DataFrame({'a': [1.0, 2.0]})).columns))"

@@ -30,7 +30,7 @@ from confide.guarantees.curves import (
 )
 from confide.guarantees.curves.radial import radial
 from confide.guarantees.curves.spherical_gap import spherical_gap
-from confide.guarantees.gaussian import gaussian_delta
+from confide.guarantees.mechanisms.gaussian import gaussian_delta
 
 
 def three_dimensions(c: float, epsilon: float) -> float:

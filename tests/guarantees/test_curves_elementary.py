@@ -27,8 +27,8 @@ from confide.guarantees.curves import (
     symmetric_laplace,
     zero_inflated,
 )
-from confide.guarantees.gaussian import gaussian_delta
-from confide.guarantees.randomised_response import leak_delta, pure_mu
+from confide.guarantees.mechanisms.gaussian import gaussian_delta
+from confide.guarantees.mechanisms.randomised_response import leak_delta, pure_mu
 
 CURVES = [
     perfect(),

@@ -11,7 +11,7 @@ from tests.pace import quick
 
 from confide.errors import PrivacyError
 from confide.guarantees import gaussian_epsilon
-from confide.guarantees.gnmax import (
+from confide.guarantees.mechanisms.gnmax import (
     collapsed_loss,
     collapsed_rdp,
     composed_loss,

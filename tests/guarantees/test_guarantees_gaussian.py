@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.guarantees.guarantees_accuracy import random_points, reference_delta, relative, worst_errors
 
 from confide.guarantees import gaussian_delta, gaussian_epsilon, gaussian_mu, log_gaussian_delta
-from confide.guarantees.gaussian import _mills_drop, bracket
+from confide.guarantees.mechanisms.gaussian import _mills_drop, bracket
 
 MUS = st.floats(-4, log10(50)).map(lambda power: 10**power)
 EPSILONS = st.floats(0, 60)

@@ -16,8 +16,9 @@ from tests.guarantees.guarantees_accuracy import reference_delta
 from tests.pace import quick
 
 from confide.errors import PrivacyError
-from confide.guarantees import PrivacyLoss, convolution, gaussian_delta, gaussian_epsilon
-from confide.guarantees.randomised_response import leak_delta
+from confide.guarantees import PrivacyLoss, gaussian_delta, gaussian_epsilon
+from confide.guarantees.losses import convolution
+from confide.guarantees.mechanisms.randomised_response import leak_delta
 
 UP = 1 + 1e-11  # what a profile is rounded up by
 

@@ -12,8 +12,8 @@ from scipy import integrate, optimize, special, stats
 from confide.errors import PrivacyError
 from confide.guarantees import TradeOff
 from confide.guarantees.curves import objective
-from confide.guarantees.gaussian import gaussian_delta, gaussian_mu
-from confide.guarantees.objective_perturbation import (
+from confide.guarantees.mechanisms.gaussian import gaussian_delta, gaussian_mu
+from confide.guarantees.mechanisms.objective_perturbation import (
     closed_delta,
     closed_sd,
     general_delta,

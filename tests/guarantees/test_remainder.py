@@ -38,8 +38,8 @@ from confide.guarantees import (
     zero_inflated,
 )
 from confide.guarantees.curves import objective
-from confide.guarantees.objective_perturbation import logistic_sd
-from confide.guarantees.randomised_response import leak_delta
+from confide.guarantees.mechanisms.objective_perturbation import logistic_sd
+from confide.guarantees.mechanisms.randomised_response import leak_delta
 from confide.guarantees.remainder import (
     NothingRemains,
     Remainder,

@@ -14,7 +14,7 @@ from scipy import stats
 from confide.errors import NoConversion
 from confide.guarantees import ZCDP, Curve, PureDP, approx_dp, gaussian_delta, laplace
 from confide.guarantees.curves import Objective, objective
-from confide.guarantees.loss_grid import convex_slopes
+from confide.guarantees.losses.loss_grid import convex_slopes
 from confide.guarantees.remainder import NothingRemains, Remainder, holds, remaining
 from confide.guarantees.remainder.hockey_stick import divergence
 from confide.guarantees.remainder.pairs import DELTA_UNIT, Pair, _checked, pair_of

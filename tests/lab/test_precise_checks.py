@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 from tests.pace import quick
 
-from confide.methods.intervals.counted import Cells, share_posterior
-from confide.methods.intervals.laws import NoiseLaw
-from confide.methods.intervals.line_posterior import NoisyMoments, line_posterior
-from confide.methods.intervals.normal_posterior import NormalSums, normal_posterior
-from confide.methods.intervals.poisson_posterior import PoissonSum, rate_posterior
+from confide.methods.intervals.posteriors.counted import Cells, share_posterior
+from confide.methods.intervals.posteriors.laws import NoiseLaw
+from confide.methods.intervals.posteriors.line_posterior import NoisyMoments, line_posterior
+from confide.methods.intervals.posteriors.normal_posterior import NormalSums, normal_posterior
+from confide.methods.intervals.posteriors.poisson_posterior import PoissonSum, rate_posterior
 from confide_lab.experiments.precise import exact_coverage
 from confide_lab.experiments.precise_families import CAP, HALF, drawn, noise_of, rival
 

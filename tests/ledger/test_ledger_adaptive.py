@@ -17,9 +17,9 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from confide.errors import BudgetExceeded
 from confide.guarantees import GDP
 from confide.ledger.account import Account
-from confide.ledger.currencies import currency_of
+from confide.ledger.counting.currencies import currency_of
+from confide.ledger.counting.units import ZERO
 from confide.ledger.decision import choose
-from confide.ledger.units import ZERO
 
 Array = NDArray[np.float64]
 Pair = tuple[Array, Array]

@@ -12,7 +12,7 @@ from tests.ledger.ledger_workers import ABOUT, PLAN, RELEASE, charge, gdp, relea
 from confide.errors import BudgetExceeded, NoConversion, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.ledger import Charge, Ledger, Receipt
-from confide.ledger.sqlite import SQLiteStore
+from confide.ledger.storage.sqlite import SQLiteStore
 
 
 @pytest.fixture
@@ -354,7 +354,7 @@ def test_digests_and_methods_are_checked_before_the_charge(book: Ledger, digest:
 
 
 def test_a_network_disk_is_said_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("confide.ledger.sqlite.on_network", lambda path: True)
+    monkeypatch.setattr("confide.ledger.storage.sqlite.on_network", lambda path: True)
     with pytest.warns(UserWarning, match="network file system"):
         book = Ledger.create(path, dataset="survey", budget=GDP(1.0))
     charge(book, gdp(0.5))

@@ -15,9 +15,9 @@ from confide.errors import BudgetExceeded, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.ledger import Ledger
 from confide.ledger.account import Account
-from confide.ledger.currencies import currency_of
+from confide.ledger.counting.currencies import currency_of
+from confide.ledger.counting.units import ZERO, Price
 from confide.ledger.decision import choose
-from confide.ledger.units import ZERO, Price
 
 sizes = st.one_of(st.floats(1e-9, 3.0), st.sampled_from([0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0**-20, 2.0**-21]))
 deltas = st.sampled_from([0.0, 1e-30, 1e-18, 1e-7, 3e-7, 1e-6, 0.01])

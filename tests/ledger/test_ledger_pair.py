@@ -19,9 +19,9 @@ from confide.guarantees.curves import laplace
 from confide.guarantees.remainder import pair_divergence
 from confide.ledger import Ledger
 from confide.ledger.account import Account
+from confide.ledger.counting.units import Price, amount_of, delta_of
 from confide.ledger.decision import choose
 from confide.ledger.moves import opened_account
-from confide.ledger.units import Price, amount_of, delta_of
 from confide_lab.benchmarks.ledger_grants import LEDGERS, cell
 
 Array = NDArray[np.float64]

@@ -16,7 +16,7 @@ from tests.ledger.ledger_workers import charge, gdp, in_child
 from confide.errors import LedgerBusy, PlanError
 from confide.guarantees import GDP
 from confide.ledger import Ledger
-from confide.ledger.places import store_of
+from confide.ledger.storage.places import store_of
 
 UNIT = 2**38  # what GDP(0.5) costs
 
@@ -156,7 +156,7 @@ def test_sessions_that_the_server_ended_are_opened_again(url: str, book: Ledger)
 def test_a_session_ended_within_a_transaction_charges_nothing(
     url: str, book: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from confide.ledger import rows
+    from confide.ledger.storage import rows
 
     append = rows.append
 
@@ -261,7 +261,7 @@ def test_what_a_transaction_is_sure_of(url: str, book: Ledger) -> None:
 
 def test_a_statement_of_account_is_of_one_moment(book: Ledger) -> None:
     """A charge between reading the budget row and reading the chain must not look like damage."""
-    from confide.ledger import rows
+    from confide.ledger.storage import rows
 
     chain = rows.chain_rows
     with pytest.MonkeyPatch.context() as patch:

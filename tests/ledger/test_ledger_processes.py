@@ -29,7 +29,7 @@ from tests.ledger.ledger_workers import (
 from confide.errors import BudgetExceeded, LedgerBusy, PlanError
 from confide.guarantees import GDP
 from confide.ledger import Ledger
-from confide.ledger.places import store_of
+from confide.ledger.storage.places import store_of
 
 UNIT = 2**38  # what GDP(0.5) costs
 
@@ -338,7 +338,7 @@ def test_a_read_only_file_charges_nothing_and_says_so() -> None:
 
 def test_a_lost_lock_is_an_error_and_not_a_fork_of_the_chain(book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two writers on one head: the tables refuse the second (here both were let in by force)."""
-    from confide.ledger import rows
+    from confide.ledger.storage import rows
 
     stale = rows.locked_account
 

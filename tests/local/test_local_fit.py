@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.local.corrected import Rows
-from confide.local.fitting import BOX, closed_form, fitted, residual_sd
-from confide.local.losses import Check, Logistic, Squared
+from confide.local.fits.corrected import Rows
+from confide.local.fits.fitting import BOX, closed_form, fitted, residual_sd
+from confide.local.fits.losses import Check, Logistic, Squared
 from confide.local.protection import KEY, Noised, Protection
 
 

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.local.corrected import Rows
-from confide.local.fitting import fitted
+from confide.local.fits.corrected import Rows
+from confide.local.fits.fitting import fitted
+from confide.local.fits.losses import Logistic
 from confide.local.functionals import optimal_weights
-from confide.local.losses import Logistic
 from confide.local.protection import KEY, Noised, Protection, Told
 from confide_lab.published.zil import exact_rmse, protected
 

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from confide.errors import PrivacyError
-from confide.noise import SimulatedNoise, cauchy
+from confide.noise import SimulatedNoise
+from confide.noise.samplers import cauchy
 
 
 @pytest.mark.parametrize("scale", [Fraction(3, 7), 5, Fraction(1, 3)])

@@ -34,11 +34,11 @@ from confide.noise import (
     discrete_gaussian_variance,
     discrete_laplace_variance,
     laplace_variance,
-    sampler,
     variance,
 )
 from confide.noise.laws import Scales
-from confide.noise.standard import Draws, StandardLaw
+from confide.noise.samplers import sampler
+from confide.noise.samplers.standard import Draws, StandardLaw
 from confide.noise.words import SimulatedWords
 
 Rule = Callable[..., object]

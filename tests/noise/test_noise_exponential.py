@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from confide.noise.exponential import (
+from confide.noise.samplers.exponential import (
     _COEFFICIENTS,
     _EXP_TABLE,
     _EXP_WHOLES,

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from tests.noise.exact import LAWS, parameter, take
 
 from confide.errors import PrivacyError
-from confide.noise import SimulatedNoise, sampler
-from confide.noise.exponential import EXP_WIDE_ERROR, exp_bounds
+from confide.noise import SimulatedNoise
 from confide.noise.laws import Scales
-from confide.noise.standard import Draws, StandardLaw, standard_law
-from confide.noise.uniform import LazyUniform
+from confide.noise.samplers import sampler
+from confide.noise.samplers.exponential import EXP_WIDE_ERROR, exp_bounds
+from confide.noise.samplers.standard import Draws, StandardLaw, standard_law
+from confide.noise.samplers.uniform import LazyUniform
 from confide.noise.words import SimulatedWords
 
 Script = Callable[[list[int]], object]
@@ -140,7 +141,7 @@ def test_the_gaussian_test_decides_as_exact_arithmetic_does(sigma2: Fraction) ->
 
 def test_the_error_of_the_float_in_the_gaussian_test_is_below_its_bound() -> None:
     """|e - e^-x| < 9.4 * 2^-53, over sigma and |Y|, x by the same operations."""
-    from confide.noise.exponential import exp_wide
+    from confide.noise.samplers.exponential import exp_wide
 
     rng = np.random.default_rng(8)
     worst = Fraction(0)

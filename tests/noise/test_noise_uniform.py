@@ -15,7 +15,7 @@ from tests.noise.exact import equal_p_value
 
 from confide.errors import PrivacyError
 from confide.noise import SimulatedNoise
-from confide.noise.uniform import LazyUniform, bernoulli, uniform_integers
+from confide.noise.samplers.uniform import LazyUniform, bernoulli, uniform_integers
 from confide.noise.words import SimulatedWords
 
 Script = Callable[[list[int]], object]

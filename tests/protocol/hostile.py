@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from confide.protocol.files import FORMAT
+from confide.protocol.serialization.files import FORMAT
 
 # Reads one JSON text a line, prints what became of it and how much processor time it took. Errors other than ours get a "!".
 _READER = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import confide as cf
-from confide.protocol.contributions import CELLS, Counted
+from confide.protocol.units.contributions import CELLS, Counted
 
 
 def test_noise_in_empty_cells_is_not_taken_for_rows() -> None:

@@ -19,9 +19,9 @@ from confide.gate.releasing import bounded
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, leaves
 from confide.protocol.events import Spend
+from confide.sources.grouping.units import UnitSource
 from confide.sources.kept import KeptSource
 from confide.sources.source import RecordSource
-from confide.sources.units import UnitSource
 
 COLUMNS = {
     "x": cf.Numeric(-4, 4),

@@ -21,10 +21,10 @@ from confide import registry
 from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
 from confide.noise import SimulatedNoise
 from confide.protocol import Either, Opaque, Spend, Test, Together, paths
-from confide.protocol.event_files import event_to_dict
 from confide.protocol.events import Event, is_path
-from confide.protocol.files import FORMAT, from_file
-from confide.protocol.reading import DIFFERENT_DIGITS, EVENT_DEPTH, FILE_CHARACTERS, LEAVES, PATHS
+from confide.protocol.serialization.event_files import event_to_dict
+from confide.protocol.serialization.files import FORMAT, from_file
+from confide.protocol.serialization.reading import DIFFERENT_DIGITS, EVENT_DEPTH, FILE_CHARACTERS, LEAVES, PATHS
 from confide_lab.methods import AdaSSP, BoostedAdaSSP, GradientDescent
 
 SECONDS = 2.0  # of processor time, for reading, inferring and printing together
@@ -250,7 +250,7 @@ def test_an_entry_that_stands_twice_is_refused(reader: Reader) -> None:
 def test_a_file_beyond_the_limit_is_not_even_parsed(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(cf.ReleaseError, match="characters"):
         cf.Release.from_json(" " * (FILE_CHARACTERS + 1))
-    monkeypatch.setattr("confide.protocol.files.FILE_CHARACTERS", 1_000)
+    monkeypatch.setattr("confide.protocol.serialization.files.FILE_CHARACTERS", 1_000)
     long = tmp_path / "long.json"
     long.write_text("[" * 5_000)
     with pytest.raises(cf.ReleaseError, match="too large"):

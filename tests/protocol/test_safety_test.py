@@ -12,11 +12,11 @@ from scipy import stats
 from tests.protocol.safety_toy import FINE, HighMean, Mean, Safety
 
 import confide as cf
-from confide.audit.replay import replay
+from confide.audit.watching.replay import replay
 from confide.errors import PlanError, PrivacyError, ReleaseError
 from confide.noise import SecureNoise, SimulatedNoise
 from confide.protocol import Meter, Plan, Release, Spend, Test, Together, exact_cost, fold, paths, seal, threshold
-from confide.protocol.proof import statements_hold
+from confide.protocol.spending.proof import statements_hold
 
 SCHEMA = cf.Schema({"x": cf.Numeric(0, 1, steps=1000)}, dataset="toy")
 ASKED = cf.GDP(1.0, 1e-3)

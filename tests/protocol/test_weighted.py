@@ -12,15 +12,16 @@ import pytest
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.aggregates.rows import BOUND
+from confide.aggregates.lines.rows import BOUND
 from confide.aggregates.scores import unit_scores
 from confide.aggregates.scores.score_rows import LimitedScores
 from confide.aggregates.scores.unit_scores import Counting, UnitFisherScores, UnitScores, UnitSizes
-from confide.protocol import Gram, Total, weighted
-from confide.protocol.weighted import Weighted
-from confide.protocol.whose import WHOLE_ROW
+from confide.protocol import Gram, Total
+from confide.protocol.units import weighted
+from confide.protocol.units.weighted import Weighted
+from confide.protocol.units.whose import WHOLE_ROW
 from confide.schema import Design
-from confide.sources import units as clustering
+from confide.sources.grouping import units as clustering
 
 COLUMNS = {"x": cf.Numeric(-1, 1), "f": cf.Categorical(["a", "b", "c"]), "y": cf.Numeric(-1, 1), "w": cf.Integer(0, 1)}
 PLAIN = cf.Schema(COLUMNS, dataset="visits")

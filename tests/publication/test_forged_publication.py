@@ -12,7 +12,7 @@ import pytest
 import confide as cf
 from confide.errors import ReleaseError
 from confide.noise import SimulatedNoise
-from confide.protocol.files import to_file
+from confide.protocol.serialization.files import to_file
 
 SCHEMA = cf.Schema(
     {"x": cf.Numeric(0, 1), "g": cf.Categorical(["a", "b"]), "h": cf.Categorical(["u", "v"])}, unit=cf.Unit("pid")

@@ -13,7 +13,7 @@ import pytest
 
 import confide as cf
 from confide import registry
-from confide.audit.replay import replay
+from confide.audit.watching.replay import replay
 from confide.errors import BudgetExceeded, NoResult, PlanError, ReleaseError, SchemaError
 from confide.methods.intervals.quantile import Quantile
 from confide.noise import SimulatedNoise

@@ -13,7 +13,7 @@ from scipy import stats
 from confide.errors import PlanError
 from confide.guarantees import GDP
 from confide.results import Estimates
-from confide.results.contrasts import combine
+from confide.results.inference.contrasts import combine
 
 
 def some(**changes: object) -> Estimates:

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 from tests.results.results_examples import Maker
 
-from confide.results import wald
-from confide.results.contrasts import combine
-from confide.results.joint_law import JointLaw, NoisyMeat
+from confide.results.inference import wald
+from confide.results.inference.contrasts import combine
+from confide.results.inference.joint_law import JointLaw, NoisyMeat
 
 P = 4
 SHAPE = np.diag([4.0, 2.0, 1.0, 1.0]) + 0.3

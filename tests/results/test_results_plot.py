@@ -16,7 +16,7 @@ from tests.results.results_examples import NAMES, Maker
 from confide.errors import PlanError
 from confide.protocol import STATUSES
 from confide.results import Estimates
-from confide.results.words import STATUS_WORDS
+from confide.results.pages.words import STATUS_WORDS
 
 
 def bars(ax, label: str) -> np.ndarray:
@@ -138,7 +138,7 @@ def test_names_are_drawn_as_they_stand(make: Maker):
 def test_no_global_list_of_figures_is_touched():
     code = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from results_examples import build; "
-        "from confide.results.report import page; r = build(); r.plot(); r._repr_html_(); page(r, 0.05); "
+        "from confide.results.pages.report import page; r = build(); r.plot(); r._repr_html_(); page(r, 0.05); "
         "sys.exit('matplotlib.pyplot' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

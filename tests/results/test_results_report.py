@@ -18,7 +18,7 @@ from confide.errors import PlanError
 from confide.guarantees import GDP
 from confide.protocol import STATUSES
 from confide.results import Estimates
-from confide.results.words import STATUS_WORDS
+from confide.results.pages.words import STATUS_WORDS
 
 HOSTILE = [
     "<script>alert(1)</script>",

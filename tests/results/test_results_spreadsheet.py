@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import confide as cf
 from confide.methods.synthesis.sidecar import load
-from confide.results.spreadsheet import csv_text, plain, shielded
+from confide.results.pages.spreadsheet import csv_text, plain, shielded
 from confide.synthesis import SyntheticTable
 
 FORMULAS = [

@@ -16,8 +16,8 @@ from tests.results.results_examples import NAMES, SHA, Maker, build
 
 from confide.guarantees import GDP, ApproxDP, calibrate_gaussian
 from confide.protocol import STATUSES
-from confide.results.table import facts, number
-from confide.results.words import STATUS_WORDS, approx_words, clean, flag_words, missing_words, notes
+from confide.results.pages.table import facts, number
+from confide.results.pages.words import STATUS_WORDS, approx_words, clean, flag_words, missing_words, notes
 from confide.schema import Categorical, Design, Integer, Numeric, Schema
 
 

@@ -14,8 +14,9 @@ from scipy import stats
 from tests.results.results_examples import NAMES, Maker, build
 
 from confide.errors import PlanError
-from confide.results import WaldTest, wald
-from confide.results.restrictions import parse
+from confide.results import WaldTest
+from confide.results.inference import wald
+from confide.results.inference.restrictions import parse
 
 
 @pytest.fixture(scope="module")

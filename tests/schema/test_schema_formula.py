@@ -7,7 +7,7 @@ import pytest
 
 from confide.errors import PlanError
 from confide.schema import Categorical, Design, Integer, Numeric, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 SCHEMA = Schema(
     {

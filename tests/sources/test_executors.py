@@ -28,18 +28,18 @@ from tests.sources.executors_toy import (
 from tests.sources.records import Plain
 
 import confide as cf
-from confide.aggregates.cluster_meat import ClusterMeat
+from confide.aggregates.clusters.cluster_meat import ClusterMeat
 from confide.aggregates.scores.unit_scores import Counting, UnitScores
 from confide.errors import ReleaseError, SourceError
 from confide.protocol import Gram
-from confide.protocol.weighted import Weighted
-from confide.protocol.whose import UNIT_ROW
+from confide.protocol.units.weighted import Weighted
+from confide.protocol.units.whose import UNIT_ROW
 from confide.schema import Design
 from confide.sources.executors import executor_of
 from confide.sources.executors.groups import Coding, group_of, unit_blocks, whole_units
 from confide.sources.executors.states import state_from_plain, state_to_plain
 from confide.sources.executors.work import Digest, Work, machine, portions
-from confide.sources.groups import HashedGroups
+from confide.sources.grouping.groups import HashedGroups
 
 AGES = Gram(Plain(("age",)))
 
@@ -248,8 +248,8 @@ def test_a_worker_says_what_failed_in_fixed_words() -> None:
 def test_a_worker_that_groups_fails_in_fixed_words() -> None:
     """Nor does what it is handed show ids, codes or the key, should a log have its arguments."""
     from confide.sources.executors import dask
-    from confide.sources.spill import Rows
-    from confide.sources.units import Keep
+    from confide.sources.grouping.spill import Rows
+    from confide.sources.grouping.units import Keep
 
     class Broken:
         def blocks(self, *_: Any) -> Any:

@@ -19,7 +19,7 @@ from tests.sources.records import Plain
 import confide as cf
 from confide.errors import ReleaseError, SourceError
 from confide.protocol import Gram
-from confide.protocol.weighted import Weighted
+from confide.protocol.units.weighted import Weighted
 from confide.sources.executors import executor_of
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed; pip install 'confide[dask]'")

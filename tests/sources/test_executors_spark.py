@@ -16,7 +16,7 @@ from tests.sources.records import Plain
 import confide as cf
 from confide.errors import ReleaseError, SourceError
 from confide.protocol import Gram
-from confide.protocol.weighted import Weighted
+from confide.protocol.units.weighted import Weighted
 
 pytest.importorskip(
     "pyspark", reason="PySpark is not installed (450 MB); pip install 'confide[spark]' and a Java runtime"

@@ -19,9 +19,9 @@ from tests.sources.records import SCHEMA, Plain, codes_of, gram_of, table
 from tests.sources.test_sources_formats import NAMES, arrow_of
 
 import confide as cf
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores
-from confide.aggregates.whitened_rows import Frame, WhitenedRows
 from confide.errors import SourceError
 from confide.noise import SimulatedNoise
 from confide.protocol import Gram, Total, seal
@@ -198,7 +198,7 @@ def test_rows_that_were_not_named_are_read_from_the_source(tmp_path: Path) -> No
 def test_what_stays_is_kept_beside_the_codes_while_there_is_memory(
     memory: int, some: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("confide.aggregates.coordinates._WIDE", 0)
+    monkeypatch.setattr("confide.aggregates.lines.coordinates._WIDE", 0)
     schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
     design = Design.of("y ~ x", schema)
     path = tmp_path / "t.parquet"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from confide.sources import csvfile, lines
-from confide.sources.csvfile import CsvPart
-from confide.sources.lines import count_records, parse_line, split
+from confide.sources.formats import csvfile, lines
+from confide.sources.formats.csvfile import CsvPart
+from confide.sources.formats.lines import count_records, parse_line, split
 from confide.sources.parts import FileMark
 
 

@@ -18,7 +18,8 @@ from tests.sources.records import SCHEMA, Plain, codes_of, gram_of, table
 
 from confide.protocol import Gram
 from confide.schema import Categorical, Integer, Numeric, Schema
-from confide.sources import csvfile, read
+from confide.sources import read
+from confide.sources.formats import csvfile
 
 NAMES = ("x", "y", "k", "g", "h")
 GOOD = [{**record, "x": record["x"] or 0.0, "g": "N"} for record in table(23, seed=5)]

@@ -14,9 +14,10 @@ from tests.sources.records import Plain, code_of
 
 import confide as cf
 from confide.protocol import Gram, Total
-from confide.sources import read, spill
-from confide.sources import units as clustering
-from confide.sources.ids import canonical
+from confide.sources import read
+from confide.sources.grouping import spill
+from confide.sources.grouping import units as clustering
+from confide.sources.grouping.ids import canonical
 from confide.sources.physical import Coded
 
 COLUMNS = {"a": cf.Numeric(0, 1), "b": cf.Numeric(0, 1, steps=3), "g": cf.Categorical(["n", "s"])}

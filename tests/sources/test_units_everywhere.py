@@ -19,7 +19,7 @@ from tests.sources.records import Plain
 
 import confide as cf
 from confide.protocol import Gram
-from confide.protocol.weighted import Weighted
+from confide.protocol.units.weighted import Weighted
 
 COLUMNS = {"x": cf.Numeric(0, 1), "g": cf.Categorical(["n", "s"])}
 SUMS = Gram(Plain(("x", "g")), entry_bits=20)

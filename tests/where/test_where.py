@@ -11,7 +11,7 @@ import pytest
 
 import confide as cf
 from confide import registry
-from confide.audit.replay import replay
+from confide.audit.watching.replay import replay
 from confide.errors import PlanError
 from confide.methods.intervals.quantile import Quantile
 from confide.noise import SimulatedNoise
@@ -175,7 +175,7 @@ class _Ones:
 
 
 def test_a_subset_covers_a_record_that_enters_under_substitute() -> None:
-    from confide.schema.predicate import parse_predicate
+    from confide.schema.formulas.predicate import parse_predicate
 
     class Fixed(Total):
         """A sum that a substitute cannot move: all records count one."""

@@ -28,8 +28,8 @@ from confide.guarantees import GDP, Guarantee
 from confide.guarantees.validation import is_whole
 from confide.noise import SimulatedNoise
 from confide.protocol import Event, Method, Opaque, Plan, Release, Test, Together
-from confide.protocol.allowance import checked_privacy
-from confide.results.words import WITHOUT_NUMBERS
+from confide.protocol.spending.allowance import checked_privacy
+from confide.results.pages.words import WITHOUT_NUMBERS
 from confide.schema import Practice, Schema
 from confide.sources import read
 from confide.testing.practice import ZeroNoise

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy import stats
 
 from confide.guarantees import Guarantee
-from confide.protocol.codec import plain
+from confide.protocol.serialization.codec import plain
 
 __all__ = ["Advice", "Expectation", "mean_ratio", "ranked"]
 

@@ -8,11 +8,11 @@ from confide._lazy import names
 
 if TYPE_CHECKING:
     from confide.aggregates.column import ColumnMoments
-    from confide.aggregates.linear_rows import LinearRows
+    from confide.aggregates.lines.linear_rows import LinearRows
 else:
     __getattr__, __dir__ = names(
         __name__,
-        {"ColumnMoments": "confide.aggregates.column", "LinearRows": "confide.aggregates.linear_rows"},
+        {"ColumnMoments": "confide.aggregates.column", "LinearRows": "confide.aggregates.lines.linear_rows"},
     )
 
 __all__ = ["ColumnMoments", "LinearRows"]

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.free_moments import Measure, free_moments
+from confide.aggregates.lines.rows import BITS, BOUND, round_within, steps
 from confide.aggregates.pair_sums import PairSums
-from confide.aggregates.rows import BITS, BOUND, round_within, steps
 from confide.protocol.exact import digest
 
 __all__ = ["InfluenceRows", "JointMomentRows", "JointMoments", "clear_from", "variance_sd"]

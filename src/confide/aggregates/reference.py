@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from confide.aggregates.scores.fisher_families import Counts, Family
 from confide.errors import PlanError
 from confide.schema import Design
+from confide.schema.formulas.term import Term
 from confide.schema.practice import Practice
-from confide.schema.term import Term
 
 __all__ = ["least_squares", "likeliest_line", "log_odds_line", "smooth"]
 

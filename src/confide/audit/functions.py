@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from confide.audit.lower_bounds import epsilon_lower_bound, mu_lower_bound
-from confide.audit.sensitivity import answer
+from confide.audit.runs.lower_bounds import epsilon_lower_bound, mu_lower_bound
+from confide.audit.searches.sensitivity import answer
 from confide.audit.verdict import Audit
 from confide.guarantees import ApproxDP, PureDP
 

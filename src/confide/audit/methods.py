@@ -7,7 +7,7 @@ the exact integers behind every statistic; from the worst pair follow
 - an exact row: what the pair really spends at the noise that the meter asked for, in Fractions;
 - a sampled row: the shipped sampler at exactly that scale, drawn many times on both neighbours, and told apart by the likelihood
   ratio of the ideal law; its lower bound comes with a confidence and knows nothing of any proof;
-- rows for an opaque release: the release itself, run many times on both (`confide.audit.opaque`), and the lattice of its noise;
+- rows for an opaque release: the release itself, run many times on both (`confide.audit.watching.opaque`), and the lattice of its noise;
 - a row for the release as a whole, and one for record and replay.
 
 A spend on which no attack had a chance is "untested", and its row says why.
@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Any
 
 from confide.audit.functions import audit_function
-from confide.audit.neighbourhoods import COMPANY, has_opaque
+from confide.audit.searches.neighbourhoods import COMPANY, has_opaque
 from confide.audit.session import Progress, Session
 from confide.audit.verdict import Audit
 from confide.errors import PlanError, PrivacyError

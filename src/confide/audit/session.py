@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from confide.aggregates.in_place import in_place
-from confide.audit import neighbourhoods
-from confide.audit.known_laws import audit_exponential
-from confide.audit.lattice import lattice
-from confide.audit.lower_bounds import epsilon_lower_bound, mu_lower_bound
-from confide.audit.neighbourhoods import Neighbours
-from confide.audit.opaque import FEW, RUNS, Setting, attack_opaque, silent
-from confide.audit.pairs import Domain, checked_relation
-from confide.audit.repeated import attack_repeated
-from confide.audit.replay import Moved, Replay, opaque_names, replay
+from confide.aggregates.isolation.in_place import in_place
+from confide.audit.runs.known_laws import audit_exponential
+from confide.audit.runs.lower_bounds import epsilon_lower_bound, mu_lower_bound
+from confide.audit.searches import neighbourhoods
+from confide.audit.searches.neighbourhoods import Neighbours
+from confide.audit.searches.pairs import Domain, checked_relation
 from confide.audit.verdict import Audit, Finding
+from confide.audit.watching.lattice import lattice
+from confide.audit.watching.opaque import FEW, RUNS, Setting, attack_opaque, silent
+from confide.audit.watching.repeated import attack_repeated
+from confide.audit.watching.replay import Moved, Replay, opaque_names, replay
 from confide.errors import PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.noise import SecureNoise, SimulatedNoise

@@ -12,76 +12,85 @@ __all__ = ["OURS", "Commands", "built"]
 
 #: Our commands in the order of a user's steps: where each is found, and its purpose, so that neither a list nor another command loads it.
 OURS: Mapping[str, tuple[str, str]] = {
-    "schema": ("schema:app", "What is public about the data: columns, bounds, levels."),
+    "schema": ("stewardship.schema:app", "What is public about the data: columns, bounds, levels."),
     "explore": (
-        "explore:explore",
+        "choices.explore:explore",
         "List the questions that may be asked of a schema, with a command for each, and a file of several.",
     ),
     "advise": (
-        "advise:advise",
+        "choices.advise:advise",
         "Say which method to expect most of, with predicted standard errors, from public facts alone.",
     ),
-    "plan": ("analysis:plan", "Show what an analysis will spend and what it will give, before anything is spent."),
+    "plan": (
+        "questions.analysis:plan",
+        "Show what an analysis will spend and what it will give, before anything is spent.",
+    ),
     "release": (
-        "analysis:release",
+        "questions.analysis:release",
         "Charge the ledger, then draw the noise, then write the release: once, and it cannot be had again.",
     ),
-    "infer": ("analysis:infer", "Print the table of a release: estimates, intervals, tests."),
+    "infer": ("questions.analysis:infer", "Print the table of a release: estimates, intervals, tests."),
     "table": (
-        "table:table",
+        "questions.table:table",
         "Plan, release and infer a table in one go: counts, shares, means or totals by cell, with intervals.",
     ),
     "test": (
-        "table:test",
+        "questions.table:test",
         "Plan, release and test in one go, under the names of scipy.stats; p-values account for sampling and noise.",
     ),
-    "interval": ("interval:interval", "Plan, release and infer an interval for one parameter in one go."),
+    "interval": ("questions.interval:interval", "Plan, release and infer an interval for one parameter in one go."),
     "describe": (
-        "describe:describe",
+        "questions.describe:describe",
         "Plan, release and infer Table One in one go: what the records are like, by group.",
     ),
     "regress": (
-        "analysis:regress",
+        "questions.analysis:regress",
         "Plan, release and infer a regression in one go, for a steward who is also the analyst.",
     ),
-    "publish": ("publish:publish", "Ask many questions at once: one plan, one charge, one file, one report."),
-    "synthesize": ("synthesize:synthesize", "Make a file of synthetic rows on which plain OLS returns a private line."),
+    "publish": ("questions.publish:publish", "Ask many questions at once: one plan, one charge, one file, one report."),
+    "synthesize": (
+        "questions.synthesize:synthesize",
+        "Make a file of synthetic rows on which plain OLS returns a private line.",
+    ),
     "refit": (
-        "synthesize:refit",
+        "questions.synthesize:refit",
         "Print the regression table of a synthetic file from its published release, never from its rows.",
     ),
     "plan local": (
-        "local:plan",
+        "questions.local:plan",
         "Show the standard errors to expect of a protected table, of every method, and of what would do better.",
     ),
     "protect": (
-        "local:protect",
+        "questions.local:protect",
         "Write a table in which each row carries noise of its own, so that it may be published.",
     ),
     "fit": (
-        "local:fit",
+        "questions.local:fit",
         "Fit a model to a protected table: coefficients and intervals that account for the noise on its rows.",
     ),
-    "ledger": ("ledger:app", "The ledger: what may be spent on a dataset, and what was."),
+    "ledger": ("stewardship.ledger:app", "The ledger: what may be spent on a dataset, and what was."),
     "verify": (
-        "ledger:verify_release",
+        "stewardship.ledger:verify_release",
         "Check a published release against the ledger it was charged to; exit code 1 when something does not hold.",
     ),
     "disclosure": (
-        "disclosure:disclosure",
+        "stewardship.disclosure:disclosure",
         "Say what was released, for whom it is protected, under which guarantee, by what: a record for output checkers.",
     ),
     "methods": (
-        "methods:methods",
+        "choices.methods:methods",
         "List every registered method: family, native guarantee, relations, parameters, source.",
     ),
-    "curve": ("curve:curve", "Draw and tabulate guarantees: what someone who sees a release can find out at most."),
+    "curve": (
+        "choices.curve:curve",
+        "Draw and tabulate guarantees: what someone who sees a release can find out at most.",
+    ),
     "audit": (
-        "audit:audit",
+        "stewardship.audit:audit",
         "Try to break a method: neighbours from the schema, exact differences, record and replay, the sampler.",
     ),
     "studio": (
-        "studio:studio",
+        "stewardship.studio:studio",
         "Open a page on this machine, in the browser: describe a file, ask, approve, release, read.",
     ),
 }

@@ -113,7 +113,7 @@ def show_result(session: Session, result: Any, alpha: float | None, drawings: Dr
         text = result.summary(**_level(result.summary, alpha))
     session.say(text)
     if drawings.report is not None:
-        from confide.results.written import save
+        from confide.results.pages.written import save
 
         with session.doing("writing the report"):
             save(result, drawings.report, lambda verb: _level(verb, alpha))
@@ -133,7 +133,7 @@ def _save_table(result: Any, path: Path, alpha: float | None) -> None:
     if hasattr(result, "to_csv"):
         result.to_csv(path, **_level(result.to_csv, alpha))
         return
-    from confide.results.spreadsheet import csv_text
+    from confide.results.pages.spreadsheet import csv_text
 
     frame = result.to_frame(**_level(result.to_frame, alpha))
     try:

@@ -175,7 +175,7 @@ class Drawings:
             if path.suffix.lower() not in _ENDINGS[name]:
                 raise Refused(f"{name} {path} must end in {', '.join(_ENDINGS[name])}")
             if path.suffix.lower() == ".docx":
-                from confide.results.written import check_word
+                from confide.results.pages.written import check_word
 
                 check_word()
             folder = path.resolve().parent
@@ -206,7 +206,7 @@ def load_schema(path: Path) -> Schema:
 def load_plan(path: Path) -> Plan:
     """The plan in a file that `confide plan -o` wrote; nothing in it is believed before the gate makes it anew."""
     from confide.protocol import Plan
-    from confide.protocol.files import text_of
+    from confide.protocol.serialization.files import text_of
 
     with _reading(path, "plan", "confide plan MODEL --schema schema.toml --mu 1 -o plan.json"):
         return Plan.from_json(text_of(path, "plan"))

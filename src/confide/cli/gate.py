@@ -20,7 +20,7 @@ from confide.cli.session import Refused, Session
 from confide.errors import ConfideError, PlanError
 
 if TYPE_CHECKING:
-    from confide.cli.beyond import Beyond
+    from confide.cli.questions.beyond import Beyond
     from confide.ledger import Ledger
     from confide.protocol import Noise, Plan, Release, Source
     from confide.schema import Schema

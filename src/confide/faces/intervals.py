@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from confide._lazy import names
-from confide.faces.interval_verbs import VERBS
+from confide.faces.calls.interval_verbs import VERBS
 
 if TYPE_CHECKING:
-    from confide.faces.interval_calls import (
+    from confide.faces.calls.interval_calls import (
         categorical,
         difference,
         interval_method,
@@ -48,7 +48,7 @@ else:
         "Slope": "confide.methods.intervals.slope",
     }
     __getattr__, __dir__ = names(
-        __name__, {**dict.fromkeys((*VERBS, "interval_method"), "confide.faces.interval_calls"), **_METHODS}
+        __name__, {**dict.fromkeys((*VERBS, "interval_method"), "confide.faces.calls.interval_calls"), **_METHODS}
     )
 
 __all__ = [

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import ApproxDP, Guarantee
 from confide.local.estimates import ProtectedEstimates, fit
+from confide.local.fits.own_loss import OwnLoss
 from confide.local.functionals import mean
 from confide.local.levels import ProtectedShares, shares
-from confide.local.own_loss import OwnLoss
 from confide.local.protection import KEY, Noised, Protection, Told
 from confide.local.table import read
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from confide.ledger import Ledger
+    from confide.local.fits.losses import Loss
     from confide.local.forecast import Outlook, Way
-    from confide.local.losses import Loss
     from confide.local.release import Planned
     from confide.local.stream import Stream
     from confide.schema import Schema
@@ -113,8 +113,8 @@ def _central(
     schema: Schema, made: Planned, found: Outlook, formula: str, loss: str | Loss, practice: pd.DataFrame | None
 ) -> tuple[Way, ...]:
     """The standard errors of the central method at the same guarantee for a record, by one simulated release of planning records."""
+    from confide.local.fits.losses import loss_named
     from confide.local.forecast import Way, planning_records
-    from confide.local.losses import loss_named
 
     if found.loss not in _CENTRAL or made.level != "record" or found.n > _MOST:
         return ()

@@ -13,8 +13,8 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.protocol import Noise, Question, Source, parameters_of
-from confide.protocol.allowance import checked_privacy
-from confide.protocol.contributions import shown
+from confide.protocol.spending.allowance import checked_privacy
+from confide.protocol.units.contributions import shown
 
 __all__ = [
     "LEFT_OUT",

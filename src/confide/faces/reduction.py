@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from confide._lazy import names
 
 if TYPE_CHECKING:
-    from confide.faces.reduction_calls import correlation, pca
+    from confide.faces.calls.reduction_calls import correlation, pca
     from confide.methods.reduction.components import PCA
     from confide.methods.reduction.correlations import Correlations
 else:
@@ -20,7 +20,7 @@ else:
         "Correlations": "confide.methods.reduction.correlations",
     }
     __getattr__, __dir__ = names(
-        __name__, {**dict.fromkeys(("correlation", "pca"), "confide.faces.reduction_calls"), **_METHODS}
+        __name__, {**dict.fromkeys(("correlation", "pca"), "confide.faces.calls.reduction_calls"), **_METHODS}
     )
 
 __all__ = ["PCA", "Correlations", "correlation", "pca"]

@@ -11,7 +11,7 @@ from confide.ledger import Ledger
 from confide.methods.selection.candidates import register_loss
 from confide.methods.selection.method import Select
 from confide.protocol import Noise, Source
-from confide.protocol.contributions import shown
+from confide.protocol.units.contributions import shown
 from confide.results import Estimates
 
 __all__ = ["Select", "register_loss", "select"]

@@ -22,7 +22,7 @@ from confide.methods.synthesis.response import Line, Matrix
 from confide.methods.synthesis.sidecar import Synthetic, check_place, load
 from confide.methods.synthesis.smartnoise import GENERATORS, SmartNoiseTable, smartnoise_table
 from confide.protocol import Noise, Question, Release, Source, statements_hold
-from confide.protocol.allowance import checked_privacy
+from confide.protocol.spending.allowance import checked_privacy
 from confide.results import Estimates
 from confide.schema import Design, Schema
 from confide.sources import read

@@ -9,16 +9,16 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from confide.faces.one_call import OneCall, one_call
+from confide.methods.tables.cells.result import checked_reading
 from confide.methods.tables.counts import Counts, CountTable, Shares, ShareTable
+from confide.methods.tables.description.distribution_result import DistributionResult
+from confide.methods.tables.description.table_one_result import TableOneResult
 from confide.methods.tables.distribution import Distribution
-from confide.methods.tables.distribution_result import DistributionResult
 from confide.methods.tables.means import Means, MeanTable, Totals, TotalTable
 from confide.methods.tables.persons import PersonCounts, PersonCountTable, PersonShares, PersonShareTable
 from confide.methods.tables.ratios import Ratios
-from confide.methods.tables.result import checked_reading
 from confide.methods.tables.survey.result import SurveyTable
 from confide.methods.tables.table_one import TableOne
-from confide.methods.tables.table_one_result import TableOneResult
 
 __all__ = [
     "Counts",

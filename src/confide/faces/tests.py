@@ -16,14 +16,14 @@ from typing import Any
 
 from confide._text import near_match
 from confide.errors import PlanError
+from confide.faces.calls.rank_tests import kruskal, mannwhitneyu, wilcoxon
 from confide.faces.one_call import LEFT_OUT, OneCall, answered, call_signature, checked_call
-from confide.faces.rank_tests import kruskal, mannwhitneyu, wilcoxon
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
+from confide.methods.tables.comparing.power import EFFECTS, power_of
 from confide.methods.tables.correlation import Correlation
 from confide.methods.tables.counts import Counts
 from confide.methods.tables.means import Means
-from confide.methods.tables.power import EFFECTS, power_of
 from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
 from confide.protocol import Plan, Source
 from confide.results.hypothesis import HypothesisTests

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from confide._lazy import names
 
 if TYPE_CHECKING:
-    from confide.faces.vote_calls import errors, majority, plot_errors, plurality
+    from confide.faces.calls.vote_calls import errors, majority, plot_errors, plurality
     from confide.methods.voting.majority import Majority
     from confide.methods.voting.plurality import Plurality
     from confide.methods.voting.teacher_labels import TeacherLabels
@@ -26,7 +26,10 @@ else:
     }
     __getattr__, __dir__ = names(
         __name__,
-        {**dict.fromkeys(("errors", "majority", "plot_errors", "plurality"), "confide.faces.vote_calls"), **_METHODS},
+        {
+            **dict.fromkeys(("errors", "majority", "plot_errors", "plurality"), "confide.faces.calls.vote_calls"),
+            **_METHODS,
+        },
     )
 
 __all__ = ["Majority", "Pate", "Plurality", "TeacherLabels", "errors", "majority", "plot_errors", "plurality"]

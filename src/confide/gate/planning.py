@@ -12,11 +12,11 @@ from confide.errors import NoConversion, PlanError, ReleaseError
 from confide.gate.terms import check_ledger
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
 from confide.protocol import Method, Plan, check_plan
-from confide.protocol.allowance import checked_privacy
-from confide.protocol.contributions import with_contributions
-from confide.protocol.reading import check_body
-from confide.protocol.subgroup import check_read
-from confide.protocol.where import subgroup_size
+from confide.protocol.serialization.reading import check_body
+from confide.protocol.spending.allowance import checked_privacy
+from confide.protocol.units.contributions import with_contributions
+from confide.protocol.units.subgroup import check_read
+from confide.protocol.units.where import subgroup_size
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger

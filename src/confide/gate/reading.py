@@ -11,8 +11,8 @@ from confide import registry
 from confide.errors import ConfideError, NoResult, PlanError, ReleaseError
 from confide.gate.terms import check_ledger
 from confide.protocol import Method, Plan, Question, Release, Result, statements_hold
-from confide.protocol.contributions import shown
-from confide.protocol.proof import parts_agree, request_met
+from confide.protocol.spending.proof import parts_agree, request_met
+from confide.protocol.units.contributions import shown
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger

@@ -19,7 +19,7 @@ from confide.gate.silence import drawn
 from confide.gate.terms import about, as_asked, check_ledger, key_of, keyed
 from confide.guarantees import Guarantee
 from confide.protocol import Method, Noise, Plan, Release, Source, check_plan
-from confide.protocol.whose import as_record
+from confide.protocol.units.whose import as_record
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger

@@ -10,7 +10,7 @@ import numpy as np
 
 from confide.errors import ReleaseError, SourceError
 from confide.protocol import Method, Noise, Plan, Release, Source, seal
-from confide.protocol.reading import check_body
+from confide.protocol.serialization.reading import check_body
 
 __all__ = ["drawn"]
 

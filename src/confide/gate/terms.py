@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from confide.errors import PlanError
 from confide.ledger.names import same_name
 from confide.protocol import Plan, Source
-from confide.protocol.whose import protected
+from confide.protocol.units.whose import protected
 from confide.schema import Schema, Unit
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from confide.errors import PrivacyError
 from confide.gate.reading import consistent
 from confide.guarantees import Guarantee
 from confide.protocol import Release
-from confide.protocol.whose import as_record
+from confide.protocol.units.whose import as_record
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger

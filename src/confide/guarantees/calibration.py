@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from confide._lazy import later
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees.conversion import not_a_guarantee
-from confide.guarantees.gaussian import bracket, mu_bracket
-from confide.guarantees.laplace_law import laplace_epsilon
-from confide.guarantees.privacy_loss import PrivacyLoss
-from confide.guarantees.renyi import laplace_renyi
+from confide.guarantees.losses.privacy_loss import PrivacyLoss
+from confide.guarantees.mechanisms.gaussian import bracket, mu_bracket
+from confide.guarantees.mechanisms.laplace_law import laplace_epsilon
+from confide.guarantees.mechanisms.renyi import laplace_renyi
 from confide.guarantees.rounding import SLACK, float_up, sqrt_down
 from confide.guarantees.validation import count
 from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, way

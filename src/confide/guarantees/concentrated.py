@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from math import log1p
 
-from confide.guarantees.gaussian import bracket
+from confide.guarantees.mechanisms.gaussian import bracket
 
 __all__ = ["zcdp_epsilon", "zcdp_log_delta"]
 

@@ -35,9 +35,9 @@ from confide.errors import NoConversion, PrivacyError
 from confide.guarantees.concentrated import zcdp_epsilon, zcdp_log_delta
 from confide.guarantees.curves import Curve, approx_dp
 from confide.guarantees.curves.elementary import Gaussian, RandomisedResponse, Relaxed, RenyiBound
-from confide.guarantees.gaussian import gaussian_epsilon, log_gaussian_delta
-from confide.guarantees.randomised_response import leak_delta, leak_epsilon, pure_mu
-from confide.guarantees.renyi import DEFAULT_ORDERS, pure_renyi, rdp_epsilon, rdp_log_delta
+from confide.guarantees.mechanisms.gaussian import gaussian_epsilon, log_gaussian_delta
+from confide.guarantees.mechanisms.randomised_response import leak_delta, leak_epsilon, pure_mu
+from confide.guarantees.mechanisms.renyi import DEFAULT_ORDERS, pure_renyi, rdp_epsilon, rdp_log_delta
 from confide.guarantees.rounding import SLACK, float_up
 from confide.guarantees.validation import level, orders_tuple, share
 from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, way

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import exp, inf, log, nextafter
 
 from confide.errors import PrivacyError
-from confide.guarantees.randomised_response import pure_epsilon
+from confide.guarantees.mechanisms.randomised_response import pure_epsilon
 from confide.guarantees.rounding import SLACK, sqrt_down
 from confide.guarantees.values import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 

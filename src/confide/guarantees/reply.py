@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 from confide._special import log_ndtr, ndtr, ndtri
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees.calibration import calibrate_gaussian
-from confide.guarantees.gaussian import gaussian_delta
+from confide.guarantees.mechanisms.gaussian import gaussian_delta
 from confide.guarantees.rounding import SLACK
 from confide.guarantees.validation import level, share
 from confide.guarantees.values import ApproxDP

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from confide.errors import PrivacyError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
 from confide.ledger.account import Account
-from confide.ledger.currency import checked_delta
+from confide.ledger.counting.currency import checked_delta
+from confide.ledger.counting.units import Price
 from confide.ledger.refusal import exceeded, no_conversion
-from confide.ledger.units import Price
 
 __all__ = ["Chosen", "check_terms", "choose", "recheck"]
 

@@ -11,9 +11,9 @@ from fractions import Fraction
 
 from confide.errors import PlanError
 from confide.guarantees import GDP
+from confide.ledger.counting.units import amount_of, root_up
 from confide.ledger.names import same_name
 from confide.ledger.records import LedgerState
-from confide.ledger.units import amount_of, root_up
 
 __all__ = ["jointly"]
 

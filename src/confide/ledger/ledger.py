@@ -14,18 +14,20 @@ from confide._text import as_html
 from confide.errors import ConfideError, LedgerBusy, PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.wording import weakness
-from confide.ledger import rows
 from confide.ledger.account import Account, amended_limit
-from confide.ledger.buying import purchases
-from confide.ledger.chain import (
+from confide.ledger.counting.buying import purchases
+from confide.ledger.counting.currencies import currency_of
+from confide.ledger.counting.currency import checked_delta
+from confide.ledger.decision import choose
+from confide.ledger.history.chain import (
     GENESIS,
     charge_delta_to_text,
     guarantee_to_text,
     statements_to_text,
 )
-from confide.ledger.currencies import currency_of
-from confide.ledger.currency import checked_delta
-from confide.ledger.decision import choose
+from confide.ledger.history.outputs import Outputs, stored_outputs
+from confide.ledger.history.statement import statement_of_account
+from confide.ledger.history.verify import checked_head, examine
 from confide.ledger.moves import (
     as_converted,
     check_same_terms,
@@ -36,14 +38,12 @@ from confide.ledger.moves import (
     write_pins,
 )
 from confide.ledger.names import same_name
-from confide.ledger.outputs import Outputs, stored_outputs
 from confide.ledger.pins import check_dataset, check_pins
-from confide.ledger.places import check_text, checked_path, store_of
 from confide.ledger.records import Charge, LedgerState, Quote, Receipt, Verification
 from confide.ledger.refusal import quote
-from confide.ledger.statement import statement_of_account
-from confide.ledger.store import Store
-from confide.ledger.verify import checked_head, examine
+from confide.ledger.storage import rows
+from confide.ledger.storage.places import check_text, checked_path, store_of
+from confide.ledger.storage.store import Store
 
 __all__ = ["Ledger"]
 

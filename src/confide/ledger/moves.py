@@ -14,13 +14,13 @@ from sqlalchemy import Connection
 
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee
-from confide.ledger import rows
 from confide.ledger.account import Account
-from confide.ledger.chain import GENESIS, guarantee_from_text, guarantee_to_text
-from confide.ledger.currencies import currency_of
+from confide.ledger.counting.currencies import currency_of
+from confide.ledger.counting.units import ZERO
+from confide.ledger.history.chain import GENESIS, guarantee_from_text, guarantee_to_text
 from confide.ledger.pins import check_unit
 from confide.ledger.records import Receipt
-from confide.ledger.units import ZERO
+from confide.ledger.storage import rows
 
 __all__ = [
     "as_converted",

@@ -6,7 +6,7 @@ from confide.errors import PlanError, PrivacyError
 from confide.guarantees.validation import is_whole
 from confide.ledger.account import Account
 from confide.ledger.names import named, same_name
-from confide.ledger.places import check_text
+from confide.ledger.storage.places import check_text
 
 __all__ = ["check_dataset", "check_pins", "check_unit"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from confide._text import as_html
 from confide.errors import ReleaseError
 from confide.guarantees import Guarantee
-from confide.protocol.codec import decode, encode
+from confide.protocol.serialization.codec import decode, encode
 
 __all__ = ["Charge", "Entry", "LedgerState", "Quote", "Receipt", "Verification"]
 

@@ -10,12 +10,12 @@ from math import floor, log10
 from confide.errors import BudgetExceeded, NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
 from confide.ledger.account import Account
-from confide.ledger.currencies import CURRENCIES
-from confide.ledger.currency import Currency
-from confide.ledger.gaussian_ledger import Gaussian
-from confide.ledger.pair_ledger import Pair
+from confide.ledger.counting.currencies import CURRENCIES
+from confide.ledger.counting.currency import Currency
+from confide.ledger.counting.gaussian_ledger import Gaussian
+from confide.ledger.counting.pair_ledger import Pair
+from confide.ledger.counting.units import Price, amount_of, delta_of
 from confide.ledger.records import Quote
-from confide.ledger.units import Price, amount_of, delta_of
 
 __all__ = ["exceeded", "largest_fitting", "no_conversion", "pure_note", "quote"]
 

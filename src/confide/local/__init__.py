@@ -14,7 +14,7 @@ __getattr__, __dir__ = names(
     __name__,
     {
         "Noised": "confide.local.protection",
-        "OwnLoss": "confide.local.own_loss",
+        "OwnLoss": "confide.local.fits.own_loss",
         "Protection": "confide.local.protection",
         "ProtectedEstimates": "confide.local.estimates",
         "Releaser": _FACE,

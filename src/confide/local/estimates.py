@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.local.corrected import METHODS
-from confide.local.fitting import FIRM, SMOOTHING, Fitted, fitted
-from confide.local.losses import Check, Huber, Loss, loss_named
+from confide.local.fits.corrected import METHODS
+from confide.local.fits.fitting import FIRM, SMOOTHING, Fitted, fitted
+from confide.local.fits.losses import Check, Huber, Loss, loss_named
+from confide.local.fits.quantile import beyond, own_intercept
+from confide.local.fits.terms import Model
 from confide.local.protection import Protection
-from confide.local.quantile import beyond, own_intercept
 from confide.local.table import read_protected
-from confide.local.terms import Model
 from confide.results.base import Column
 from confide.results.estimates import Estimates
 
@@ -62,7 +62,7 @@ def fit(
 
     data: a file that `confide protect` wrote, or a frame read from one. loss: "squared", "logistic", "poisson", "quantile" (with tau),
     "absolute", "huber" (with k in units of the response), "hinge", or a `Loss`. method: "auto" is "RB" where some rows went without noise,
-    else "SL"; or one of "naive", "DR", "SDR", "SL", "RB" (`confide.local.corrected`). seed: of starts, and of the draw that DR and SL
+    else "SL"; or one of "naive", "DR", "SDR", "SL", "RB" (`confide.local.fits.corrected`). seed: of starts, and of the draw that DR and SL
     add where zeta > 0; nothing secret rests on it.
 
     Intervals cover the coefficients of the protected table's own population, of columns clipped to their bounds: sampling and the noise

@@ -22,13 +22,13 @@ from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee
 from confide.guarantees.calibration import calibrate_gaussian, calibrate_laplace
 from confide.local.calibration import noised_columns, rest_of, told_columns
-from confide.local.corrected import Corrected, Rows
 from confide.local.estimates import scaled
-from confide.local.fitting import FIRM, SMOOTHING, fitted, residual_sd
-from confide.local.losses import Check, Logistic, Loss, Squared, loss_named
+from confide.local.fits.corrected import Corrected, Rows
+from confide.local.fits.fitting import FIRM, SMOOTHING, fitted, residual_sd
+from confide.local.fits.losses import Check, Logistic, Loss, Squared, loss_named
+from confide.local.fits.quantile import RECORDS
+from confide.local.fits.terms import Model
 from confide.local.protection import Protection
-from confide.local.quantile import RECORDS
-from confide.local.terms import Model
 from confide.schema import Categorical, Schema
 
 if TYPE_CHECKING:

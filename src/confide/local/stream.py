@@ -19,7 +19,7 @@ from confide.noise import SecureNoise
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
-    from confide.ledger.outputs import Outputs
+    from confide.ledger.history.outputs import Outputs
     from confide.schema import Schema
 
 __all__ = ["Stream"]

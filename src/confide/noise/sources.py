@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from confide.errors import PrivacyError
-from confide.noise import cauchy, lattice, multivariate, sampler, selection, uniform
 from confide.noise.laws import Scales, described, exact_rational, whole
 from confide.noise.opendp import OpenDPSamplers
+from confide.noise.samplers import cauchy, lattice, multivariate, sampler, selection, uniform
 from confide.noise.words import SecureWords, SimulatedWords, Words
 
 __all__ = ["SecureNoise", "SimulatedNoise"]

@@ -1,6 +1,5 @@
 """The types between the rooms. Nothing here draws noise of its own or reads records."""
 
-from confide.protocol.allowance import SAFETY_STEPS, Allowance
 from confide.protocol.events import (
     Cost,
     Either,
@@ -17,19 +16,20 @@ from confide.protocol.events import (
     paths,
     threshold,
 )
-from confide.protocol.laws import LAWS, Law
 from confide.protocol.meter import Meter, seal
 from confide.protocol.method import FormulaMethod, Method
-from confide.protocol.noise import Noise
 from confide.protocol.plan import MethodId, Plan, method_parameters, parameters_of
-from confide.protocol.proof import check_plan, implies, statements_hold
-from confide.protocol.proved import Proved
 from confide.protocol.question import Question
 from confide.protocol.release import Noisy, Release
 from confide.protocol.result import STATUSES, Result
 from confide.protocol.source import Source
+from confide.protocol.spending.allowance import SAFETY_STEPS, Allowance
+from confide.protocol.spending.laws import LAWS, Law
+from confide.protocol.spending.noise import Noise
+from confide.protocol.spending.proof import check_plan, implies, statements_hold
+from confide.protocol.spending.proved import Proved
 from confide.protocol.statistic import Beginning, Gram, RecordMap, Statistic, Total, moved_squared
-from confide.protocol.where import Subset, Where
+from confide.protocol.units.where import Subset, Where
 
 __all__ = [
     "LAWS",

@@ -17,8 +17,8 @@ from confide import _special as special
 from confide.errors import NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, compose
 from confide.guarantees.rounding import float_up
-from confide.protocol.codec import SPARSE
-from confide.protocol.laws import ADDITIVE, law_named
+from confide.protocol.serialization.codec import SPARSE
+from confide.protocol.spending.laws import ADDITIVE, law_named
 
 __all__ = [
     "Cost",

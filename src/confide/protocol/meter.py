@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from confide.errors import ReleaseError
 from confide.guarantees.validation import is_whole
-from confide.protocol.contributions import NAME as CONTRIBUTIONS
 from confide.protocol.events import (
     Event,
     Opaque,
@@ -31,13 +30,14 @@ from confide.protocol.events import (
     nodes,
     threshold,
 )
-from confide.protocol.laws import ADDITIVE
-from confide.protocol.noise import Noise
 from confide.protocol.parts import names_of, prefixed
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
 from confide.protocol.source import Source
-from confide.protocol.subgroup import for_one_draw, within
+from confide.protocol.spending.laws import ADDITIVE
+from confide.protocol.spending.noise import Noise
+from confide.protocol.units.contributions import NAME as CONTRIBUTIONS
+from confide.protocol.units.subgroup import for_one_draw, within
 
 __all__ = ["Draws", "Meter", "PartMeter", "seal"]
 

@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.protocol.allowance import Allowance
-from confide.protocol.contributions import shown
 from confide.protocol.events import Together
 from confide.protocol.meter import Meter
 from confide.protocol.plan import Plan
@@ -18,7 +16,9 @@ from confide.protocol.question import Question
 from confide.protocol.release import Release
 from confide.protocol.result import Result
 from confide.protocol.source import Source
+from confide.protocol.spending.allowance import Allowance
 from confide.protocol.statistic import Statistic
+from confide.protocol.units.contributions import shown
 from confide.schema import Design, Schema
 
 __all__ = ["FormulaMethod", "Method"]

@@ -13,17 +13,17 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
 from confide.guarantees.wording import weakness
-from confide.protocol.allowance import Allowance
-from confide.protocol.codec import LIVE, decode, encode, register
-from confide.protocol.event_files import event_from_dict, event_to_dict
 from confide.protocol.events import Cost, Either, Event, Opaque, Spend, Test, Together, exact_cost, leaves
 from confide.protocol.exact import clean, digest
-from confide.protocol.files import read, to_file
-from confide.protocol.proved import Proved
 from confide.protocol.question import Question
+from confide.protocol.serialization.codec import LIVE, decode, encode, register
+from confide.protocol.serialization.event_files import event_from_dict, event_to_dict
+from confide.protocol.serialization.files import read, to_file
+from confide.protocol.spending.allowance import Allowance
+from confide.protocol.spending.proved import Proved
 from confide.protocol.statistic import Statistic
-from confide.protocol.where import in_subgroup
-from confide.protocol.whose import RULE, WHOLE, check_rows, counted_words, unit_words
+from confide.protocol.units.where import in_subgroup
+from confide.protocol.units.whose import RULE, WHOLE, check_rows, counted_words, unit_words
 
 __all__ = ["BESIDE", "LATE", "MethodId", "Plan", "method_parameters", "parameters_of"]
 

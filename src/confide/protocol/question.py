@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from confide.errors import PlanError
-from confide.protocol.codec import register
 from confide.protocol.exact import digest, pack, unpack
+from confide.protocol.serialization.codec import register
 
 __all__ = ["Question"]
 

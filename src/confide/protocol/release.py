@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from confide._text import as_html
 from confide.errors import NoResult, ReleaseError
 from confide.guarantees import Guarantee
-from confide.protocol.codec import LIVE, SPARSE, decode, encode, register
 from confide.protocol.exact import clean, digest
-from confide.protocol.files import FORMAT, read, text_of, to_file
-from confide.protocol.laws import law_named
 from confide.protocol.parts import names_of
 from confide.protocol.plan import Plan
+from confide.protocol.serialization.codec import LIVE, SPARSE, decode, encode, register
+from confide.protocol.serialization.files import FORMAT, read, text_of, to_file
+from confide.protocol.spending.laws import law_named
 
 __all__ = ["Noisy", "Release"]
 

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 from confide._lazy import names
 
 if TYPE_CHECKING:
-    from confide.results.contrasts import Combinations
     from confide.results.curve import Curve
     from confide.results.estimates import Estimates, check_alpha
+    from confide.results.inference.contrasts import Combinations
+    from confide.results.inference.wald import WaldTest
     from confide.results.intervals import Intervals
-    from confide.results.wald import WaldTest
 else:
     __getattr__, __dir__ = names(
         __name__,
         {
-            "Combinations": "confide.results.contrasts",
+            "Combinations": "confide.results.inference.contrasts",
             "Curve": "confide.results.curve",
             "Estimates": "confide.results.estimates",
             "Intervals": "confide.results.intervals",
-            "WaldTest": "confide.results.wald",
+            "WaldTest": "confide.results.inference.wald",
             "check_alpha": "confide.results.estimates",
         },
     )

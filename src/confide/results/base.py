@@ -58,11 +58,11 @@ import numpy as np
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.protocol.codec import plain
-from confide.results import table, written
-from confide.results.shown import Column, Shown, check_alpha, level_heads
-from confide.results.spreadsheet import csv_text
-from confide.results.words import WITHOUT_NUMBERS, status_words
+from confide.protocol.serialization.codec import plain
+from confide.results.pages import table, written
+from confide.results.pages.shown import Column, Shown, check_alpha, level_heads
+from confide.results.pages.spreadsheet import csv_text
+from confide.results.pages.words import WITHOUT_NUMBERS, status_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,7 +110,7 @@ class BaseResult(Shown):
     def to_csv(self, path: str | Path | None = None, alpha: float | None = None) -> str:
         """The table as CSV, with all digits and empty where there is no valid number; written to `path` where one is given.
 
-        Text that a spreadsheet would run is shielded (`confide.results.spreadsheet`). Raises `PlanError` when it cannot be written.
+        Text that a spreadsheet would run is shielded (`confide.results.pages.spreadsheet`). Raises `PlanError` when it cannot be written.
         """
         frame, columns = self._spread(self._alpha(alpha)), self.columns(self._alpha(alpha))
         named = any(one.kind == "name" for one in columns)
@@ -199,7 +199,9 @@ class BaseResult(Shown):
         names: which rows to draw, one beside the other; all but the intercept when left out. Without `ax` a new figure is made that no
         global list of figures holds: `result.plot().figure.savefig("plot.png")`.
         """
-        from confide.results.plot import drawn  # here, because matplotlib is slow to load and tables do without it
+        from confide.results.pages.plot import (
+            drawn,  # here, because matplotlib is slow to load and tables do without it
+        )
 
         return drawn(self, self._alpha(alpha), ax, names)
 
@@ -208,7 +210,7 @@ class BaseResult(Shown):
 
         Raises `PlanError` when the file cannot be written.
         """
-        from confide.results.report import page
+        from confide.results.pages.report import page
 
         words = "a file in a directory that exists, as in report('report.html')"
         _written(page(self, self._alpha(alpha)), Path(path), "report", words)

@@ -14,8 +14,8 @@ from scipy.special import logsumexp
 from confide._lazy import later
 from confide.errors import NoResult, PlanError
 from confide.results.estimates import Estimates
-from confide.results.wald import WaldTest, restrictions
-from confide.results.words import LITERAL, clean, level_words, short, status_words
+from confide.results.inference.wald import WaldTest, restrictions
+from confide.results.pages.words import LITERAL, clean, level_words, short, status_words
 from confide.schema import Design
 
 if TYPE_CHECKING:

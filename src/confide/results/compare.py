@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.results.base import BaseResult
-from confide.results.table import environment, view
-from confide.results.words import SIMULATED, clean
+from confide.results.pages.table import environment, view
+from confide.results.pages.words import SIMULATED, clean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ class Comparison:
 
     def to_markdown(self) -> str:
         """The cells as a table of Markdown."""
-        from confide.results.written import Document, markdown
+        from confide.results.pages.written import Document, markdown
 
         names, cells = self._cells()
         rows = tuple(zip(names, *cells, strict=True))

@@ -14,8 +14,8 @@ from confide import _special as special
 from confide._lazy import later
 from confide.errors import NoResult, PlanError
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
-from confide.results.curve_plot import draw_curve
-from confide.results.words import WITHOUT_NUMBERS, level_words
+from confide.results.pages.curve_plot import draw_curve
+from confide.results.pages.words import WITHOUT_NUMBERS, level_words
 
 if TYPE_CHECKING:
     import pandas as pd

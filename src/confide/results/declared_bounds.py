@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import ceil, inf
 
-from confide.aggregates.cells.cumulative_counts import CumulativeCounts
-from confide.results.words import Flag
+from confide.aggregates.distributions.cumulative_counts import CumulativeCounts
+from confide.results.pages.words import Flag
 
 __all__ = ["DECLARED_BOUND", "open_ends"]
 

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from confide._lazy import later
 from confide.errors import PlanError
-from confide.results import student, wald
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
-from confide.results.joint_law import JointLaw
-from confide.results.shown import ANSWERED
-from confide.results.table import pvalue
-from confide.results.words import INTERCEPTS, WITHOUT_NUMBERS, short
+from confide.results.inference import student, wald
+from confide.results.inference.joint_law import JointLaw
+from confide.results.pages.shown import ANSWERED
+from confide.results.pages.table import pvalue
+from confide.results.pages.words import INTERCEPTS, WITHOUT_NUMBERS, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,8 +52,8 @@ class Estimates(BaseResult):
 
     At status "partial" some estimates are answered as at "ok", and the others are NaN with all that belongs to them.
     Outside both every standard error, test and interval is NaN. The estimates are shown at "weak", and at no status that says that they
-    mean nothing (`confide.results.words.WITHOUT_NUMBERS`): there `params` and all that is made of it are NaN, and the field `estimates`
-    keeps what the noise gave, for studies of a method.
+    mean nothing (`confide.results.pages.words.WITHOUT_NUMBERS`): there `params` and all that is made of it are NaN, and the field
+    `estimates` keeps what the noise gave, for studies of a method.
     Raises `PlanError` when the parts do not fit each other. Source: statsmodels' results classes, for the names.
 
     >>> from confide.guarantees import GDP
@@ -152,8 +152,8 @@ class Estimates(BaseResult):
         r_matrix: a matrix (q, p) or one row (p,), tested against r_value (zero when left out), or the pair (matrix, value); or text such
         as "age = 0, educ = 0" or "age = 2*educ + 1"; or a list of names, which are tested to be zero together. Redundant
         restrictions count once. Raises `PlanError` for unknown names, wrong shapes and restrictions that contradict.
-        Several restrictions are referred to `joint` where a method gives it (`confide.results.joint_law`). Source: Greene, Econometric
-        Analysis, 5.4.
+        Several restrictions are referred to `joint` where a method gives it (`confide.results.inference.joint_law`). Source: Greene,
+        Econometric Analysis, 5.4.
         """
         matrix, value = wald.restrictions(self.names, r_matrix, r_value)
         return wald.test(matrix, value, self.estimates, self.covariance, self.df, self.joint, self.bias, self.status)

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.schema.categorical import Categorical
-from confide.schema.design import Design
-from confide.schema.frames import public_columns
-from confide.schema.predicate import parse_predicate
+from confide.schema.formulas.design import Design
+from confide.schema.formulas.frames import public_columns
+from confide.schema.formulas.predicate import parse_predicate
 from confide.schema.schema import Schema
 
 if TYPE_CHECKING:

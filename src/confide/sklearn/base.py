@@ -15,7 +15,7 @@ from confide.errors import PlanError, SchemaError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.protocol import Method, Noise
-from confide.protocol.contributions import shown
+from confide.protocol.units.contributions import shown
 from confide.schema import Schema
 from confide.sklearn.columns import (
     CLASS_WORDS,

@@ -17,12 +17,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from confide import gate
 from confide.errors import NoResult, PlanError
-from confide.faces.progress import progress_bar
+from confide.faces.calls.progress import progress_bar
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.voting.teacher_labels import TeacherLabels
 from confide.protocol import Noise, Plan
-from confide.protocol.contributions import shown
+from confide.protocol.units.contributions import shown
 from confide.schema import Categorical, Numeric, Schema
 from confide.sklearn.base import PrivateEstimator, StatusWarning
 from confide.sklearn.columns import Roles, columns_of, refuse_text, response_of

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from confide.errors import NoResult, PlanError
 from confide.protocol import Method
 from confide.regression import LeastSquares
-from confide.results.words import WITHOUT_NUMBERS
+from confide.results.pages.words import WITHOUT_NUMBERS
 from confide.sklearn.base import PrivateEstimator
 from confide.sklearn.columns import Roles, columns_of, formula_of
 

@@ -18,7 +18,7 @@ from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.reduction.components import PCA
 from confide.protocol import Noise
-from confide.protocol.contributions import shown
+from confide.protocol.units.contributions import shown
 from confide.schema import Numeric, Schema
 from confide.sklearn.base import PrivateEstimator, StatusWarning
 from confide.sklearn.columns import Roles, columns_of, refuse_text

@@ -6,8 +6,8 @@ records stands in an error, a warning, a log line or a `repr`.
 
 from __future__ import annotations
 
-from confide.sources.catalog import Database
-from confide.sources.queries import sql
+from confide.sources.formats.catalog import Database
+from confide.sources.formats.queries import sql
 from confide.sources.reading import read
 from confide.sources.source import RecordSource
 

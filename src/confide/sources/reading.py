@@ -16,19 +16,19 @@ from confide.errors import SchemaError, SourceError
 from confide.schema import Schema
 from confide.schema.draft import other_delimiter
 from confide.sources.aggregation import THREADS
-from confide.sources.catalog import table_at
-from confide.sources.csvfile import CsvPart, checked_delimiter
 from confide.sources.executors import Executor, executor_of
-from confide.sources.filesystems import FoundFile, files_behind, is_address
-from confide.sources.hive import HivePart, keys_of
+from confide.sources.formats.catalog import table_at
+from confide.sources.formats.csvfile import CsvPart, checked_delimiter
+from confide.sources.formats.filesystems import FoundFile, files_behind, is_address
+from confide.sources.formats.hive import HivePart, keys_of
+from confide.sources.formats.parquet import ParquetPart
+from confide.sources.formats.queries import Query, SqlPart
+from confide.sources.formats.spooled import Spooled
+from confide.sources.formats.streams import Factory, Lazy, Relation, Stream
+from confide.sources.formats.tables import from_arrow, from_mapping, from_numpy, from_pandas, from_polars
 from confide.sources.kept import MEMORY
-from confide.sources.parquet import ParquetPart
 from confide.sources.parts import FileMark, Mark, Part, guarded
-from confide.sources.queries import Query, SqlPart
 from confide.sources.source import RecordSource
-from confide.sources.spooled import Spooled
-from confide.sources.streams import Factory, Lazy, Relation, Stream
-from confide.sources.tables import from_arrow, from_mapping, from_numpy, from_pandas, from_polars
 
 __all__ = ["read"]
 

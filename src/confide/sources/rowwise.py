@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.schema import Categorical, Schema
-from confide.sources.ids import canonical
+from confide.sources.grouping.ids import canonical
 from confide.sources.parts import Block, guarded
 from confide.sources.physical import Labels, Numbers, Reader
 from confide.sources.source import RecordSource, check_id

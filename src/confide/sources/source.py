@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from confide.errors import SchemaError, SourceError
 from confide.protocol import Statistic
-from confide.protocol.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
+from confide.protocol.units.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
 from confide.schema import Schema, Unit
 from confide.schema.draft import may_be_a_record
 from confide.sources.aggregation import THREADS, Codes, Fresh, Input, named_rows, summed
 from confide.sources.coding import columns_behind
 from confide.sources.executors import Executor, RemoteSource
-from confide.sources.ids import is_id
+from confide.sources.grouping.ids import is_id
+from confide.sources.grouping.units import UnitSource
 from confide.sources.kept import MEMORY, KeptSource
 from confide.sources.parts import Part, guarded
 from confide.sources.physical import is_readable
-from confide.sources.units import UnitSource
 
 __all__ = ["RecordSource", "check_id"]
 

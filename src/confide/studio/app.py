@@ -20,7 +20,16 @@ from starlette.routing import Route
 from confide import gate
 from confide._text import clean
 from confide.errors import ConfideError, PlanError
-from confide.faces.questions import PUBLICATION, QUESTIONS, Question, asked_in, by_family, number, question, reading_of
+from confide.faces.questions import (
+    PUBLICATION,
+    QUESTIONS,
+    Question,
+    asked_in,
+    by_family,
+    number,
+    question,
+    reading_of,
+)
 from confide.guarantees import GDP
 from confide.ledger import Ledger
 from confide.noise import SimulatedNoise

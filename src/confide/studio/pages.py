@@ -15,8 +15,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from confide._special import ndtr
 from confide._text import clean
 from confide.errors import PlanError
-from confide.results.written import save
-from confide.schema.expression import quoted
+from confide.results.pages.written import save
+from confide.schema.formulas.expression import quoted
 
 __all__ = ["CHANCES", "SCRIPT", "WRITTEN", "download", "report", "templates", "to", "written"]
 

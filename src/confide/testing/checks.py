@@ -21,8 +21,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from confide import gate, registry
-from confide.audit.lattice import lattice
-from confide.audit.replay import replay
+from confide.audit.watching.lattice import lattice
+from confide.audit.watching.replay import replay
 from confide.errors import ConfideError, PrivacyError
 from confide.guarantees import GDP, Guarantee
 from confide.noise import SimulatedNoise
@@ -39,7 +39,7 @@ from confide.protocol import (
     mu_squared,
 )
 from confide.protocol.events import is_path
-from confide.protocol.weighted import rows_moved
+from confide.protocol.units.weighted import rows_moved
 from confide.schema import Categorical, Numeric, Schema
 from confide.sources import read
 from confide.testing.practice import codes_of, edge_frame, hostile_frames

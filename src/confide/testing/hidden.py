@@ -1,8 +1,8 @@
 """Checks of the contract on what hides: passes that depend on records, ways around the source, and results that know more than a release.
 
-Two releases of one content, made of different records, are had by steering (`confide.audit.recording`): a result that differs between
-them was told something beside the release, by a module's global, a file, a cache. What is kept once and for all is found by a process of
-its own, which has seen no record.
+Two releases of one content, made of different records, are had by steering (`confide.audit.watching.recording`): a result that differs
+between them was told something beside the release, by a module's global, a file, a cache. What is kept once and for all is found by a
+process of its own, which has seen no record.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from confide import gate
-from confide.audit.recording import ReplayNoise, Run, run
+from confide.audit.watching.recording import ReplayNoise, Run, run
 from confide.errors import ConfideError
 from confide.protocol import Plan, Release, method_parameters
 from confide.protocol.events import has_branches

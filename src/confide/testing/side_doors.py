@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from confide import gate
-from confide.audit.replay import replay
+from confide.audit.watching.replay import replay
 from confide.errors import ConfideError
 from confide.noise import SimulatedNoise
 from confide.protocol import Opaque, Plan, RecordMap, Spend, Total, hidden_tests, leaves, method_parameters, seal

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.histogram import WholeSums
-from confide.aggregates.ranges import Present
-from confide.aggregates.rows import BOUND, CodedRows, Codes, round_within, scaled, steps
+from confide.aggregates.lines.ranges import Present
+from confide.aggregates.lines.rows import BOUND, CodedRows, Codes, round_within, scaled, steps
 from confide.schema import Design
 from confide_lab.aggregates.trees import Bins, Paths
 

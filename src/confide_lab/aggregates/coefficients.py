@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BITS, scaled
+from confide.aggregates.lines.rows import BITS, scaled
 from confide.protocol import Total
 from confide.protocol.exact import digest
 from confide.schema import Design

@@ -14,7 +14,7 @@ from math import floor, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BITS, Codes, scaled
+from confide.aggregates.lines.rows import BITS, Codes, scaled
 from confide.methods.classification.class_design import ClassDesign
 from confide.protocol.exact import digest, pack
 

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.linear_rows import LinearRows
-from confide.aggregates.rows import BOUND
+from confide.aggregates.lines.linear_rows import LinearRows
+from confide.aggregates.lines.rows import BOUND
 from confide.protocol import Gram
 
 __all__ = ["BallMinimiser"]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.methods.regression.evidence.normal_equations import Line
 from confide.methods.regression.linear import LinearEstimates, legend
-from confide.methods.regression.normal_equations import Line
 from confide.methods.regression.scaling import coefficient_names, to_units
 from confide.protocol import Release
 from confide.results.levels import level_legend

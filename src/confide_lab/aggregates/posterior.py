@@ -46,8 +46,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from confide.aggregates.bounded_rows import BoundedRows, moments
-from confide.aggregates.rows import BITS, Codes, round_within, scaled, shortening
+from confide.aggregates.lines.bounded_rows import BoundedRows, moments
+from confide.aggregates.lines.rows import BITS, Codes, round_within, scaled, shortening
 from confide.protocol import Noise, Spend
 from confide.protocol.exact import pack
 from confide_lab.aggregates.digits import cholesky, in_digits, numbers, solved, whole

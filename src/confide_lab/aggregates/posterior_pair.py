@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from confide.errors import PrivacyError
-from confide.guarantees.gaussian import log_gaussian_delta
+from confide.guarantees.mechanisms.gaussian import log_gaussian_delta
 from confide.guarantees.rounding import SLACK
 
 __all__ = ["largest_precision", "largest_shift", "leverage_above", "pair_delta", "posterior_delta"]

@@ -20,7 +20,7 @@ import pandas as pd
 from scipy.special import expit
 
 import confide as cf
-from confide.methods.regression.likelihood.fisher.fisher_reading import FisherReading
+from confide.methods.regression.likelihood.fisher.answers.fisher_reading import FisherReading
 from confide.methods.regression.likelihood.logistic_design import binary_design
 from confide.noise import SimulatedNoise
 from confide.protocol import Question, seal

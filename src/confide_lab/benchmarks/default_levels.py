@@ -162,7 +162,7 @@ def passes() -> list[Check]:
 
     def fitted(passes: int) -> Any:
         with _read(path, schema).kept(("x", "z", "y", "kind")) as source:
-            from confide.aggregates.ranges import Present
+            from confide.aggregates.lines.ranges import Present
             from confide.protocol import Total
 
             design = cf.Design.of("y ~ x + z + kind", schema)

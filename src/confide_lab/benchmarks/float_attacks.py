@@ -3,7 +3,8 @@
     confide lab bench float_attacks
 
 Releases that are computed in doubles inside an opaque event, and those that were, get two attacks more: the least step of each integer of
-noise must not show in what is published (`confide.audit.lattice`), and the last digit of what is published must not tell neighbours apart.
+noise must not show in what is published (`confide.audit.watching.lattice`), and the last digit of what is published must not tell
+neighbours apart.
 
 Each attack fixes an event in advance, runs both neighbours, and bounds from below the epsilon that the two rates imply
 (Clopper-Pearson at 99.9 %, at the claim's own delta). It succeeds when that is above the claim. An attack that never
@@ -23,7 +24,7 @@ import pandas as pd
 from scipy import stats
 
 import confide as cf
-from confide.audit.lattice import lattice
+from confide.audit.watching.lattice import lattice
 from confide.protocol import seal
 from confide_lab.benchmarks.planted.lattice import OldSampling
 from confide_lab.benchmarks.rival import python_of_diffprivlib

@@ -11,12 +11,12 @@ from typing import Any
 
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, TradeOff
 from confide.guarantees.curves import objective
-from confide.guarantees.objective_perturbation import logistic_sd
-from confide.ledger.buying import how_many
-from confide.ledger.currencies import currency_at
-from confide.ledger.gaussian_ledger import Gaussian
+from confide.guarantees.mechanisms.objective_perturbation import logistic_sd
+from confide.ledger.counting.buying import how_many
+from confide.ledger.counting.currencies import currency_at
+from confide.ledger.counting.gaussian_ledger import Gaussian
+from confide.ledger.counting.units import Price
 from confide.ledger.moves import opened_account
-from confide.ledger.units import Price
 
 _ASKED = ApproxDP(1.0, 1e-6)
 

@@ -92,7 +92,7 @@ def _parts(release: cf.Release, p: int, method: Logistic) -> tuple[np.ndarray, n
         drawn = release["logistic"].decode()
         theta, upper = drawn[:p], drawn[p:]
     else:
-        from confide.aggregates.labelled_rows import CurvatureRows, LabelledRows
+        from confide.aggregates.lines.labelled_rows import CurvatureRows, LabelledRows
 
         design, _ = method._design(release.plan.schema)
         unit = CurvatureRows(LabelledRows(design), method._cut(design)).unit ** 2

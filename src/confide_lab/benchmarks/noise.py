@@ -20,7 +20,7 @@ import numpy as np
 
 from confide.noise import SecureNoise
 from confide.noise.laws import Scales
-from confide.noise.standard import StandardLaw
+from confide.noise.samplers.standard import StandardLaw
 
 LAWS = ("grid_gaussian", "grid_laplace", "discrete_gaussian", "discrete_laplace")
 SCALES = ("0.5", "10", "1e3", "1e6", "1e9", "1e15")

@@ -18,7 +18,7 @@ import pandas as pd
 from confide.protocol import Method
 from confide.regression import Poisson
 from confide.schema import Categorical, Integer, Schema
-from confide.schema.expression import quoted
+from confide.schema.formulas.expression import quoted
 from confide_lab.benchmarks import log_odds
 from confide_lab.benchmarks.truth.cases import missing, population
 from confide_lab.benchmarks.truth.models import MODELS, OUTSIDE

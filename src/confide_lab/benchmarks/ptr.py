@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide.aggregates.collected import Collected
+from confide.aggregates.isolation.collected import Collected
 from confide.guarantees import ApproxDP, calibrate_gaussian
 from confide.guarantees.reply import GaussianReply, exact_reply, worst_delta
 from confide.methods.ptr.safe_release import SafeRelease

@@ -17,7 +17,7 @@ import pandas as pd
 from scipy import stats
 
 import confide as cf
-from confide.methods.tables.power import EFFECTS
+from confide.methods.tables.comparing.power import EFFECTS
 from confide.noise import SimulatedNoise
 
 __all__ = ["CASES", "found", "run", "said"]

@@ -15,7 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from confide.guarantees import gaussian_epsilon
-from confide.guarantees.gnmax import gnmax_epsilon
+from confide.guarantees.mechanisms.gnmax import gnmax_epsilon
 from confide.methods.voting.teachers_distance import BallotDistance
 from confide.methods.voting.teaching import tallied
 from confide.methods.voting.vote_budgets import simulated_votes

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special, stats
 
 from confide.guarantees import gaussian_delta, gaussian_mu
-from confide.guarantees.objective_perturbation import general_sd, logistic_sd
+from confide.guarantees.mechanisms.objective_perturbation import general_sd, logistic_sd
 from confide.methods.voting.rules import vote_loss
 from confide.ptr import generalized_guarantee
 from confide_lab.errata.register import Check, Finding, near

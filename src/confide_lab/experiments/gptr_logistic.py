@@ -14,10 +14,10 @@ from scipy import special
 
 from confide import gate
 from confide.guarantees import ApproxDP, Guarantee, gaussian_mu
-from confide.guarantees.objective_perturbation import general_sd, logistic_sd, stable_sensitivity
+from confide.guarantees.mechanisms.objective_perturbation import general_sd, logistic_sd, stable_sensitivity
 from confide.methods.regression.likelihood.logistic import Logistic
 from confide.noise import SimulatedNoise
-from confide.schema.expression import quoted
+from confide.schema.formulas.expression import quoted
 from confide.sources import read
 from confide_lab.datasets import available, table
 from confide_lab.experiment import Block, Check, Experiment, Quantity, Record

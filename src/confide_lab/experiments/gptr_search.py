@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from confide.guarantees.objective_perturbation import logistic_sd
+from confide.guarantees.mechanisms.objective_perturbation import logistic_sd
 from confide_lab.experiment import Block, Experiment, Quantity
 from confide_lab.experiments.measures import shared
 from confide_lab.published import generalized_ptr_glm as glm

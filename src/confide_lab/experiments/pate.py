@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import confide as cf
 from confide.guarantees import gaussian_epsilon
-from confide.guarantees.gnmax import GNMAX_ORDERS, gnmax_epsilon
-from confide.guarantees.renyi import rdp_epsilon
+from confide.guarantees.mechanisms.gnmax import GNMAX_ORDERS, gnmax_epsilon
+from confide.guarantees.mechanisms.renyi import rdp_epsilon
 from confide.methods.ptr.classic_ptr import geometric_threshold
 from confide.methods.voting.teachers_distance import BallotDistance
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Quantity

@@ -18,13 +18,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.methods.intervals.counted import Cells, share_posterior
 from confide.methods.intervals.difference import contrasts
-from confide.methods.intervals.laws import NoiseLaw
-from confide.methods.intervals.line_posterior import NoisyMoments, line_posterior
-from confide.methods.intervals.marginals import Marginal, SampledMarginal
-from confide.methods.intervals.normal_posterior import NormalSums, normal_posterior
-from confide.methods.intervals.poisson_posterior import PoissonSum, rate_posterior
+from confide.methods.intervals.posteriors.counted import Cells, share_posterior
+from confide.methods.intervals.posteriors.laws import NoiseLaw
+from confide.methods.intervals.posteriors.line_posterior import NoisyMoments, line_posterior
+from confide.methods.intervals.posteriors.marginals import Marginal, SampledMarginal
+from confide.methods.intervals.posteriors.normal_posterior import NormalSums, normal_posterior
+from confide.methods.intervals.posteriors.poisson_posterior import PoissonSum, rate_posterior
 from confide_lab.experiment import Block, Check, Experiment, Quantity, Record
 
 __all__ = ["ALARM", "CALIBRATION", "FAMILIES", "rank_of", "uniformity"]

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
-from confide.methods.tables.independence import noise_matrix, table_test
-from confide.methods.tables.intervals import MeanSums, count_interval, ratio, share_interval
-from confide.methods.tables.margins import Margins
-from confide.methods.tables.strategy import Strategy
+from confide.methods.tables.cells.intervals import MeanSums, count_interval, ratio, share_interval
+from confide.methods.tables.cells.margins import Margins
+from confide.methods.tables.cells.strategy import Strategy
+from confide.methods.tables.comparing.independence import noise_matrix, table_test
 from confide_lab.experiment import Block, Drawing, Experiment, Quantity
 
 __all__ = ["COVERAGE", "MARGINALS", "TESTS"]

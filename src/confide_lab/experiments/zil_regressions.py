@@ -1,7 +1,7 @@
 """Lu, Chen, Qiu 2026, Tables 2 and 3: logistic and median regression on protected terms, literal settings beside those that were run.
 
-Fits are those of `confide.local.fitting` on continuous noise. Slopes are exchangeable: beside each stands the root mean square over them,
-which six times the draws make.
+Fits are those of `confide.local.fits.fitting` on continuous noise. Slopes are exchangeable: beside each stands the root mean square over
+them, which six times the draws make.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.local.corrected import Rows
-from confide.local.fitting import fitted
-from confide.local.losses import Check, Logistic, Loss
+from confide.local.fits.corrected import Rows
+from confide.local.fits.fitting import fitted
+from confide.local.fits.losses import Check, Logistic, Loss
 from confide_lab.experiment import Block, Experiment, Layout, Printed, Quantity
 from confide_lab.experiments.local_coverage import truncated_normal
 from confide_lab.experiments.measures import shared

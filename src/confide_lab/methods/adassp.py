@@ -30,15 +30,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.aggregates.bounded_rows import BoundedRows, Part, largest_length, moments
-from confide.aggregates.corners import corner_pairs
+from confide.aggregates.lines.bounded_rows import BoundedRows, Part, largest_length, moments
+from confide.aggregates.lines.corners import corner_pairs
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import GDP, ApproxDP, Guarantee
 from confide.guarantees.validation import is_number
-from confide.methods.regression.level_counts import totals_of_gram, unseen_levels
+from confide.methods.regression.evidence.level_counts import totals_of_gram, unseen_levels
+from confide.methods.regression.evidence.normal_equations import Line
 from confide.methods.regression.linear import LinearEstimates, kept
-from confide.methods.regression.normal_equations import Line
 from confide.methods.regression.scaling import line_of
 from confide.protocol import (
     Allowance,
@@ -53,7 +53,7 @@ from confide.protocol import (
     Together,
 )
 from confide.schema import Design, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 from confide.schema.practice import Practice
 from confide_lab.aggregates.points import point_estimates, ridge_line, weakness
 

@@ -32,14 +32,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.aggregates.linear_rows import ClippedRows
+from confide.aggregates.lines.linear_rows import ClippedRows
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.methods.regression.level_counts import unseen_levels
+from confide.methods.regression.evidence.level_counts import unseen_levels
+from confide.methods.regression.evidence.normal_equations import Line
+from confide.methods.regression.evidence.remarks import UNCHECKED, clipped_share
 from confide.methods.regression.linear import LinearEstimates, legend
-from confide.methods.regression.normal_equations import Line
-from confide.methods.regression.remarks import UNCHECKED, clipped_share
 from confide.methods.regression.scaling import coefficient_names, line_of, to_units
 from confide.protocol import (
     Allowance,
@@ -55,7 +55,7 @@ from confide.protocol import (
 )
 from confide.results.levels import level_legend
 from confide.schema import Categorical, Practice, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 from confide_lab.aggregates.bins import Folded, NoisyBins, draw_bins, plan_bins, read_bins
 from confide_lab.aggregates.trees import Paths
 

@@ -31,8 +31,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.bounded_rows import ClippedResidualRows, Part, largest_length
-from confide.aggregates.corners import corner_pairs
+from confide.aggregates.lines.bounded_rows import ClippedResidualRows, Part, largest_length
+from confide.aggregates.lines.corners import corner_pairs
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -52,7 +52,7 @@ from confide.protocol import (
     Total,
 )
 from confide.schema import Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 from confide.schema.practice import Practice
 from confide_lab.aggregates.points import point_estimates
 from confide_lab.methods.adassp import NoisyParts, bounded, draw_parts

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.aggregates.corners import corner_pairs
-from confide.aggregates.ranges import Present
+from confide.aggregates.lines.corners import corner_pairs
+from confide.aggregates.lines.ranges import Present
 from confide.aggregates.reference import least_squares
 from confide.aggregates.scores.round_lines import restriction
 from confide.aggregates.scores.scores import default_clip, descend, plan_descent
@@ -52,7 +52,7 @@ from confide.protocol import (
     Total,
 )
 from confide.schema import Design, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 from confide.schema.practice import Practice
 from confide_lab.aggregates.points import point_estimates
 

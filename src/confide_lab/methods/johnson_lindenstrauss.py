@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from confide.aggregates.linear_rows import LinearRows
+from confide.aggregates.lines.linear_rows import LinearRows
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -46,7 +46,7 @@ from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.scaling import PRIOR, line_of
 from confide.protocol import FormulaMethod, Gram, Meter, Opaque, Plan, Proved, Question, Release, Source
 from confide.schema import Categorical, Design, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 from confide.schema.practice import Practice
 from confide_lab.aggregates.points import point_estimates, ridge_line
 

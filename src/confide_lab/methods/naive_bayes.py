@@ -41,7 +41,7 @@ from confide.protocol import (
 )
 from confide.results.classes import ClassModel, ClassTable
 from confide.schema import Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 from confide.schema.practice import Practice
 from confide_lab.aggregates.laplace_rows import ClassCounts, ClassPowers, LevelCounts
 

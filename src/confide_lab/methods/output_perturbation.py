@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.aggregates.corners import corner_pairs
-from confide.aggregates.linear_rows import LinearRows
-from confide.aggregates.ranges import Present
+from confide.aggregates.lines.corners import corner_pairs
+from confide.aggregates.lines.linear_rows import LinearRows
+from confide.aggregates.lines.ranges import Present
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -51,7 +51,7 @@ from confide.protocol import (
     Total,
 )
 from confide.schema import Design, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 from confide.schema.practice import Practice
 from confide_lab.aggregates.minimiser import BallMinimiser
 from confide_lab.aggregates.points import point_estimates

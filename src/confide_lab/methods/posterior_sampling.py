@@ -35,8 +35,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.bounded_rows import Part, moments
-from confide.aggregates.corners import corner_pairs
+from confide.aggregates.lines.bounded_rows import Part, moments
+from confide.aggregates.lines.corners import corner_pairs
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.rounding import sqrt_down
@@ -56,9 +56,9 @@ from confide.protocol import (
     Source,
     Statistic,
 )
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 from confide.schema import Design, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 from confide_lab.aggregates.points import point_estimates
 from confide_lab.aggregates.posterior import (
     LeverageRows,

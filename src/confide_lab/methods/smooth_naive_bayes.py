@@ -43,7 +43,7 @@ from confide.methods.classification.reference import class_truth
 from confide.protocol import Meter, Method, Opaque, Plan, Proved, Question, Release, Source, Together, Total
 from confide.results.classes import ClassModel
 from confide.schema import Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 from confide.schema.practice import Practice
 from confide_lab.aggregates.laplace_rows import ClassCounts
 

@@ -22,8 +22,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.aggregates.cells.kernel_cells import Axis, KernelRows, KernelSums
-from confide.aggregates.corners import corner_pairs
+from confide.aggregates.kernels.kernel_cells import Axis, KernelRows, KernelSums
+from confide.aggregates.lines.corners import corner_pairs
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.validation import is_whole
@@ -31,7 +31,7 @@ from confide.methods.curves.kernel_reading import Smooth, one_feature
 from confide.protocol import Allowance, FormulaMethod, Plan, Question, Release
 from confide.results.curve import Curve
 from confide.schema import Design, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["Wavelet", "haar_level"]
 

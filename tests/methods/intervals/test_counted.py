@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from confide.methods.intervals.counted import Cells, confidence_limits, share_posterior
-from confide.methods.intervals.laws import NoiseLaw
+from confide.methods.intervals.posteriors.counted import Cells, confidence_limits, share_posterior
+from confide.methods.intervals.posteriors.laws import NoiseLaw
 from confide_lab.experiments.precise import exact_coverage
 
 

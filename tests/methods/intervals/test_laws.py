@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from confide.methods.intervals.clipped import ClippedNormal, ClippedPoisson
-from confide.methods.intervals.laws import NoiseLaw, normal_laplace, normal_laplace_tail, two_normal_laplace
+from confide.methods.intervals.posteriors.clipped import ClippedNormal, ClippedPoisson
+from confide.methods.intervals.posteriors.laws import NoiseLaw, normal_laplace, normal_laplace_tail, two_normal_laplace
 
 
 def test_normal_and_laplace_in_one_coordinate_to_the_last_digits() -> None:

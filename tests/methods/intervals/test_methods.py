@@ -327,8 +327,8 @@ def test_quantiles_of_whole_values_are_whole() -> None:
 
 def test_a_record_moves_one_node_of_each_level() -> None:
     """Over all pairs of records and any bins: the sensitivities are reached and never passed."""
-    from confide.aggregates.cells.fitted_bins import Fine
-    from confide.aggregates.cells.tree_counts import FinePlace, TreeCounts
+    from confide.aggregates.distributions.fitted_bins import Fine
+    from confide.aggregates.distributions.tree_counts import FinePlace, TreeCounts
 
     schema = cf.Schema({"x": cf.Integer(0, 39, on_missing="drop")})
     place = FinePlace(schema, "x", Fine(40, 1))
@@ -352,7 +352,7 @@ def test_releases_of_former_trees_are_read() -> None:
     """Versions 1 and 2 had even bins, 1,096 and 2,184 nodes, in one round."""
     from types import SimpleNamespace
 
-    from confide.aggregates.cells.tree_counts import tree_strategy
+    from confide.aggregates.distributions.tree_counts import tree_strategy
 
     about = I.PureQuantiles("x").about(SCHEMA)
     for nodes, tree in ((1096, (8, 8, 16)), (2184, (8, 16, 16))):

@@ -7,8 +7,8 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from confide.methods.intervals.laws import NoiseLaw
-from confide.methods.intervals.normal_posterior import NormalSums, confidence_region, normal_posterior
+from confide.methods.intervals.posteriors.laws import NoiseLaw
+from confide.methods.intervals.posteriors.normal_posterior import NormalSums, confidence_region, normal_posterior
 
 # Mean and standard deviation in half-ranges, records, budget.
 PLACES = [

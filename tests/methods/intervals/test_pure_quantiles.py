@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import binom
 
 import confide as cf
-from confide.aggregates.cells.cumulative_counts import CumulativeCounts
-from confide.aggregates.cells.fitted_bins import Fine
-from confide.aggregates.cells.tree_counts import FinePlace
+from confide.aggregates.distributions.cumulative_counts import CumulativeCounts
+from confide.aggregates.distributions.fitted_bins import Fine
+from confide.aggregates.distributions.tree_counts import FinePlace
 from confide.errors import ReleaseError
 from confide.methods.intervals.pure_quantiles import QuantileAbout
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import confide as cf
-from confide.methods.intervals.rows import STEP, MomentRows, PairRows, ProductRows, Replaced, squares_weight
+from confide.methods.intervals.posteriors.rows import STEP, MomentRows, PairRows, ProductRows, Replaced, squares_weight
 from confide.schema import Design
 
 

@@ -18,7 +18,7 @@ from confide.errors import ConfideError, PlanError
 from confide.methods.ptr.safety import bound_from, pack_bound
 from confide.noise import SimulatedNoise
 from confide.protocol import Opaque, Spend, Test, Together
-from confide.protocol.proof import statements_hold
+from confide.protocol.spending.proof import statements_hold
 from confide_lab.methods import PosteriorSampling
 
 

@@ -13,9 +13,9 @@ from scipy import stats
 
 import confide as cf
 from confide import gate, registry
-from confide.aggregates import collected
+from confide.aggregates.isolation import collected
 from confide.audit import audit, falsify_safety_bound
-from confide.audit.recording import ReplayNoise, Request
+from confide.audit.watching.recording import ReplayNoise, Request
 from confide.errors import NoConversion, PlanError, PrivacyError
 from confide.guarantees.reply import exact_reply, hockey_stick
 from confide.methods.ptr.records import FINE, safety_of, vector_moves, vector_of
@@ -97,7 +97,7 @@ def test_the_contract_and_the_audit(method: SafeRelease) -> None:
 
 def test_the_audit_meets_both_sides_of_the_unsafe_set() -> None:
     """Data with safety 1 next to data with none: replayed, and the test is at its least there."""
-    from confide.audit.replay import replay
+    from confide.audit.watching.replay import replay
 
     method = SafeRelease(Ratio(), gamma_plan=20)
     plan = cf.plan(method, X, cf.GDP(2.0, 1e-3), n=60)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import confide as cf
-from confide.aggregates.bounded_rows import BoundedRows, Part, largest_length, moments, smallest_eigenvalue
+from confide.aggregates.lines.bounded_rows import BoundedRows, Part, largest_length, moments, smallest_eigenvalue
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
 from confide.protocol import Question, leaves

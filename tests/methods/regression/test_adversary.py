@@ -11,8 +11,8 @@ import pytest
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates.ranges import private_box
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.ranges import private_box
+from confide.aggregates.lines.rows import Box
 from confide.noise import SecureNoise, SimulatedNoise
 from confide.protocol import Either, Meter, Together
 from confide.testing import ZeroNoise
@@ -109,7 +109,7 @@ def test_each_release_has_its_own_key():
 
 
 def test_the_covariance_of_the_noise_and_the_corrected_variance():
-    from confide.methods.regression.normal_equations import Line, NoisyMoments, fit
+    from confide.methods.regression.evidence.normal_equations import Line, NoisyMoments, fit
 
     g = np.random.default_rng(5)
     p, sd, sb, n = 3, 12.0, 6.0, 400

@@ -11,7 +11,7 @@ import pytest
 
 import confide as cf
 from confide.errors import PlanError
-from confide.methods.regression.normal_equations import Line
+from confide.methods.regression.evidence.normal_equations import Line
 from confide.noise import SimulatedNoise
 from confide.protocol import Opaque, leaves
 from confide.testing import ZeroNoise, check_method

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import confide as cf
-from confide.aggregates.bounded_rows import ClippedResidualRows
+from confide.aggregates.lines.bounded_rows import ClippedResidualRows
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
 from confide.protocol import leaves

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import confide as cf
-from confide.aggregates.cells.kernel_points import WEIGHT, KernelSafety, PointCurve, PointMoments, PointRows
+from confide.aggregates.kernels.kernel_points import WEIGHT, KernelSafety, PointCurve, PointMoments, PointRows
 from confide.errors import NoResult, PlanError, PrivacyError
 from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
 from confide.noise import SimulatedNoise

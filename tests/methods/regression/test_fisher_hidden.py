@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 
 import confide as cf
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Held, levels_of
 from confide.methods.regression.likelihood.logistic_design import log_odds
 from confide.noise import SimulatedNoise

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import expit
 
 import confide as cf
-from confide.methods.regression.likelihood.fisher.fisher_reading import FisherReading
+from confide.methods.regression.likelihood.fisher.answers.fisher_reading import FisherReading
 from confide.noise import SimulatedNoise
 from confide.regression import Logistic
 

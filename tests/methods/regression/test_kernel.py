@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import confide as cf
-from confide.aggregates.cells.kernel_cells import UNIT, Axis, KernelRows, KernelSums
+from confide.aggregates.kernels.kernel_cells import UNIT, Axis, KernelRows, KernelSums
 from confide.errors import PlanError
 from confide.methods.curves.kernel import Kernel
 from confide.methods.curves.kernel_reading import Smooth

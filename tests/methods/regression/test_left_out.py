@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.metric import Layout
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores, PartialFrame, SizeIndices, SquareOf
-from confide.aggregates.whitened_rows import Frame
+from confide.methods.regression.evidence.left_out import CellCounts, LeftOut
 from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
-from confide.methods.regression.left_out import CellCounts, LeftOut
 from confide.noise import SimulatedNoise
 from confide.protocol import Question
 from confide.regression import LeastSquares

@@ -12,8 +12,8 @@ from scipy import stats
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates.rows import Box
-from confide.methods.regression.level_counts import totals_of_gram, unseen_levels
+from confide.aggregates.lines.rows import Box
+from confide.methods.regression.evidence.level_counts import totals_of_gram, unseen_levels
 from confide.noise import SimulatedNoise
 from confide.results.levels import LevelCount, level_remarks
 from confide.schema import Design

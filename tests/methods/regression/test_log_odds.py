@@ -10,12 +10,12 @@ import pytest
 from scipy.special import expit
 
 import confide as cf
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
 from confide.errors import PlanError
+from confide.methods.regression.likelihood.fisher.answers.fisher_levels import Seen
+from confide.methods.regression.likelihood.fisher.answers.fisher_sandwich import FisherSandwich
 from confide.methods.regression.likelihood.fisher.fisher_bound import Sizes, chosen_kappa
-from confide.methods.regression.likelihood.fisher.fisher_levels import Seen
 from confide.methods.regression.likelihood.fisher.fisher_rounds import FisherRound
-from confide.methods.regression.likelihood.fisher.fisher_sandwich import FisherSandwich
 from confide.methods.regression.likelihood.fisher.fisher_start import made_points, started
 from confide.noise import SimulatedNoise
 from confide.protocol import seal

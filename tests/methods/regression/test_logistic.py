@@ -12,8 +12,8 @@ import pytest
 from scipy import optimize, special, stats
 
 import confide as cf
-from confide.aggregates.collected import Collected
-from confide.aggregates.labelled_rows import CurvatureRows, LabelledRows
+from confide.aggregates.isolation.collected import Collected
+from confide.aggregates.lines.labelled_rows import CurvatureRows, LabelledRows
 from confide.errors import NoConversion, NoResult, PlanError, PrivacyError
 from confide.methods.regression.likelihood.logistic import Logistic
 from confide.methods.regression.likelihood.logistic_minimiser import LeastCurvature, LogisticObjective, newton_steps

@@ -11,12 +11,12 @@ import pytest
 from scipy.special import expit
 
 import confide as cf
-from confide.aggregates.blocks import BlockGram
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.ranges import CellIndices, RangeCells
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.blocks import BlockGram
+from confide.aggregates.lines.ranges import CellIndices, RangeCells
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
 from confide.aggregates.scores.fisher_rows import Excess, FisherRows, FisherScores, FisherSum, InformationIndices
-from confide.aggregates.whitened_rows import Frame, WhitenedRows
 from confide.methods.regression.forecast import _entry
 from confide.methods.regression.likelihood.logistic_design import binary_design
 from confide.methods.regression.likelihood.simulated_draw import Plain, SimulatedMeter, WeightedSource

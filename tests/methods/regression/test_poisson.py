@@ -12,11 +12,11 @@ from scipy.stats import norm
 from tests.methods.regression.test_log_odds import paths
 
 import confide as cf
-from confide.aggregates.cells.count_cells import CountIndices, count_edges
-from confide.aggregates.rows import BOUND, Box
+from confide.aggregates.distributions.count_cells import CountIndices, count_edges
+from confide.aggregates.lines.rows import BOUND, Box
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.fisher_families import LOGIT, PROBIT, Counts
 from confide.aggregates.scores.fisher_rows import Excess, FisherRows, FisherScores, FisherSum, InformationIndices
-from confide.aggregates.whitened_rows import Frame
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.likelihood.fisher.fisher_counts import CountCut, counts_words, cut_assumption
 from confide.noise import SimulatedNoise

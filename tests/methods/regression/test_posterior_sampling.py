@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import confide as cf
-from confide.aggregates.bounded_rows import Part, moments
+from confide.aggregates.lines.bounded_rows import Part, moments
 from confide.errors import NoResult, PlanError, PrivacyError
 from confide.noise import SimulatedNoise
 from confide.protocol import Opaque, Question, leaves, seal

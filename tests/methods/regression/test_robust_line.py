@@ -12,15 +12,15 @@ import pytest
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates.blocks import BlockGram, multipliers
-from confide.aggregates.ranges import CellIndices, RangeCells, private_box, ranged
-from confide.aggregates.rows import BOUND, Box
+from confide.aggregates.lines.blocks import BlockGram, multipliers
+from confide.aggregates.lines.ranges import CellIndices, RangeCells, private_box, ranged
+from confide.aggregates.lines.rows import BOUND, Box
+from confide.aggregates.lines.whitened_rows import Frame, LeverageCells, LeverageIndices, ScoreRows, WhitenedRows
 from confide.aggregates.scores.residual_rounds import plan_line
 from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, symmetric_noise, wiener
-from confide.aggregates.whitened_rows import Frame, LeverageCells, LeverageIndices, ScoreRows, WhitenedRows
 from confide.noise import SimulatedNoise
 from confide.protocol import Either, Together, exact_cost, leaves, moved_squared
-from confide.protocol.allowance import Allowance
+from confide.protocol.spending.allowance import Allowance
 from confide.regression import HuberLine, LeastSquares
 from confide.schema import Design
 from confide_lab.methods import GradientDescent

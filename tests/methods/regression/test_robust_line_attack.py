@@ -12,10 +12,9 @@ from tests.simulated import simulated
 
 import confide as cf
 from confide import gate
-from confide.aggregates.blocks import BlockGram, multipliers
-from confide.aggregates.rows import Box
-from confide.aggregates.scores.rounds import Round, last_round
-from confide.aggregates.whitened_rows import (
+from confide.aggregates.lines.blocks import BlockGram, multipliers
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import (
     FarResiduals,
     Frame,
     LeverageCells,
@@ -23,7 +22,8 @@ from confide.aggregates.whitened_rows import (
     ScoreRows,
     WhitenedRows,
 )
-from confide.audit.replay import replay
+from confide.aggregates.scores.rounds import Round, last_round
+from confide.audit.watching.replay import replay
 from confide.methods.regression.huber.round_reading import RoundReading
 from confide.noise import SimulatedNoise
 from confide.protocol import Gram, Meter, Noisy, Question, Total, seal

@@ -16,7 +16,7 @@ from tests.simulated import simulated
 
 import confide as cf
 from confide.aggregates import LinearRows
-from confide.methods.regression.normal_equations import Line, Meat, NoisyMoments, fit
+from confide.methods.regression.evidence.normal_equations import Line, Meat, NoisyMoments, fit
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, leaves
 from confide.protocol.events import paths

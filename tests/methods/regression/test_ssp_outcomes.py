@@ -14,9 +14,9 @@ from scipy import optimize
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates.blocks import BlockGram, block_numbers, least
-from confide.aggregates.linear_rows import BlockRows, LinearRows
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.blocks import BlockGram, block_numbers, least
+from confide.aggregates.lines.linear_rows import BlockRows, LinearRows
+from confide.aggregates.lines.rows import Box
 from confide.methods.regression.moments.shared_moments import responses_of
 from confide.noise import SimulatedNoise
 from confide.protocol import leaves

@@ -12,8 +12,8 @@ import statsmodels.api as sm
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates.rows import Box
-from confide.aggregates.whitened_rows import Frame
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.noise import SimulatedNoise
 from confide.protocol import Either, leaves
 from confide.protocol.events import paths

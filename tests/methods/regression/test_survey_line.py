@@ -19,11 +19,11 @@ from tests.simulated import simulated
 
 import confide as cf
 from confide.aggregates.cells.weighted_cells import CappedWeight
-from confide.aggregates.coordinates import Frame
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.coordinates import Frame
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import WhitenedRows
 from confide.aggregates.scores.score_rows import SizeIndices, SquareOf
 from confide.aggregates.scores.weighted_rows import ByWeight, LongFeatures, LongScores
-from confide.aggregates.whitened_rows import WhitenedRows
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.least_squares.survey_reading import SurveyReading
 from confide.methods.regression.surveyed import Read

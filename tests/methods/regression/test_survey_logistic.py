@@ -18,8 +18,8 @@ from tests.simulated import simulated
 
 import confide as cf
 from confide.aggregates.cells.weighted_cells import CappedWeight
-from confide.aggregates.coordinates import Frame
-from confide.aggregates.rows import BOUND, Box
+from confide.aggregates.lines.coordinates import Frame
+from confide.aggregates.lines.rows import BOUND, Box
 from confide.aggregates.scores.fisher_families import LOGIT, PROBIT, Family
 from confide.aggregates.scores.fisher_rows import (
     CROSS,

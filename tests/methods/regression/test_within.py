@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide.aggregates.deviations import Deviations
+from confide.aggregates.clusters.deviations import Deviations
 from confide.audit import audit
 from confide.noise import SimulatedNoise
 from confide.schema import Design

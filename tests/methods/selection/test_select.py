@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide.aggregates.collected import Collected
+from confide.aggregates.isolation.collected import Collected
 from confide.errors import NoConversion, NoResult, PlanError, PrivacyError
 from confide.faces.selection import Select, register_loss, select
 from confide.guarantees.selection import Binomial, Fixed, Poisson, TruncatedNegativeBinomial, tradeoff_delta

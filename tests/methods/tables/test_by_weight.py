@@ -14,7 +14,7 @@ from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps
 from confide.aggregates.cells.unit_blocks import UnitCells
 from confide.aggregates.cells.weighted_cells import CountRows
-from confide.methods.tables.margins import UnitMargins
+from confide.methods.tables.cells.margins import UnitMargins
 from confide.noise import SimulatedNoise
 
 COLUMNS = {"f": cf.Categorical(["a", "b", "c"]), "g": cf.Categorical(["u", "v"]), "x": cf.Numeric(-1, 3)}
@@ -124,7 +124,7 @@ def test_rows_of_their_own_are_the_integers_of_records(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["counts", "means"])
 def test_neither_order_nor_batches_show(kind: str) -> None:
-    from confide.sources import units
+    from confide.sources.grouping import units
 
     frame = visits(300, 4)
     exact = CellTotals(maps("add-remove")[kind])

@@ -13,12 +13,12 @@ from scipy import stats
 
 import confide as cf
 from confide import gate
-from confide.aggregates.cells.cumulative import Bins
-from confide.aggregates.cells.cumulative_strategy import strategy
-from confide.aggregates.cells.fitted_bins import fitted
+from confide.aggregates.distributions.cumulative import Bins
+from confide.aggregates.distributions.cumulative_strategy import strategy
+from confide.aggregates.distributions.fitted_bins import fitted
+from confide.methods.tables.description.distribution_reading import Group
+from confide.methods.tables.description.distribution_result import DistributionResult
 from confide.methods.tables.distribution import Distribution
-from confide.methods.tables.distribution_reading import Group
-from confide.methods.tables.distribution_result import DistributionResult
 from confide.noise import SimulatedNoise
 from confide.schema import Practice
 from confide.testing.practice import ZeroNoise

@@ -70,7 +70,7 @@ def test_a_condition_on_rows_says_who_is_counted_at_all() -> None:
 
 
 def test_the_same_persons_in_any_order_batch_file_and_spelling(monkeypatch: pytest.MonkeyPatch) -> None:
-    from confide.sources import units as clustering
+    from confide.sources.grouping import units as clustering
 
     data = visits()
     known = exact(f"{NUMBER} * cut(age, 30, 60)", data).params.tolist()

@@ -13,10 +13,10 @@ from scipy import stats
 
 import confide as cf
 from confide import gate
-from confide.methods.tables.intervals import MeanSums
+from confide.methods.tables.cells.intervals import MeanSums
+from confide.methods.tables.description.table_one_reading import Numeric
+from confide.methods.tables.description.table_one_result import TableOneResult
 from confide.methods.tables.table_one import TableOne
-from confide.methods.tables.table_one_reading import Numeric
-from confide.methods.tables.table_one_result import TableOneResult
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
 from confide.schema import Practice

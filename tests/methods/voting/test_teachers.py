@@ -9,7 +9,7 @@ import pytest
 from tests.pace import quick
 
 import confide as cf
-from confide.guarantees.gnmax import gnmax_log_error
+from confide.guarantees.mechanisms.gnmax import gnmax_log_error
 from confide.methods.voting.teacher_labels import TeacherLabels
 from confide.methods.voting.teachers_distance import BallotDistance
 from confide.methods.voting.teaching import PublicRows, Teaching, tallied
@@ -280,8 +280,8 @@ def test_a_level_is_never_reached_before_its_error() -> None:
 
 
 def test_the_proposed_loss_converts_at_delta_and_costs_are_not_below_the_bound() -> None:
-    from confide.guarantees.gnmax import GNMAX_ORDERS, collapsed_rdp
-    from confide.guarantees.renyi import rdp_epsilon
+    from confide.guarantees.mechanisms.gnmax import GNMAX_ORDERS, collapsed_rdp
+    from confide.guarantees.mechanisms.renyi import rdp_epsilon
 
     far = BallotDistance(60, 7.0, 1.3, 1e-5, 20)
     for a, limit in zip(GNMAX_ORDERS, far.limits, strict=True):

@@ -10,7 +10,7 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import confide as cf
-from confide.guarantees.gnmax import collapsed_rdp, published_rdp
+from confide.guarantees.mechanisms.gnmax import collapsed_rdp, published_rdp
 from confide.methods.voting.teacher_labels import TeacherLabels
 from confide.methods.voting.teachers_distance import BallotDistance, checked_votes
 from confide.noise import SimulatedNoise

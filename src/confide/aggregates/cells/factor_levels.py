@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from confide.protocol.exact import digest
 from confide.schema import Categorical, Design
-from confide.schema.term import Indicator, Term
+from confide.schema.formulas.term import Indicator, Term
 
 __all__ = ["Block", "FactorLevels"]
 

@@ -31,12 +31,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.cell_sums import CellRows
-from confide.aggregates.rows import BITS, BOUND, round_within, steps
+from confide.aggregates.lines.rows import BITS, BOUND, round_within, steps
 from confide.errors import PlanError
 from confide.protocol.exact import digest
 from confide.schema import Design, Practice, Schema
-from confide.schema.expression import parse_expression
-from confide.schema.term import Term, numeric_term
+from confide.schema.formulas.expression import parse_expression
+from confide.schema.formulas.term import Term, numeric_term
 
 __all__ = ["Measure", "MomentRows", "PairRows", "count_steps", "free_moments", "practice_places"]
 

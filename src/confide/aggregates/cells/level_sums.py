@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.factor_levels import FactorLevels
 from confide.aggregates.cells.histogram import Histogram, WholeSums
-from confide.aggregates.rows import BITS, BOUND, Codes, round_within, steps
+from confide.aggregates.lines.rows import BITS, BOUND, Codes, round_within, steps
 from confide.protocol.exact import digest
 
 __all__ = ["LevelRows", "LevelScores", "LevelSquares", "LevelSums", "ResidualCells", "ResidualIndices", "SquaredRows"]

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.crossing import Axes, Crossing
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.weighted_cells import CappedWeight, places_of_weights
-from confide.aggregates.rows import BITS, LongRows, round_within
+from confide.aggregates.lines.rows import BITS, LongRows, round_within
 from confide.protocol.exact import digest
-from confide.protocol.over import MapOver
+from confide.protocol.units.over import MapOver
 
 __all__ = ["Complete", "Squares", "SurveyScores"]
 

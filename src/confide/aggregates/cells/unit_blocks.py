@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.free_moments import MomentRows, free_moments
 from confide.aggregates.cells.weighted_cells import DoubledRows
-from confide.aggregates.rows import BOUND, round_within
+from confide.aggregates.lines.rows import BOUND, round_within
 from confide.protocol.exact import digest
-from confide.protocol.whose import WHOLE_ROW
+from confide.protocol.units.whose import WHOLE_ROW
 from confide.schema.unit import MOST
 
 __all__ = ["UnitCells", "UnitWeight"]

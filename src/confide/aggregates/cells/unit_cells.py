@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.crossing import Array, Attribute, Axes, Crossing, Whole
 from confide.errors import PlanError
 from confide.protocol.exact import digest
-from confide.protocol.whose import WHOLE_ROW
+from confide.protocol.units.whose import WHOLE_ROW
 from confide.schema import Schema
-from confide.schema.predicate import Predicate, parse_predicate
+from confide.schema.formulas.predicate import Predicate, parse_predicate
 from confide.schema.unit import MOST
 
 __all__ = ["RowNumber", "UnitCrossing"]

@@ -29,10 +29,10 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.cell_sums import CellRows
 from confide.aggregates.cells.free_moments import Measure, MomentRows
-from confide.aggregates.rows import BITS, BOUND
+from confide.aggregates.lines.rows import BITS, BOUND
 from confide.protocol.exact import digest
 from confide.schema import Schema
-from confide.schema.expression import quoted
+from confide.schema.formulas.expression import quoted
 
 __all__ = ["CappedWeight", "CountRows", "DoubledRows", "WeightedRows", "places_of_weights"]
 

@@ -57,10 +57,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.weighted_cells import CappedWeight, places_of_weights
-from confide.aggregates.rows import BITS, BOUND, LongRows, aligned, lengths, leverage, pieces, round_within
+from confide.aggregates.lines.rows import BITS, BOUND, LongRows, aligned, lengths, leverage, pieces, round_within
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.fisher_families import LOGIT, Family
 from confide.aggregates.scores.score_rows import InCoordinates, cell_among
-from confide.aggregates.whitened_rows import Frame
 from confide.errors import PlanError
 from confide.protocol import Gram, Total
 from confide.protocol.exact import digest

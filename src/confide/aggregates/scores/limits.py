@@ -22,9 +22,9 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.metric import Layout
-from confide.aggregates.whitened_rows import Frame
 from confide.schema import Design
 
 __all__ = [

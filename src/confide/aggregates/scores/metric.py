@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.schema import Design
-from confide.schema.term import Indicator, Term
+from confide.schema.formulas.term import Indicator, Term
 
 __all__ = ["Cell", "Layout", "Metric", "floored_moments"]
 

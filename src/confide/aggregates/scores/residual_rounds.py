@@ -21,14 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.blocks import BlockGram, multipliers
-from confide.aggregates.linear_rows import ClippedRows
-from confide.aggregates.ranges import CellIndices, Present, RangeCells, private_box, ranged
-from confide.aggregates.rows import Box
-from confide.aggregates.scores.round_lines import RoundLines, allowed_lines, restriction
-from confide.aggregates.scores.rounds import Round, first_variance, round_names, shrunken, split_of
-from confide.aggregates.scores.scores import descend, plan_descent
-from confide.aggregates.whitened_rows import (
+from confide.aggregates.lines.blocks import BlockGram, multipliers
+from confide.aggregates.lines.linear_rows import ClippedRows
+from confide.aggregates.lines.ranges import CellIndices, Present, RangeCells, private_box, ranged
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import (
     FarResiduals,
     Frame,
     LeverageCells,
@@ -36,6 +33,9 @@ from confide.aggregates.whitened_rows import (
     ScoreRows,
     WhitenedRows,
 )
+from confide.aggregates.scores.round_lines import RoundLines, allowed_lines, restriction
+from confide.aggregates.scores.rounds import Round, first_variance, round_names, shrunken, split_of
+from confide.aggregates.scores.scores import descend, plan_descent
 from confide.noise import keyed_generator
 from confide.protocol import (
     Allowance,

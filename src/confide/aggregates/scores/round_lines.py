@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
 from confide.aggregates.scores.rounds import Round, first_variance, shrunken
 from confide.schema import Design
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.blocks import BlockGram, multipliers
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.blocks import BlockGram, multipliers
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
 from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, wiener
-from confide.aggregates.whitened_rows import Frame, WhitenedRows
 from confide.protocol import Noisy
 from confide.schema import Design
 

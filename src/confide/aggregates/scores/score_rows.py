@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.histogram import CellNumber
-from confide.aggregates.coordinates import Coordinates, Frame, InCoordinates, Located, LocatedRows, PartialFrame
-from confide.aggregates.rows import BOUND, lengths, round_within, steps
+from confide.aggregates.lines.coordinates import Coordinates, Frame, InCoordinates, Located, LocatedRows, PartialFrame
+from confide.aggregates.lines.rows import BOUND, lengths, round_within, steps
 from confide.protocol.exact import digest
 
 __all__ = [

@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import Box, CodedRows, Codes, leverage, residual, round_within, scaled, steps
+from confide.aggregates.lines.rows import Box, CodedRows, Codes, leverage, residual, round_within, scaled, steps
 from confide.errors import PlanError
 from confide.guarantees.validation import is_whole
 from confide.protocol import Allowance, Meter, Plan, Source, Statistic, Together, Total

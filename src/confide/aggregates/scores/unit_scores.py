@@ -23,13 +23,13 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BITS, leverage, round_within, steps
+from confide.aggregates.lines.rows import BITS, leverage, round_within, steps
 from confide.aggregates.scores.fisher_rows import FisherScores
 from confide.aggregates.scores.score_rows import InCoordinates, LimitedScores, SizeIndices, cell_among
 from confide.protocol import RecordMap
 from confide.protocol.exact import digest
-from confide.protocol.weighted import rows_in_units, usable
-from confide.protocol.whose import UNIT_ROW, WHOLE_ROW
+from confide.protocol.units.weighted import rows_in_units, usable
+from confide.protocol.units.whose import UNIT_ROW, WHOLE_ROW
 from confide.schema import Schema, Unit
 
 __all__ = ["Counting", "UnitFisherScores", "UnitScores", "UnitSizes", "summed_by_unit"]

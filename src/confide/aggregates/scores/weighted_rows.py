@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.weighted_cells import CappedWeight, places_of_weights
-from confide.aggregates.coordinates import Located, LocatedRows
-from confide.aggregates.rows import BITS, LongRows, round_within
+from confide.aggregates.lines.coordinates import Located, LocatedRows
+from confide.aggregates.lines.rows import BITS, LongRows, round_within
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores
 from confide.protocol.exact import digest
-from confide.protocol.over import MapOver
+from confide.protocol.units.over import MapOver
 
 __all__ = ["ByWeight", "LongFeatures", "LongScores"]
 

@@ -15,7 +15,7 @@ from math import exp, expm1, inf, log, nextafter
 
 from confide._special import log_ndtr
 from confide.errors import NoConversion
-from confide.guarantees.gaussian import gaussian_mu, log_gaussian_delta
+from confide.guarantees.mechanisms.gaussian import gaussian_mu, log_gaussian_delta
 from confide.guarantees.rounding import SLACK
 
 __all__ = ["least_mu"]

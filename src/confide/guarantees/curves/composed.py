@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from confide.guarantees.convolution import TAIL
 from confide.guarantees.curves.curve import Curve, Floats
 from confide.guarantees.curves.elementary import Perfect, Relaxed, ZeroInflated
 from confide.guarantees.curves.interpolation import interpolated
 from confide.guarantees.curves.symmetric_laplace import SymmetricLaplace
-from confide.guarantees.loss_grid import HIGHEST
+from confide.guarantees.losses.convolution import TAIL
+from confide.guarantees.losses.loss_grid import HIGHEST
 from confide.guarantees.rounding import SLACK, float_up
 
 if TYPE_CHECKING:
-    from confide.guarantees.privacy_loss import PrivacyLoss
+    from confide.guarantees.losses.privacy_loss import PrivacyLoss
 
 __all__ = ["Composed", "composed"]
 
@@ -176,7 +176,7 @@ def _shares_of(parts: tuple[tuple[Curve, int], ...]) -> tuple[float, ...]:
 
 @lru_cache(maxsize=64)
 def _single(part: Curve) -> PrivacyLoss:
-    from confide.guarantees.privacy_loss import PrivacyLoss
+    from confide.guarantees.losses.privacy_loss import PrivacyLoss
 
     if isinstance(part, SymmetricLaplace):
         # a heavy tail is kept as far as e^epsilon is a float, so that small deltas of the composition are not lost

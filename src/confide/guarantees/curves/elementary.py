@@ -13,10 +13,10 @@ from confide._special import ndtr, ndtri
 from confide.guarantees.concentrated import zcdp_log_delta
 from confide.guarantees.curves.charging import least_mu
 from confide.guarantees.curves.curve import Curve, Floats
-from confide.guarantees.gaussian import gaussian_epsilon, log_gaussian_delta
-from confide.guarantees.laplace_law import laplace_mu
-from confide.guarantees.randomised_response import pure_mu
-from confide.guarantees.renyi import rdp_log_delta
+from confide.guarantees.mechanisms.gaussian import gaussian_epsilon, log_gaussian_delta
+from confide.guarantees.mechanisms.laplace_law import laplace_mu
+from confide.guarantees.mechanisms.randomised_response import pure_mu
+from confide.guarantees.mechanisms.renyi import rdp_log_delta
 from confide.guarantees.rounding import SLACK, float_up, sqrt_up
 
 __all__ = ["Gaussian", "Laplace", "Perfect", "RandomisedResponse", "Relaxed", "RenyiBound", "ZeroInflated"]

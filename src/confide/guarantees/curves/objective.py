@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from confide.guarantees.curves.curve import Curve, Floats
-from confide.guarantees.objective_perturbation import FLOOR, logistic_delta
+from confide.guarantees.mechanisms.objective_perturbation import FLOOR, logistic_delta
 
 __all__ = ["Objective"]
 

@@ -16,7 +16,7 @@ from math import exp, expm1, floor, isfinite, nextafter
 from confide.errors import PrivacyError
 from confide.guarantees.conversion import from_guarantee
 from confide.guarantees.curves import Curve
-from confide.guarantees.gaussian import gaussian_delta, mu_bracket
+from confide.guarantees.mechanisms.gaussian import gaussian_delta, mu_bracket
 from confide.guarantees.remainder.pairs import DELTA_UNIT
 from confide.guarantees.remainder.state import AMOUNT_UNIT, NothingRemains, Remainder
 from confide.guarantees.rounding import SLACK, float_up

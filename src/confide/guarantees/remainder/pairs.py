@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from confide.errors import NoConversion
 from confide.guarantees.curves import Curve, Objective, RandomisedResponse, Relaxed, ZeroInflated
-from confide.guarantees.gaussian import gaussian_delta
-from confide.guarantees.loss_grid import HIGHEST, convex_slopes
+from confide.guarantees.losses.loss_grid import HIGHEST, convex_slopes
+from confide.guarantees.mechanisms.gaussian import gaussian_delta
 from confide.guarantees.rounding import SLACK
 
 __all__ = ["DELTA_UNIT", "Pair", "pair_of"]

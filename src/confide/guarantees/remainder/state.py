@@ -27,7 +27,7 @@ from confide.errors import NoConversion, PrivacyError
 from confide.guarantees.conversion import from_guarantee, not_a_guarantee
 from confide.guarantees.curves import Composed, Curve, Gaussian, Objective, Perfect, Relaxed
 from confide.guarantees.curves.composed import composed
-from confide.guarantees.loss_grid import HIGHEST
+from confide.guarantees.losses.loss_grid import HIGHEST
 from confide.guarantees.remainder.certificate import Inequality
 from confide.guarantees.remainder.pairs import DELTA_UNIT, Pair, pair_of
 from confide.guarantees.values import RDP, ZCDP, Guarantee

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 from confide.errors import PrivacyError
-from confide.guarantees.gaussian import gaussian_delta, gaussian_epsilon
+from confide.guarantees.mechanisms.gaussian import gaussian_delta, gaussian_epsilon
 from confide.guarantees.selection.laws import Poisson, RunLaw, TruncatedNegativeBinomial
 
 __all__ = ["profile_delta", "profile_epsilon", "renyi_epsilon", "tradeoff_delta"]

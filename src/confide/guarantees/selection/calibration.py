@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import exp, log, sqrt
 
 from confide.errors import PrivacyError
-from confide.guarantees.gaussian import mu_bracket
+from confide.guarantees.mechanisms.gaussian import mu_bracket
 from confide.guarantees.selection.bounds import profile_epsilon, renyi_epsilon, tradeoff_delta
 from confide.guarantees.selection.laws import RunLaw
 

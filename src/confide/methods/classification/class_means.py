@@ -25,8 +25,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.aggregates.cluster_meat import meat_of, scores_of, with_scores
-from confide.aggregates.rows import BITS, BOUND
+from confide.aggregates.clusters.cluster_meat import meat_of, scores_of, with_scores
+from confide.aggregates.lines.rows import BITS, BOUND
 from confide.aggregates.scores.unit_scores import Counting
 from confide.guarantees import Guarantee
 from confide.methods.classification.class_design import ClassDesign
@@ -53,11 +53,11 @@ from confide.protocol import (
     Together,
     Total,
 )
-from confide.protocol.contributions import Independent
-from confide.protocol.whose import independent_words
+from confide.protocol.units.contributions import Independent
+from confide.protocol.units.whose import independent_words
 from confide.results.classes import ClassModel
 from confide.schema import Practice, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["ClassMeans"]
 

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BITS, BOUND, Codes, round_within, scaled, steps
+from confide.aggregates.lines.rows import BITS, BOUND, Codes, round_within, scaled, steps
 from confide.methods.classification.class_design import ClassDesign
 from confide.protocol import Total
 from confide.protocol.exact import digest, pack

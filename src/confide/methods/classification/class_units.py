@@ -20,12 +20,12 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import BOUND, Codes, round_within, steps
+from confide.aggregates.lines.rows import BOUND, Codes, round_within, steps
 from confide.aggregates.scores.unit_scores import Counting, limited, summed_by_unit
 from confide.methods.classification.class_design import ClassDesign
 from confide.methods.classification.class_rows import members_of
 from confide.protocol.exact import digest, pack
-from confide.protocol.weighted import rows_in_units, usable
+from confide.protocol.units.weighted import rows_in_units, usable
 
 __all__ = ["MOST_SCORES", "UnitClassScores", "unit_covariance"]
 

@@ -54,7 +54,7 @@ from confide.protocol import (
 )
 from confide.results.classes import ClassModel
 from confide.schema import Practice, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["EfficientPTRBayes"]
 

@@ -15,7 +15,7 @@ from confide.methods.classification.class_design import ClassDesign
 from confide.protocol import Release
 from confide.results.classes import ClassModel, ClassTable, class_names
 from confide.results.levels import LevelCount, level_remarks
-from confide.results.words import missing_words
+from confide.results.pages.words import missing_words
 from confide.schema import Schema
 
 __all__ = ["VARIANCES", "ClassStatistics", "checked_radius", "checked_variance", "class_model", "forecast", "silent"]

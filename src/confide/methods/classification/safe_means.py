@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.function_of import FunctionOf
-from confide.aggregates.rows import BITS
+from confide.aggregates.lines.rows import BITS
 from confide.aggregates.safety_formulas import class_means_alpha, class_means_gamma, class_weight
 from confide.methods.classification.class_rows import ClassRows
 from confide.protocol import SAFETY_STEPS, Statistic, Total

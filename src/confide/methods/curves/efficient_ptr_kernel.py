@@ -26,8 +26,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.kernel_points import KERNELS, WEIGHT, KernelSafety, PointCurve, PointMoments, PointRows
-from confide.aggregates.corners import corner_pairs
+from confide.aggregates.kernels.kernel_points import KERNELS, WEIGHT, KernelSafety, PointCurve, PointMoments, PointRows
+from confide.aggregates.lines.corners import corner_pairs
 from confide.aggregates.reference import smooth
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -47,7 +47,7 @@ from confide.protocol import (
 )
 from confide.results.curve import Curve, point_names
 from confide.schema import Design, Practice, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["EfficientPTRKernel"]
 

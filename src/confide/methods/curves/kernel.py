@@ -29,8 +29,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.kernel_cells import UNIT, Axis, KernelRows, KernelSums, ResidualRows
-from confide.aggregates.corners import corner_pairs
+from confide.aggregates.kernels.kernel_cells import UNIT, Axis, KernelRows, KernelSums, ResidualRows
+from confide.aggregates.lines.corners import corner_pairs
 from confide.aggregates.reference import smooth
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -39,9 +39,9 @@ from confide.methods.curves.kernel_forecast import CurveForecast
 from confide.methods.curves.kernel_reading import Smooth, moments_at, one_feature, shares, turning
 from confide.protocol import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source, Together
 from confide.results.curve import Curve, point_names
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 from confide.schema import Design, Practice, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["Kernel"]
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._special import ndtr, ndtri
-from confide.aggregates.cells.kernel_cells import Axis
+from confide.aggregates.kernels.kernel_cells import Axis
 from confide.schema import Categorical, Design, Schema
 
 __all__ = ["CurveForecast"]

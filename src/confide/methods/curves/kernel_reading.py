@@ -19,7 +19,7 @@ from math import pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.kernel_cells import UNIT, Axis, ResidualRows
+from confide.aggregates.kernels.kernel_cells import UNIT, Axis, ResidualRows
 from confide.errors import PlanError
 from confide.protocol import Noisy
 from confide.schema import Design

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from confide._lazy import later
 from confide.aggregates.column_codes import ColumnCodes, chosen_columns
-from confide.aggregates.isolated import Answers, Room
-from confide.aggregates.shards import BY, blocks, fresh_key
+from confide.aggregates.isolation.isolated import Answers, Room
+from confide.aggregates.isolation.shards import BY, blocks, fresh_key
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee, PureDP
 from confide.guarantees.validation import is_finite, is_whole
@@ -42,7 +42,7 @@ from confide.methods.intervals.quantile import rank_scores
 from confide.methods.intervals.result import ConfidenceIntervals, Limits
 from confide.noise.keyed import keyed_generator
 from confide.protocol import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total
-from confide.protocol.contributions import shown
+from confide.protocol.units.contributions import shown
 from confide.schema import Practice, Schema
 
 __all__ = ["BlockPosterior", "Sampler"]

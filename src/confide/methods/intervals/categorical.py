@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide.errors import PlanError
-from confide.methods.intervals.counted import Cells, confidence_limits
 from confide.methods.intervals.method import IntervalMethod, parsed_prior
+from confide.methods.intervals.posteriors.counted import Cells, confidence_limits
+from confide.methods.intervals.posteriors.rows import LevelRows
 from confide.methods.intervals.proportion import level_name
 from confide.methods.intervals.result import ConfidenceIntervals, Posterior
-from confide.methods.intervals.rows import LevelRows
 from confide.protocol import Release
 from confide.schema import Categorical, Integer, Practice, Schema
 

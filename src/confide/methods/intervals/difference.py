@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.methods.intervals.counted import Cells
-from confide.methods.intervals.marginals import SampledMarginal
 from confide.methods.intervals.method import IntervalMethod, parsed_prior
+from confide.methods.intervals.posteriors.counted import Cells
+from confide.methods.intervals.posteriors.marginals import SampledMarginal
+from confide.methods.intervals.posteriors.rows import PairRows
 from confide.methods.intervals.proportion import level_name
 from confide.methods.intervals.result import Posterior
-from confide.methods.intervals.rows import PairRows
 from confide.noise import keyed_generator
 from confide.protocol import Release
 from confide.results.base import BaseResult

@@ -21,18 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.methods.intervals.laws import NoiseLaw
-from confide.methods.intervals.marginals import Marginal
 from confide.methods.intervals.method import IntervalMethod
-from confide.methods.intervals.normal_posterior import (
+from confide.methods.intervals.posteriors.laws import NoiseLaw
+from confide.methods.intervals.posteriors.marginals import Marginal
+from confide.methods.intervals.posteriors.normal_posterior import (
     PRIORS,
     NormalGrid,
     NormalSums,
     confidence_region,
     normal_posterior,
 )
+from confide.methods.intervals.posteriors.rows import STEP, MomentRows, numeric
 from confide.methods.intervals.result import BOX_ACTIVE, ConfidenceIntervals, Posterior
-from confide.methods.intervals.rows import STEP, MomentRows, numeric
 from confide.protocol import Release
 from confide.schema import Practice, Schema
 

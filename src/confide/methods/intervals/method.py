@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 
 from confide.errors import PlanError
 from confide.guarantees import Guarantee, PureDP
-from confide.methods.intervals.laws import NoiseLaw
-from confide.methods.intervals.rows import Records, Replaced, fixed_columns
+from confide.methods.intervals.posteriors.laws import NoiseLaw
+from confide.methods.intervals.posteriors.rows import Records, Replaced, fixed_columns
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Total
-from confide.protocol.allowance import EITHER
-from confide.protocol.contributions import shown
 from confide.protocol.result import Result
+from confide.protocol.spending.allowance import EITHER
+from confide.protocol.units.contributions import shown
 from confide.schema import Schema
 
 __all__ = ["KINDS", "IntervalMethod", "checked_kind", "parsed_prior"]

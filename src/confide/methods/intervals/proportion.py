@@ -18,10 +18,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide.errors import PlanError
-from confide.methods.intervals.counted import confidence_limits, share_posterior
 from confide.methods.intervals.method import IntervalMethod, parsed_prior
+from confide.methods.intervals.posteriors.counted import confidence_limits, share_posterior
+from confide.methods.intervals.posteriors.rows import LevelRows
 from confide.methods.intervals.result import ConfidenceIntervals, Posterior
-from confide.methods.intervals.rows import LevelRows
 from confide.protocol import Release
 from confide.schema import Categorical, Integer, Practice, Schema
 

@@ -9,7 +9,7 @@ no nodes.
 
 Any quantile is read off round 2; those that the plan names have the narrowest intervals.
 
-Intervals are hulls of whole bins (`aggregates.cells.cumulative_counts`), for any distribution; the noise, a sum of dozens, is taken as
+Intervals are hulls of whole bins (`aggregates.distributions.cumulative_counts`), for any distribution; the noise, a sum of dozens, is taken as
 normal. Given round 1 the bins are fixed, and round 2's noise is what it is for public ones: intervals hold as they do there. An end that
 is the declared bound because noise may be all that lies beyond the quantile is flagged, status "partial".
 """
@@ -25,23 +25,23 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.cumulative import Bins
-from confide.aggregates.cells.cumulative_counts import CumulativeCounts
-from confide.aggregates.cells.cumulative_strategy import Strategy
-from confide.aggregates.cells.fitted_bins import Fine, about_quantiles
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.cells.tree_counts import FinePlace, TreeCounts, tree_strategy
-from confide.aggregates.rows import BITS
+from confide.aggregates.distributions.cumulative import Bins
+from confide.aggregates.distributions.cumulative_counts import CumulativeCounts
+from confide.aggregates.distributions.cumulative_strategy import Strategy
+from confide.aggregates.distributions.fitted_bins import Fine, about_quantiles
+from confide.aggregates.distributions.tree_counts import FinePlace, TreeCounts, tree_strategy
+from confide.aggregates.lines.rows import BITS
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
+from confide.methods.intervals.posteriors.rows import numeric
 from confide.methods.intervals.result import ConfidenceIntervals
-from confide.methods.intervals.rows import numeric
 from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Together
 from confide.results.declared_bounds import DECLARED_BOUND, open_ends
 from confide.schema import Integer, Practice, Schema
-from confide.schema.expression import quoted
+from confide.schema.formulas.expression import quoted
 
 __all__ = ["PureQuantiles", "QuantileAbout"]
 

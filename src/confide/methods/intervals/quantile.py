@@ -44,7 +44,7 @@ from confide.guarantees.validation import is_finite
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend, Together, Total
 from confide.protocol.exact import digest
 from confide.results.intervals import Intervals
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 from confide.schema import Categorical, Practice, Schema
 
 __all__ = ["Histogram", "Place", "Quantile", "rank_scores"]

@@ -17,11 +17,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.methods.intervals.clipped import ClippedPoisson
 from confide.methods.intervals.method import IntervalMethod, parsed_prior
-from confide.methods.intervals.poisson_posterior import PoissonSum, rate_limits, rate_posterior
+from confide.methods.intervals.posteriors.clipped import ClippedPoisson
+from confide.methods.intervals.posteriors.poisson_posterior import PoissonSum, rate_limits, rate_posterior
+from confide.methods.intervals.posteriors.rows import CountRows
 from confide.methods.intervals.result import BOX_ACTIVE, ConfidenceIntervals, Posterior
-from confide.methods.intervals.rows import CountRows
 from confide.protocol import Release
 from confide.schema import Practice, Schema
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from confide._lazy import later
 from confide.errors import PlanError
-from confide.methods.intervals.marginals import Marginal
+from confide.methods.intervals.posteriors.marginals import Marginal
 from confide.noise import keyed_generator
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
-from confide.results.words import Flag, level_words
+from confide.results.pages.words import Flag, level_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -187,7 +187,9 @@ class Posterior(_Inferred):
 
     def draw(self, ax: Axes, alpha: float) -> None:
         """The densities with their intervals."""
-        from confide.methods.intervals.picture import draw_posterior  # here, because matplotlib is slow to load
+        from confide.methods.intervals.posteriors.picture import (
+            draw_posterior,  # here, because matplotlib is slow to load
+        )
 
         draw_posterior(self, ax, alpha)
 

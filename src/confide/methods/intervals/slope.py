@@ -20,14 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.methods.intervals.line_posterior import LinePosterior, NoisyMoments, line_posterior
-from confide.methods.intervals.marginals import StudentMixture
 from confide.methods.intervals.method import IntervalMethod
+from confide.methods.intervals.posteriors.line_posterior import LinePosterior, NoisyMoments, line_posterior
+from confide.methods.intervals.posteriors.marginals import StudentMixture
+from confide.methods.intervals.posteriors.rows import STEP, ProductRows, squares_weight
 from confide.methods.intervals.result import Posterior
-from confide.methods.intervals.rows import STEP, ProductRows, squares_weight
 from confide.noise import keyed_generator
 from confide.protocol import Release
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 from confide.schema import Design, Practice, Schema
 
 __all__ = ["Slope"]
@@ -167,7 +167,7 @@ class Slope(IntervalMethod):
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Opposite corners."""
         if isinstance(schema, Schema):
-            from confide.aggregates.corners import corner_pairs
+            from confide.aggregates.lines.corners import corner_pairs
 
             yield from corner_pairs(Design.of(self.formula, schema, term_bounds=self.term_bounds), schema)
 

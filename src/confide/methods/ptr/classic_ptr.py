@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, PureDP, calibrate_gaussian
 from confide.protocol.exact import round_up
-from confide.protocol.noise import Noise
+from confide.protocol.spending.noise import Noise
 
 __all__ = [
     "DistanceTest",

@@ -38,7 +38,7 @@ import numpy as np
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP
 from confide.methods.ptr.classic_ptr import geometric_threshold, rounded_sum
-from confide.protocol.noise import Noise
+from confide.protocol.spending.noise import Noise
 
 __all__ = ["LossTest", "UniformBound", "generalized_guarantee", "generalized_rdp"]
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.collected import Collected
 from confide.aggregates.column_codes import ColumnCodes
+from confide.aggregates.isolation.collected import Collected
 from confide.aggregates.safety_formulas import rounded_safety, up
 from confide.methods.ptr.safety import CertifiedBound, SafetyBound
 from confide.protocol import SAFETY_STEPS

@@ -33,8 +33,8 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from confide.aggregates.collected import Collected
 from confide.aggregates.column_codes import ColumnCodes, chosen_columns
+from confide.aggregates.isolation.collected import Collected
 from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee
 from confide.guarantees.reply import exact_reply

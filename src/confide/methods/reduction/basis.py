@@ -18,7 +18,7 @@ from confide.methods.reduction.matrix import CorrelationMatrix
 from confide.methods.reduction.spectrum import Spectrum
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 
 if TYPE_CHECKING:
     import pandas as pd

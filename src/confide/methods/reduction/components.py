@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.free_moments import practice_places
 from confide.aggregates.joint_moments import InfluenceRows, JointMomentRows, JointMoments
-from confide.aggregates.rows import BITS
+from confide.aggregates.lines.rows import BITS
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole

@@ -22,7 +22,7 @@ import numpy as np
 
 from confide.aggregates.cells.free_moments import practice_places
 from confide.aggregates.joint_moments import JointMomentRows
-from confide.aggregates.rows import BITS
+from confide.aggregates.lines.rows import BITS
 from confide.guarantees import Guarantee
 from confide.methods.reduction.columns import expected, joint_moments, listed, measures_of
 from confide.methods.reduction.matrix import CorrelationMatrix, pair_names

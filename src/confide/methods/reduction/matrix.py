@@ -16,7 +16,7 @@ from confide._lazy import later
 from confide.aggregates.joint_moments import JointMoments
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
-from confide.results.words import LITERAL, short
+from confide.results.pages.words import LITERAL, short
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from confide.methods.regression.practice import FAMILY, Shape, shapes, stated, whole
 from confide.methods.regression.scaling import coefficient_names, factor_name, to_units
 from confide.schema import Categorical, Design, Schema
-from confide.schema.term import Indicator, Term
+from confide.schema.formulas.term import Indicator, Term
 
 __all__ = ["Expected", "Forecast", "bare_errors", "errors_of", "forecast_table", "from_covariance"]
 

@@ -13,7 +13,7 @@ from confide.methods.regression.scaling import to_units
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source
 from confide.schema import Design, Practice, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["LineMethod"]
 

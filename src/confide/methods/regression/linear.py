@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from confide._lazy import later
 from confide.errors import NoResult, PlanError
-from confide.methods.regression.bias_aware import BiasAware
+from confide.methods.regression.evidence.bias_aware import BiasAware
 from confide.methods.regression.scaling import factor_name
 from confide.protocol import Question
-from confide.results import Estimates, check_alpha, student
-from confide.results.words import WITHOUT_NUMBERS, base_words, missing_words
+from confide.results import Estimates, check_alpha
+from confide.results.inference import student
+from confide.results.pages.words import WITHOUT_NUMBERS, base_words, missing_words
 from confide.schema import Design, Schema
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._special import ndtr
-from confide.methods.regression.normal_equations import Line
+from confide.methods.regression.evidence.normal_equations import Line
 from confide.methods.regression.scaling import line_of
 from confide.schema import Categorical, Design, Integer, Numeric, Schema
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.rows import Box
 from confide.aggregates.scores.round_lines import allowed_lines
 from confide.errors import PlanError
-from confide.methods.regression.normal_equations import Line
+from confide.methods.regression.evidence.normal_equations import Line
 from confide.schema import Design
-from confide.schema.term import Indicator, Term
+from confide.schema.formulas.term import Indicator, Term
 
 __all__ = ["PRIOR", "coefficient_names", "extent", "factor_name", "line_of", "to_units"]
 

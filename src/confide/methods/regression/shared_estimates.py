@@ -14,8 +14,8 @@ from confide.errors import PlanError
 from confide.methods.regression.adjusted import adjusted_rows
 from confide.methods.regression.linear import LinearEstimates
 from confide.methods.regression.scaling import factor_name
-from confide.results import wald
-from confide.results.contrasts import Combinations, combine, labels
+from confide.results.inference import wald
+from confide.results.inference.contrasts import Combinations, combine, labels
 
 if TYPE_CHECKING:
     import pandas as pd

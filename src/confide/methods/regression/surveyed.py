@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cells.weight_cap import CELLS, DISTANCE, Cap, WeightCells, ended_words
 from confide.aggregates.cells.weighted_cells import CappedWeight
-from confide.aggregates.psu_limits import LEAST, hidden_part, too_few
-from confide.aggregates.psu_meat import Listed
+from confide.aggregates.clusters.psu_limits import LEAST, hidden_part, too_few
+from confide.aggregates.clusters.psu_meat import Listed
 from confide.protocol import Plan, Release, Source, Statistic
 from confide.protocol.source import Behind
-from confide.protocol.where import Subset
-from confide.results.words import Flag
+from confide.protocol.units.where import Subset
+from confide.results.pages.words import Flag
 from confide.schema import Practice, Schema, SurveyDesign
 from confide.schema.survey import ASSUMPTION, NOT_COVERED
 

@@ -29,8 +29,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide import registry
-from confide.aggregates.collected import Collected
-from confide.aggregates.shards import fresh_key
+from confide.aggregates.isolation.collected import Collected
+from confide.aggregates.isolation.shards import fresh_key
 from confide.errors import ConfideError, NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.selection import Base, RunLaw, TruncatedNegativeBinomial, calibrate_selection, run_law

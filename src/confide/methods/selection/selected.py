@@ -11,7 +11,7 @@ import numpy as np
 
 from confide.protocol import Noisy, Plan, Release, Spend, leaves
 from confide.results import Estimates
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 
 __all__ = ["SELECTED", "packed", "stripped", "unpacked"]
 

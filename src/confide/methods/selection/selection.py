@@ -22,8 +22,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.collected import Collected
-from confide.aggregates.shards import keyed_hashes
+from confide.aggregates.isolation.collected import Collected
+from confide.aggregates.isolation.shards import keyed_hashes
 from confide.errors import PlanError
 from confide.protocol import Noise, Statistic, Total
 from confide.protocol.exact import digest, pack, round_up

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.histogram import WholeSums
-from confide.aggregates.rows import IndicatorRows
+from confide.aggregates.lines.rows import IndicatorRows
 from confide.methods.synthesis.tree import Bins, Tree, grown, level_sizes
 from confide.protocol import Allowance, Event, Meter, Plan, Release, Source, Spend, Statistic, Together, leaves
 from confide.schema import Design

@@ -13,7 +13,7 @@ from confide.methods.synthesis.build import Rows, frame_of
 from confide.methods.synthesis.sidecar import sidecar_of, sidecar_text, write
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 from confide.schema import Design, Schema
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from pyarrow import csv
 
 from confide.errors import PlanError, ReleaseError
 from confide.protocol import Release
-from confide.protocol.files import read, text_of, to_file
-from confide.results.spreadsheet import csv_text, plain, shielded
+from confide.protocol.serialization.files import read, text_of, to_file
+from confide.results.pages.spreadsheet import csv_text, plain, shielded
 from confide.schema import Categorical, Schema
 
 __all__ = [

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import ApproxDP, Guarantee
 from confide.methods.synthesis.features import as_column
-from confide.results.spreadsheet import csv_text
+from confide.results.pages.spreadsheet import csv_text
 from confide.schema import Categorical, Design, Schema
 
 __all__ = ["GENERATORS", "SmartNoiseTable", "smartnoise_table"]

@@ -35,7 +35,7 @@ from confide.methods.synthesis.line import line_of_release
 from confide.methods.synthesis.response import Line
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
 from confide.schema import Categorical, Design, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["SyntheticTable"]
 

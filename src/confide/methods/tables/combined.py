@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 from confide.guarantees import GDP
+from confide.methods.tables.cells.layout import Layout
+from confide.methods.tables.cells.margins import Margins
+from confide.methods.tables.cells.result import CellTable, checked_reading
 from confide.methods.tables.counts import Counts, Shares
-from confide.methods.tables.layout import Layout
-from confide.methods.tables.margins import Margins
 from confide.methods.tables.means import Means, Totals
 from confide.methods.tables.method import TableMethod, marginal_name
-from confide.methods.tables.result import CellTable, checked_reading
 from confide.protocol import Question, Release
 from confide.protocol.exact import digest
 from confide.schema import Schema

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from confide.errors import PlanError
 from confide.protocol import Method, Question, Release, Statistic
-from confide.protocol import contributions as histogram
-from confide.protocol.allowance import UNIT_SHARE
+from confide.protocol.spending.allowance import UNIT_SHARE
+from confide.protocol.units import contributions as histogram
 from confide.results.base import BaseResult, Column
 from confide.schema import Unit
 

@@ -25,7 +25,7 @@ from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.free_moments import Measure, PairRows, practice_places
 from confide.aggregates.pair_sums import PairSums
 from confide.errors import PlanError
-from confide.methods.tables.layout import summands
+from confide.methods.tables.cells.layout import summands
 from confide.protocol import Method, Question, Release, Statistic
 from confide.results.hypothesis import HypothesisTests
 from confide.schema import Practice, Schema

@@ -24,23 +24,23 @@ from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.unit_blocks import UnitCells
 from confide.aggregates.cells.weighted_cells import CountRows, WeightedRows
-from confide.aggregates.rows import BITS
+from confide.aggregates.lines.rows import BITS
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
-from confide.methods.tables.comparisons import compared, standardised
-from confide.methods.tables.counted import CountedTable
-from confide.methods.tables.intervals import count_interval, share_interval
-from confide.methods.tables.layout import Layout
-from confide.methods.tables.margins import Margins
+from confide.methods.tables.cells.counted import CountedTable
+from confide.methods.tables.cells.intervals import count_interval, share_interval
+from confide.methods.tables.cells.layout import Layout
+from confide.methods.tables.cells.margins import Margins
+from confide.methods.tables.cells.per_level import LevelStrategy, check_within, of_each_level, whose_words
+from confide.methods.tables.cells.precise import checked_precision, least_mu, precise_strategy
+from confide.methods.tables.cells.result import CellTable, cell_names
+from confide.methods.tables.cells.strategy import Strategy
+from confide.methods.tables.comparing.comparisons import compared, standardised
+from confide.methods.tables.comparing.simultaneous import expected_cells, summed
 from confide.methods.tables.method import TableMethod, tabulated
-from confide.methods.tables.per_level import LevelStrategy, check_within, of_each_level, whose_words
-from confide.methods.tables.precise import checked_precision, least_mu, precise_strategy
-from confide.methods.tables.result import CellTable, cell_names
-from confide.methods.tables.simultaneous import expected_cells, summed
-from confide.methods.tables.strategy import Strategy
 from confide.protocol import Release, Statistic
-from confide.protocol.orthogonal import per_of
 from confide.protocol.plan import LATE
+from confide.protocol.units.orthogonal import per_of
 from confide.schema import Practice
 
 if TYPE_CHECKING:

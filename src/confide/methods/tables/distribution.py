@@ -1,10 +1,10 @@
 """The distribution of a numeric column, by group: quantiles, its distribution function with a band, box plots, from one release.
 
 Guarantee: mu-GDP, add-remove or substitute. A Gaussian release of K h for each group, h the numbers of records in bins and K the
-integer strategy of `confide.aggregates.cells.cumulative`, where the sensitivity is proved: groups are disjoint, so that any number of
-them costs what one does. Bins that nobody gives are laid where the records are, by a first round for an eighth of mu^2 that counts all
-records in 64 public bins (`confide.aggregates.cells.fitted_bins`); the rounds are composed adaptively (Dong, Roth, Su 2022, Corollary 2),
-and the records are read once. Everything else is computed from it and costs nothing.
+integer strategy of `confide.aggregates.distributions.cumulative`, where the sensitivity is proved: groups are disjoint, so that any
+number of them costs what one does. Bins that nobody gives are laid where the records are, by a first round for an eighth of mu^2 that
+counts all records in 64 public bins (`confide.aggregates.distributions.fitted_bins`); the rounds are composed adaptively (Dong, Roth, Su
+2022, Corollary 2), and the records are read once. Everything else is computed from it and costs nothing.
 Estimand: quantiles and distribution function of the column as declared, clipped to its bounds, in the population that the records are a
 sample of (sampling and privacy noise), or of these very records (noise alone). Intervals of quantiles are whole bins, and hold for any
 distribution, atoms included (`distribution_reading`). Intervals of quantiles in a GDP ledger are at most a quarter as long as those
@@ -25,19 +25,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
-from confide.aggregates.cells.cumulative import MOST_BINS, Bins, BinTotals, CumulativeRows
-from confide.aggregates.cells.cumulative_strategy import strategy
-from confide.aggregates.cells.fitted_bins import Fine, FineHistograms, fitted, of_starts, outline
+from confide.aggregates.distributions.cumulative import MOST_BINS, Bins, BinTotals, CumulativeRows
+from confide.aggregates.distributions.cumulative_strategy import strategy
+from confide.aggregates.distributions.fitted_bins import Fine, FineHistograms, fitted, of_starts, outline
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import Guarantee
-from confide.methods.tables.distribution_reading import Group
-from confide.methods.tables.distribution_result import DistributionResult, checked_quantiles
-from confide.methods.tables.layout import Layout
-from confide.methods.tables.missing import missing_lines
-from confide.methods.tables.result import checked_reading
+from confide.methods.tables.cells.layout import Layout
+from confide.methods.tables.cells.result import checked_reading
+from confide.methods.tables.description.distribution_reading import Group
+from confide.methods.tables.description.distribution_result import DistributionResult, checked_quantiles
+from confide.methods.tables.description.missing import missing_lines
 from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Statistic, Together
 from confide.schema import Practice, Schema
-from confide.schema.formula import cut
+from confide.schema.formulas.formula import cut
 
 __all__ = ["Distribution", "DistributionAbout"]
 

@@ -27,16 +27,16 @@ from confide.aggregates.cells.free_moments import Measure, MomentRows, count_ste
 from confide.aggregates.cells.unit_blocks import UnitCells
 from confide.aggregates.cells.weighted_cells import WeightedRows
 from confide.errors import PlanError
-from confide.methods.tables import mean_tests as own
-from confide.methods.tables.answers import refused
-from confide.methods.tables.comparisons import standardised
-from confide.methods.tables.counted import OF_ROWS
-from confide.methods.tables.layout import Layout
-from confide.methods.tables.margins import Margins
-from confide.methods.tables.measured import MeasuredTable
+from confide.methods.tables.cells.counted import OF_ROWS
+from confide.methods.tables.cells.layout import Layout
+from confide.methods.tables.cells.margins import Margins
+from confide.methods.tables.cells.measured import MeasuredTable
+from confide.methods.tables.cells.per_level import check_one_test, of_each_level
+from confide.methods.tables.cells.result import cell_names
+from confide.methods.tables.comparing import mean_tests as own
+from confide.methods.tables.comparing.answers import refused
+from confide.methods.tables.comparing.comparisons import standardised
 from confide.methods.tables.method import TableMethod, tabulated
-from confide.methods.tables.per_level import check_one_test, of_each_level
-from confide.methods.tables.result import cell_names
 from confide.protocol import Release, Statistic
 from confide.protocol.plan import LATE
 from confide.results.hypothesis import HypothesisTests

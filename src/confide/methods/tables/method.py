@@ -16,15 +16,15 @@ from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.weighted_cells import places_of_weights
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.methods.tables.layout import Layout, marginal_name
-from confide.methods.tables.margins import Margins, UnitMargins
-from confide.methods.tables.per_level import LevelStrategy, level_axis
-from confide.methods.tables.result import CellTable, checked_reading
-from confide.methods.tables.strategy import Strategy
+from confide.methods.tables.cells.layout import Layout, marginal_name
+from confide.methods.tables.cells.margins import Margins, UnitMargins
+from confide.methods.tables.cells.per_level import LevelStrategy, level_axis
+from confide.methods.tables.cells.result import CellTable, checked_reading
+from confide.methods.tables.cells.strategy import Strategy
 from confide.methods.tables.survey.path import SurveyPath
 from confide.methods.tables.survey.reading import survey_table
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Statistic, Together
-from confide.protocol.orthogonal import per_of
+from confide.protocol.units.orthogonal import per_of
 from confide.schema import Practice, Unit
 
 __all__ = ["TableMethod", "marginal_name", "tabulated"]

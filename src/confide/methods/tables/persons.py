@@ -20,11 +20,11 @@ from typing import Any, ClassVar
 from confide.aggregates.cells.crossing import Attribute
 from confide.aggregates.cells.unit_cells import RowNumber, UnitCrossing
 from confide.errors import PlanError
+from confide.methods.tables.cells.layout import FormulaReader, Layout
+from confide.methods.tables.cells.margins import Margins
 from confide.methods.tables.counts import Counts, CountTable, Shares, ShareTable
-from confide.methods.tables.layout import FormulaReader, Layout
-from confide.methods.tables.margins import Margins
 from confide.protocol import Release
-from confide.protocol.whose import WHOLE
+from confide.protocol.units.whose import WHOLE
 from confide.schema import Unit
 
 __all__ = ["PersonCountTable", "PersonCounts", "PersonShareTable", "PersonShares"]

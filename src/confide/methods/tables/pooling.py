@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from confide.methods.tables.cells.layout import Layout, without_total
+from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.counts import Counts, Shares
-from confide.methods.tables.layout import Layout, without_total
 from confide.methods.tables.means import Means, Totals
 from confide.methods.tables.method import TableMethod
-from confide.methods.tables.result import CellTable
 from confide.protocol import Method, Release
 
 __all__ = ["Pool", "apart", "pools", "view"]

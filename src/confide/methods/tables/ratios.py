@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.methods.tables.layout import Layout, both_sides
-from confide.methods.tables.margins import Margins
+from confide.methods.tables.cells.layout import Layout, both_sides
+from confide.methods.tables.cells.margins import Margins
+from confide.methods.tables.cells.result import CellTable, cell_names
 from confide.methods.tables.means import MomentMethod
 from confide.methods.tables.method import tabulated
-from confide.methods.tables.result import CellTable, cell_names
 from confide.protocol import Release
 from confide.protocol.plan import LATE
 from confide.schema import Practice, Schema

@@ -6,8 +6,8 @@ S phi(u_k)) to its group, T^2 the tenth's part, and S to a count of its own wher
 another column is missing (one numeric column that drops missing values has counts of its own beside the groups'). With weights each of
 these blocks m counts as (omega m, omega (1 - omega) m), omega = w/W in [0, 1], which is no longer
 (`confide.aggregates.cells.weighted_cells`, where substitute is proved, too). Each categorical column
-is a crossing with the groups, a record in one cell; each median is cumulative counts in 64 bins (`confide.aggregates.cells.cumulative`).
-Groups are disjoint. Noise is independent, so that mu^2 adds up (Dong, Roth, Su 2022).
+is a crossing with the groups, a record in one cell; each median is cumulative counts in 64 bins
+(`confide.aggregates.distributions.cumulative`). Groups are disjoint. Noise is independent, so that mu^2 adds up (Dong, Roth, Su 2022).
 
 Intervals: of means Fieller's with the skewness, of shares Wilson's with noise, of medians whole bins, as in tables. Standardised difference
 d = (m1 - m2)/sqrt((s1^2 + s2^2)/2), with p (1 - p) for levels: the delta method with third and fourth moments (`table_one_reading`). No
@@ -26,21 +26,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.crossing import Attribute
-from confide.aggregates.cells.cumulative import BinTotals
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.weighted_cells import places_of_weights
+from confide.aggregates.distributions.cumulative import BinTotals
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.methods.tables.cells.layout import Layout, weight_of
+from confide.methods.tables.cells.result import checked_reading
+from confide.methods.tables.description.table_one_about import STEPS, TableOneAbout
+from confide.methods.tables.description.table_one_reader import Reader
+from confide.methods.tables.description.table_one_result import TableOneResult
 from confide.methods.tables.distribution import rank_error
-from confide.methods.tables.layout import Layout, weight_of
-from confide.methods.tables.result import checked_reading
-from confide.methods.tables.table_one_about import STEPS, TableOneAbout
-from confide.methods.tables.table_one_reader import Reader
-from confide.methods.tables.table_one_result import TableOneResult
 from confide.protocol import Method, Plan, Question, Release, Statistic
 from confide.protocol.plan import LATE
 from confide.schema import Categorical, Practice, Schema
-from confide.schema.formula import cut
+from confide.schema.formulas.formula import cut
 
 __all__ = ["TableOne", "TableOneAbout"]
 

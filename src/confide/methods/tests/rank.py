@@ -1,9 +1,9 @@
 """Rank tests: Mann-Whitney's of two groups, Kruskal and Wallis' of several, Wilcoxon's of one sample, in two rounds of noise.
 
 Guarantee: mu-GDP, add-remove or substitute. Round 1, a fifth of mu^2: the numbers of records up to public edges, by group
-(`confide.aggregates.cells.cumulative`). Round 2, four fifths: each group's number of records, sum of scores and sum of 1 - u^2, scores u in
-[-1, 1] being public numbers that follow from round 1. Sensitivities are proved there for any scores; the rounds are composed adaptively
-(Dong, Roth, Su 2022, Corollary 2). Both are a public table times the histogram of a group, so that records are read once.
+(`confide.aggregates.distributions.cumulative`). Round 2, four fifths: each group's number of records, sum of scores and sum of 1 - u^2,
+scores u in [-1, 1] being public numbers that follow from round 1. Sensitivities are proved there for any scores; the rounds are composed
+adaptively (Dong, Roth, Su 2022, Corollary 2). Both are a public table times the histogram of a group, so that records are read once.
 Null hypothesis: equal laws (one sample: a law that is symmetric about 0). Scores follow from the sum of the groups' round 1 alone, so that
 labels are exchangeable given them, and a poor round 1 costs power, not size. Bounds cost bins, not noise: bounds ten times too wide cost
 little. Variances hold for groups of unequal size and spread, too (`rank_reading`, `rank_variance`).
@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.crossing import Attribute, Crossing
-from confide.aggregates.cells.cumulative import (
+from confide.aggregates.cells.free_moments import Measure
+from confide.aggregates.distributions.cumulative import (
     BinRows,
     Bins,
     BinTotals,
@@ -33,9 +34,8 @@ from confide.aggregates.cells.cumulative import (
     ScoreRows,
     SignedRows,
 )
-from confide.aggregates.cells.cumulative_strategy import strategy
-from confide.aggregates.cells.free_moments import Measure
-from confide.aggregates.rows import BOUND
+from confide.aggregates.distributions.cumulative_strategy import strategy
+from confide.aggregates.lines.rows import BOUND
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tests.rank_power import power_note
@@ -44,7 +44,7 @@ from confide.methods.tests.rank_result import RankTest, read_one, read_several, 
 from confide.noise import keyed_generator
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
 from confide.schema import Practice, Schema
-from confide.schema.formula import cut
+from confide.schema.formulas.formula import cut
 
 __all__ = ["Kruskal", "MannWhitney", "RankAbout", "Wilcoxon"]
 

@@ -27,8 +27,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.cumulative_counts import monotone
-from confide.aggregates.cells.cumulative_strategy import Strategy
+from confide.aggregates.distributions.cumulative_counts import monotone
+from confide.aggregates.distributions.cumulative_strategy import Strategy
 
 __all__ = ["Scored", "Shape", "mid", "monotone_cdf", "scores_of"]
 

@@ -15,8 +15,8 @@ from confide.errors import PlanError
 from confide.methods.tests.rank_reading import Scored, Shape
 from confide.methods.tests.rank_variance import Contrast, one_sample, several_groups, two_groups
 from confide.protocol import Release
-from confide.results import student
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
+from confide.results.inference import student
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -32,7 +32,7 @@ from confide.methods.ptr.classic_ptr import StableRelease
 from confide.methods.voting.majority import Ballots, ballots, opposite_votes, vote_shares, votes_apart
 from confide.methods.voting.rules import laplace_minority
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Proved, Question, Release, Source
-from confide.protocol.allowance import EITHER
+from confide.protocol.spending.allowance import EITHER
 from confide.results.base import BaseResult, Column
 from confide.schema import Practice
 

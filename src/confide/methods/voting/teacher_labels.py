@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.column_codes import ColumnCodes, chosen_columns
-from confide.aggregates.isolated import Answers, Room
-from confide.aggregates.shards import BY, blocks, fresh_key
+from confide.aggregates.isolation.isolated import Answers, Room
+from confide.aggregates.isolation.shards import BY, blocks, fresh_key
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
 from confide.guarantees.validation import is_finite, is_whole
@@ -40,8 +40,8 @@ from confide.methods.voting.teachers_distance import NOISE_GRID
 from confide.methods.voting.teaching import PublicRows, Teaching, checked_teacher, pack_teacher, tallied
 from confide.methods.voting.vote_budgets import VoteBudget, budget_of, checked_agreement
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Proved, Question, Release, Source, Total
-from confide.protocol.allowance import EITHER
 from confide.protocol.exact import round_up
+from confide.protocol.spending.allowance import EITHER
 from confide.schema import Categorical, Schema
 
 __all__ = ["CERTIFICATES", "TeacherLabels"]

@@ -10,7 +10,8 @@ the proposed (epsilon, delta). It moves by at most 1 because its every step is e
             largest at an extreme point, of which the smallest gap gains most. So the ball is searched exactly: q_i(d; X) <=
             q_i(d + 1; X').
     levels  the quantile of q_i is taken down to a public grid, by comparing integers; from q = 1/2 on the level is 0.
-    costs   the collapsed-Gaussian Renyi bound (`confide.guarantees.gnmax`) of each level and order, in units of 2^-32, rounded up and made
+    costs   the collapsed-Gaussian Renyi bound (`confide.guarantees.mechanisms.gnmax`) of each level and order, in units of 2^-32, rounded
+    up and made
             to rise with q; added up over queries as integers. Enough: at one of the public orders at least the sum is within what
             converts to the proposed epsilon at delta (Canonne, Kamath, Steinke 2020).
 
@@ -32,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from confide import _special as special
 from confide.errors import PlanError
-from confide.guarantees.gnmax import GNMAX_ORDERS, collapsed_rdp
+from confide.guarantees.mechanisms.gnmax import GNMAX_ORDERS, collapsed_rdp
 from confide.guarantees.validation import is_finite, is_whole
 
 __all__ = ["NOISE_GRID", "BallotDistance", "checked_votes"]

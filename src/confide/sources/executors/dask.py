@@ -16,8 +16,8 @@ from typing import Any
 from confide.errors import SourceError
 from confide.sources.executors.groups import Coding, Group, bounded, dealt
 from confide.sources.executors.work import Portion, Work, portions
+from confide.sources.grouping.units import Keep
 from confide.sources.parts import Part, guarded
-from confide.sources.units import Keep
 
 __all__ = ["Dask"]
 

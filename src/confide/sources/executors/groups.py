@@ -18,14 +18,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from confide.errors import SourceError
-from confide.protocol.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
+from confide.protocol.units.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
 from confide.schema import Schema, Unit
 from confide.sources.aggregation import BLOCK_ROWS, Codes
 from confide.sources.executors.work import Portion
-from confide.sources.groups import HashedGroups
+from confide.sources.grouping.groups import HashedGroups
+from confide.sources.grouping.spill import Rows, joined
+from confide.sources.grouping.units import Keep, WithIds, block_starts, identified, packing, words_of
 from confide.sources.parts import Block
-from confide.sources.spill import Rows, joined
-from confide.sources.units import Keep, WithIds, block_starts, identified, packing, words_of
 
 __all__ = ["Coding", "Group", "Ids", "bounded", "dealt", "group_of", "places", "unit_blocks", "whole_units"]
 

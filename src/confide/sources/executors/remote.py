@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 
 from confide.errors import SourceError
 from confide.protocol import Statistic
-from confide.protocol.whose import UNIT_ROW, WHOLE_ROW
+from confide.protocol.units.whose import UNIT_ROW, WHOLE_ROW
 from confide.schema import Unit
 from confide.sources.aggregation import named_rows
 from confide.sources.executors.states import check_states, state_from_plain
 from confide.sources.executors.work import Work
-from confide.sources.groups import HashedGroups
-from confide.sources.pairs import Levels
+from confide.sources.grouping.groups import HashedGroups
+from confide.sources.grouping.pairs import Levels
+from confide.sources.grouping.units import Keep, of_kept_rows, rule_of_rows
 from confide.sources.parts import Part, guarded
-from confide.sources.units import Keep, of_kept_rows, rule_of_rows
 
 if TYPE_CHECKING:
     from confide.sources.executors.groups import Coding

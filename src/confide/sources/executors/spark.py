@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from confide.errors import SourceError
-from confide.protocol.whose import CLUSTER_ROW, UNIT_ROW
+from confide.protocol.units.whose import CLUSTER_ROW, UNIT_ROW
 from confide.sources.aggregation import Codes
 from confide.sources.coding import columns_behind
 from confide.sources.executors.groups import Coding
@@ -35,8 +35,8 @@ from confide.sources.executors.spark_tasks import (
     worked,
 )
 from confide.sources.executors.work import Work, portions
+from confide.sources.grouping.units import Keep
 from confide.sources.parts import Block, Part
-from confide.sources.units import Keep
 
 __all__ = ["Spark", "SparkFrame"]
 

@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from confide.errors import SourceError
-from confide.protocol.whose import UNIT_ROW
+from confide.protocol.units.whose import UNIT_ROW
 from confide.schema import Schema
 from confide.sources.aggregation import BLOCK_ROWS, Codes
 from confide.sources.coding import Coder, columns_behind
 from confide.sources.executors.groups import Coding, places, unit_blocks, whole_units
 from confide.sources.executors.work import Work
+from confide.sources.formats.plain import kind_of
+from confide.sources.grouping.units import Keep
 from confide.sources.parts import Block, Piece, cut, guarded
-from confide.sources.plain import kind_of
-from confide.sources.units import Keep
 
 __all__ = [
     "ID",

@@ -15,7 +15,7 @@ import numpy as np
 
 from confide.errors import SourceError
 from confide.protocol import Statistic
-from confide.protocol.keyed import Keyed
+from confide.protocol.units.keyed import Keyed
 
 __all__ = ["check_states", "state_from_plain", "state_to_plain"]
 

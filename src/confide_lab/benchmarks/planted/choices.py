@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from confide.audit.replay import replay
 from confide.audit.verdict import Finding
+from confide.audit.watching.replay import replay
 from confide.faces.selection import Select
 from confide.methods.intervals import quantile
 from confide.methods.intervals.quantile import Quantile

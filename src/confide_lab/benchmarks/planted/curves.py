@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from confide.aggregates.cells.kernel_cells import KernelRows, KernelSums
+from confide.aggregates.kernels.kernel_cells import KernelRows, KernelSums
 from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
 from confide.methods.curves.kernel import Kernel
 from confide.protocol import Meter, Plan, Source, Total

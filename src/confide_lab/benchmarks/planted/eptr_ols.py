@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from confide.aggregates.rows import round_within, scaled
+from confide.aggregates.lines.rows import round_within, scaled
 from confide.aggregates.safety_formulas import kappa
 from confide.audit.verdict import Audit
 from confide.methods.regression.certified.certified_line import CertifiedLine, JointRows, LeastEigenvalue, Safety

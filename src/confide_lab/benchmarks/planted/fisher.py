@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide.aggregates.rows import BOUND, Box, Codes
+from confide.aggregates.lines.rows import BOUND, Box, Codes
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.fisher_families import PROBIT, Counts, Probit
 from confide.aggregates.scores.fisher_rows import Excess, FisherRows, FisherScores, FisherSum
-from confide.aggregates.whitened_rows import Frame
 from confide.protocol import Gram, Total
 from confide.schema import Design
 from confide_lab.benchmarks.planted.scores import searched

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from confide.aggregates.cells.kernel_cells import UNIT, Axis, KernelRows, KernelSums, ResidualRows
-from confide.aggregates.cells.kernel_points import WEIGHT, KernelSafety, PointCurve
+from confide.aggregates.kernels.kernel_cells import UNIT, Axis, KernelRows, KernelSums, ResidualRows
+from confide.aggregates.kernels.kernel_points import WEIGHT, KernelSafety, PointCurve
 from confide.audit.verdict import Audit
 from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
 from confide.methods.curves.kernel import Kernel

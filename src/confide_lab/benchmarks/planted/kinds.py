@@ -11,13 +11,13 @@ import numpy as np
 
 import confide as cf
 from confide import gate
-from confide.audit.lower_bounds import epsilon_lower_bound, mu_lower_bound
 from confide.audit.methods import audit
-from confide.audit.noise_scale import noise_scale_test
-from confide.audit.replay import replay
-from confide.audit.safety import falsify_safety_bound
-from confide.audit.sensitivity import falsify_sensitivity
+from confide.audit.runs.lower_bounds import epsilon_lower_bound, mu_lower_bound
+from confide.audit.runs.noise_scale import noise_scale_test
+from confide.audit.searches.safety import falsify_safety_bound
+from confide.audit.searches.sensitivity import falsify_sensitivity
 from confide.audit.verdict import Audit, Finding
+from confide.audit.watching.replay import replay
 from confide.guarantees import ApproxDP, PureDP
 from confide.noise import SimulatedNoise
 from confide.testing.checks import Case

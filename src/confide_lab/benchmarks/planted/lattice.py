@@ -13,9 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.aggregates.bounded_rows import moments
-from confide.audit.lattice import lattice
+from confide.aggregates.lines.bounded_rows import moments
 from confide.audit.verdict import Audit
+from confide.audit.watching.lattice import lattice
 from confide.protocol import Opaque, Plan, Test
 from confide_lab.aggregates.digits import in_digits, numbers
 from confide_lab.aggregates.posterior import Posterior, normal_steps, sample_step

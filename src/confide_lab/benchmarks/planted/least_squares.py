@@ -19,22 +19,22 @@ from numpy.typing import NDArray
 import confide as cf
 from confide import gate
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.ranges import Present
-from confide.aggregates.rows import Box, Codes
+from confide.aggregates.lines.ranges import Present
+from confide.aggregates.lines.rows import Box, Codes
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.limits import Limits, Maxima
 from confide.aggregates.scores.score_rows import (
     LimitedFeatures,
     LimitedScores,
     SizeIndices,
 )
-from confide.aggregates.whitened_rows import Frame
-from confide.audit.replay import replay
 from confide.audit.verdict import Audit
+from confide.audit.watching.replay import replay
 from confide.errors import PlanError
+from confide.methods.regression.evidence.left_out import CellCounts, LeftOut
 from confide.methods.regression.factors.factor_means import FactorMeans
 from confide.methods.regression.least_squares.least_squares import ScorePath
 from confide.methods.regression.least_squares.score_sums import ScoreSums, Standing, Weighing, _Draw
-from confide.methods.regression.left_out import CellCounts, LeftOut
 from confide.protocol import Allowance, Event, Gram, Meter, Plan, Source, Statistic, Together, Total
 from confide.protocol.exact import digest
 from confide.regression import SSP, LeastSquares

@@ -12,10 +12,10 @@ import numpy as np
 from scipy import special, stats
 
 import confide as cf
-from confide.aggregates.labelled_rows import LabelledRows
+from confide.aggregates.lines.labelled_rows import LabelledRows
 from confide.audit.verdict import Finding
 from confide.guarantees import gaussian_delta
-from confide.guarantees.objective_perturbation import logistic_delta
+from confide.guarantees.mechanisms.objective_perturbation import logistic_delta
 from confide.methods.regression.likelihood import logistic_minimiser as solver
 from confide.methods.regression.likelihood.logistic_minimiser import LeastCurvature, LogisticObjective, RoundedMinimiser
 from confide_lab.benchmarks.planted.fisher import FISHER_FAULTS

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide.aggregates.bounded_rows import BoundedRows, Part, moments, smallest_eigenvalue
+from confide.aggregates.lines.bounded_rows import BoundedRows, Part, moments, smallest_eigenvalue
 from confide.guarantees import ApproxDP, calibrate_gaussian
 from confide.protocol import Meter, Plan
 from confide_lab.benchmarks.planted.kinds import mechanism, method, query

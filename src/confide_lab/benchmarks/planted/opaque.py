@@ -1,7 +1,8 @@
 """Planted faults of opaque releases: too little noise inside them, a certificate or a ridge left out, exact numbers beside them.
 
-Their noise cannot be taken off, so that no exact difference shows these: the release is run on a bad pair (`confide.audit.opaque`), and
-whatever is not its own is replayed (`confide.audit.replay`). `confide lab bench audit_states` prints what each becomes.
+Their noise cannot be taken off, so that no exact difference shows these: the release is run on a bad pair
+(`confide.audit.watching.opaque`), and whatever is not its own is replayed (`confide.audit.watching.replay`). `confide lab bench
+audit_states` prints what each becomes.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import numpy as np
 
 import confide as cf
 from confide import gate
-from confide.audit.opaque import Setting, attack_opaque
-from confide.audit.pairs import Domain
+from confide.audit.searches.pairs import Domain
 from confide.audit.verdict import Audit
+from confide.audit.watching.opaque import Setting, attack_opaque
 from confide.faces.selection import Select
 from confide.methods.ptr.safe_release import SafeRelease
 from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic

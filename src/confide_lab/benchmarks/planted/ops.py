@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special, stats
 
 import confide as cf
-from confide.aggregates.bounded_rows import moments
+from confide.aggregates.lines.bounded_rows import moments
 from confide.audit.methods import audit
 from confide.audit.verdict import Audit, Finding
 from confide.guarantees import gaussian_delta, gaussian_mu

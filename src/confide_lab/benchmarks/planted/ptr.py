@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from confide.aggregates.safety_formulas import up
-from confide.audit.safety import falsify_safety_bound
+from confide.audit.searches.safety import falsify_safety_bound
 from confide.audit.verdict import Audit, Finding
 from confide.guarantees import ApproxDP, calibrate_gaussian
 from confide.guarantees.reply import GaussianReply, exact_reply, worst_delta

@@ -10,7 +10,7 @@ import numpy as np
 
 import confide as cf
 from confide.aggregates.joint_moments import InfluenceRows, JointMomentRows, JointMoments
-from confide.aggregates.rows import BOUND
+from confide.aggregates.lines.rows import BOUND
 from confide.methods.reduction import components
 from confide.methods.reduction.components import PCA
 from confide.methods.reduction.correlations import Correlations

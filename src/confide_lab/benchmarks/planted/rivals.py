@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from confide.aggregates.bounded_rows import BoundedRows
+from confide.aggregates.lines.bounded_rows import BoundedRows
 from confide.aggregates.scores.scores import ClippedScores
 from confide.protocol import Gram, Meter, Plan, Source, Total
 from confide.testing import checks, side_doors

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide.aggregates.blocks import BlockGram
-from confide.aggregates.ranges import RangeCells
-from confide.aggregates.whitened_rows import LeverageCells, WhitenedRows
+from confide.aggregates.lines.blocks import BlockGram
+from confide.aggregates.lines.ranges import RangeCells
+from confide.aggregates.lines.whitened_rows import LeverageCells, WhitenedRows
 from confide.audit.methods import audit
 from confide.audit.verdict import Audit
 from confide.protocol import Allowance, Either, Event, Gram, Meter, Plan, Source, Spend, Together

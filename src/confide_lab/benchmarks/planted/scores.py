@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide.aggregates.blocks import BlockGram, block_numbers
 from confide.aggregates.cells.factor_levels import FactorLevels
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cells.level_sums import (
@@ -27,8 +26,10 @@ from confide.aggregates.cells.level_sums import (
     ResidualIndices,
     SquaredRows,
 )
-from confide.aggregates.linear_rows import BlockRows, LinearRows, together
-from confide.aggregates.rows import Box, Codes
+from confide.aggregates.lines.blocks import BlockGram, block_numbers
+from confide.aggregates.lines.linear_rows import BlockRows, LinearRows, together
+from confide.aggregates.lines.rows import Box, Codes
+from confide.aggregates.lines.whitened_rows import Frame, LeverageCells
 from confide.aggregates.scores.score_rows import (
     SCORE_CELLS,
     Coordinates,
@@ -37,7 +38,6 @@ from confide.aggregates.scores.score_rows import (
     SizeIndices,
     SquareOf,
 )
-from confide.aggregates.whitened_rows import Frame, LeverageCells
 from confide.audit.verdict import Audit
 from confide.methods.regression.factors.factor_means import FactorMeans
 from confide.methods.regression.moments.leverage import BoxLeverage

@@ -14,9 +14,9 @@ import pandas as pd
 from scipy import stats
 
 import confide as cf
-from confide.audit.recording import ReplayNoise
-from confide.audit.replay import Replay, replay
 from confide.audit.verdict import Audit, Finding
+from confide.audit.watching.recording import ReplayNoise
+from confide.audit.watching.replay import Replay, replay
 from confide.faces.selection import Select
 from confide.guarantees.selection import TruncatedNegativeBinomial, tradeoff_delta
 from confide.methods.selection import selection as parts

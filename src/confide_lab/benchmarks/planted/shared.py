@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from confide.aggregates.blocks import BlockGram
-from confide.aggregates.ranges import CELLS, RangeCells
+from confide.aggregates.lines.blocks import BlockGram
+from confide.aggregates.lines.ranges import CELLS, RangeCells
 from confide.methods.regression.moments.ssp import SSP
 from confide.protocol import Either, Meter, Plan, Spend, Together
 from confide.protocol.events import Event

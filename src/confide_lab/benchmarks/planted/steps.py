@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.aggregates.rows import scaled
+from confide.aggregates.lines.rows import scaled
 from confide.aggregates.scores.scores import ClippedScores
 from confide.guarantees import ApproxDP
 from confide.protocol import Meter, Plan, Total

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 import confide as cf
 from confide import gate
-from confide.aggregates.in_place import in_place
-from confide.aggregates.shards import divided
-from confide.audit.known_laws import audit_probabilities
-from confide.audit.neighbourhoods import whole
-from confide.audit.opaque import Setting
-from confide.audit.pairs import Domain
-from confide.audit.repeated import attack_repeated
+from confide.aggregates.isolation.in_place import in_place
+from confide.aggregates.isolation.shards import divided
+from confide.audit.runs.known_laws import audit_probabilities
+from confide.audit.searches.neighbourhoods import whole
+from confide.audit.searches.pairs import Domain
 from confide.audit.verdict import Audit, Finding
-from confide.guarantees.gnmax import collapsed_rdp, gnmax_log_error
+from confide.audit.watching.opaque import Setting
+from confide.audit.watching.repeated import attack_repeated
+from confide.guarantees.mechanisms.gnmax import collapsed_rdp, gnmax_log_error
 from confide.methods.ptr.classic_ptr import StableRelease
 from confide.methods.voting import plurality
 from confide.methods.voting.rules import VoteRule, laplace_minority, vote_loss, vote_rule

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide.aggregates.cells.cumulative import Bins
-from confide.aggregates.cells.cumulative_strategy import strategy
-from confide.aggregates.cells.fitted_bins import fitted
+from confide.aggregates.distributions.cumulative import Bins
+from confide.aggregates.distributions.cumulative_strategy import strategy
+from confide.aggregates.distributions.fitted_bins import fitted
+from confide.methods.tables.cells.intervals import MeanSums, count_interval, difference, ratio, share_interval
+from confide.methods.tables.cells.margins import Margins
 from confide.methods.tables.counts import Counts, Shares
+from confide.methods.tables.description.distribution_reading import Group
 from confide.methods.tables.distribution import Distribution
-from confide.methods.tables.distribution_reading import Group
-from confide.methods.tables.intervals import MeanSums, count_interval, difference, ratio, share_interval
-from confide.methods.tables.margins import Margins
 from confide.methods.tables.means import Means
 from confide.noise import SimulatedNoise
 from confide.protocol import seal

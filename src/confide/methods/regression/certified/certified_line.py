@@ -33,9 +33,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.bounded_rows import smallest_eigenvalue
 from confide.aggregates.function_of import FunctionOf
-from confide.aggregates.rows import BITS, Box, CodedRows, Codes, residual, round_within, scaled, steps, weights
+from confide.aggregates.lines.bounded_rows import smallest_eigenvalue
+from confide.aggregates.lines.rows import BITS, Box, CodedRows, Codes, residual, round_within, scaled, steps, weights
 from confide.aggregates.safety_formulas import ols_alpha
 from confide.protocol import SAFETY_STEPS, Gram, Statistic
 from confide.protocol.exact import digest, pack

@@ -21,7 +21,7 @@ from confide.methods.regression.certified.certified_line import CertifiedLine, L
 from confide.methods.regression.linear import LinearEstimates, legend
 from confide.methods.regression.scaling import to_units
 from confide.protocol import Release
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 from confide.schema import Design
 
 __all__ = ["UNEQUAL", "CertifiedReading", "covers_of", "target_of", "weights_of"]

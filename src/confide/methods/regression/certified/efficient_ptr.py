@@ -36,10 +36,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.corners import corner_pairs
-from confide.aggregates.ranges import Present
+from confide.aggregates.lines.corners import corner_pairs
+from confide.aggregates.lines.ranges import Present
+from confide.aggregates.lines.rows import Box
 from confide.aggregates.reference import least_squares
-from confide.aggregates.rows import Box
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.reply import GaussianReply
@@ -79,7 +79,7 @@ from confide.protocol import (
     threshold,
 )
 from confide.schema import Design, Practice, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["EfficientPTR"]
 

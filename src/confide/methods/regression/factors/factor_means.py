@@ -37,7 +37,7 @@ from confide.aggregates.cells.level_sums import (
     ResidualIndices,
     SquaredRows,
 )
-from confide.aggregates.linear_rows import ClippedRows
+from confide.aggregates.lines.linear_rows import ClippedRows
 from confide.aggregates.reference import least_squares
 from confide.methods.regression.factors.factor_means_forecast import expected
 from confide.methods.regression.factors.factor_means_reading import LevelFit, LevelTables, TailCounts, largest_fit

@@ -14,6 +14,7 @@ from confide import _special as special
 from confide._lazy import later
 from confide.aggregates.cells.factor_levels import FactorLevels
 from confide.aggregates.cells.level_sums import LevelRows, LevelScores, SquaredRows
+from confide.methods.regression.evidence.remarks import clipped_responses
 from confide.methods.regression.factors.factor_means_reading import (
     SEEN,
     USABLE,
@@ -23,12 +24,11 @@ from confide.methods.regression.factors.factor_means_reading import (
     TailCounts,
 )
 from confide.methods.regression.linear import legend
-from confide.methods.regression.remarks import clipped_responses
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Release
-from confide.results.joint_law import JointLaw, NoisyMeat
+from confide.results.inference.joint_law import JointLaw, NoisyMeat
 from confide.results.levels import LevelCount, level_legend, level_remarks
-from confide.results.table import DASH, with_interval
+from confide.results.pages.table import DASH, with_interval
 from confide.schema import Design
 
 __all__ = ["COVERS", "TARGET", "Reading", "read"]

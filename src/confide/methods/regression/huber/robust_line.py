@@ -28,11 +28,11 @@ from confide.aggregates.scores.residual_rounds import cross_noise, draw_line, pl
 from confide.aggregates.scores.round_lines import RoundLines
 from confide.aggregates.scores.rounds import last_round
 from confide.errors import PlanError
+from confide.methods.regression.evidence.remarks import count_text, few_records
 from confide.methods.regression.forecast import Expected, Forecast, errors_of
 from confide.methods.regression.huber.round_reading import TARGET_WORDS, RoundReading, box_of, slope_bound
 from confide.methods.regression.linear import kept, legend
 from confide.methods.regression.practice import Shape
-from confide.methods.regression.remarks import count_text, few_records
 from confide.methods.regression.scaling import coefficient_names, line_of, to_units
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.noise import keyed_generator

@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.ranges import found_ranges, ranged
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.ranges import found_ranges, ranged
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import ScoreRows
 from confide.aggregates.scores.round_lines import RoundLines, allowed_lines
 from confide.aggregates.scores.rounds import Round, first_round, last_round
-from confide.aggregates.whitened_rows import ScoreRows
-from confide.methods.regression.bias_aware import BiasAware, bias_aware
-from confide.methods.regression.level_counts import totals_of_gram, unseen_levels
-from confide.methods.regression.linear import legend
-from confide.methods.regression.normal_equations import (
+from confide.methods.regression.evidence.bias_aware import BiasAware, bias_aware
+from confide.methods.regression.evidence.level_counts import totals_of_gram, unseen_levels
+from confide.methods.regression.evidence.normal_equations import (
     Fit,
     Line,
     Meat,
@@ -33,15 +32,16 @@ from confide.methods.regression.normal_equations import (
     records_behind,
     trusted,
 )
-from confide.methods.regression.r_squared import explained_share
-from confide.methods.regression.remarks import clipped_responses, clipped_share, count_text, few_records
+from confide.methods.regression.evidence.r_squared import explained_share
+from confide.methods.regression.evidence.remarks import clipped_responses, clipped_share, count_text, few_records
+from confide.methods.regression.linear import legend
 from confide.methods.regression.scaling import coefficient_names, line_of, to_units
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.noise import keyed_generator
 from confide.protocol import Question, Release
-from confide.results.joint_law import JointLaw
-from confide.results.table import DASH
-from confide.results.words import Flag
+from confide.results.inference.joint_law import JointLaw
+from confide.results.pages.table import DASH
+from confide.results.pages.words import Flag
 from confide.schema import Design
 
 __all__ = ["TARGET_WORDS", "RoundReading", "box_of", "slope_bound"]

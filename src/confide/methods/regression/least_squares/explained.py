@@ -12,8 +12,8 @@ from math import nan, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.methods.regression.sandwich import Sandwich
-from confide.results.table import DASH, with_interval
+from confide.methods.regression.evidence.sandwich import Sandwich
+from confide.results.pages.table import DASH, with_interval
 
 __all__ = ["Explained"]
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from confide.aggregates.cluster_meat import too_few
+from confide.aggregates.clusters.cluster_meat import too_few
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.methods.regression.forecast import Forecast
@@ -31,7 +31,7 @@ from confide.methods.regression.linear import kept
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
-from confide.protocol.whose import independent_words
+from confide.protocol.units.whose import independent_words
 from confide.schema import Categorical, Design, Schema
 
 __all__ = ["ScorePath"]

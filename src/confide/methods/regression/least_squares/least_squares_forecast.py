@@ -15,19 +15,19 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.blocks import BlockGram
-from confide.aggregates.ranges import CELLS, private_box, ranged
-from confide.aggregates.rows import BITS, BOUND, Box
+from confide.aggregates.lines.blocks import BlockGram
+from confide.aggregates.lines.ranges import CELLS, private_box, ranged
+from confide.aggregates.lines.rows import BITS, BOUND, Box
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.limits import LEVERAGE_EDGES, OUTER, Levels, Limits, Maxima, Sizes, Tail, public_maxima
 from confide.aggregates.scores.metric import Layout, Metric
-from confide.aggregates.whitened_rows import Frame
-from confide.methods.regression.far_bounds import FAR, NEAR, NOTED
+from confide.methods.regression.evidence.far_bounds import FAR, NEAR, NOTED
+from confide.methods.regression.evidence.sandwich import Sandwich
 from confide.methods.regression.forecast import Expect, Expected
 from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
 from confide.methods.regression.least_squares.round_forecast import Rounds
 from confide.methods.regression.least_squares.score_sums import COMMON, ENOUGH, Standing, public_facts
 from confide.methods.regression.practice import Shape
-from confide.methods.regression.sandwich import Sandwich
 from confide.methods.regression.scaling import to_units
 from confide.protocol import Event, Question, Release, Spend, Statistic
 from confide.protocol.events import leaves

@@ -11,20 +11,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.ranges import ranged
-from confide.aggregates.rows import BOUND, Box
+from confide.aggregates.lines.ranges import ranged
+from confide.aggregates.lines.rows import BOUND, Box
 from confide.aggregates.scores.limits import LEVERAGE_EDGES, OUTER, USUAL_INDEX, Tail
 from confide.aggregates.scores.metric import Layout
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores
 from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, wiener
 from confide.aggregates.scores.unit_scores import Counting
-from confide.methods.regression.far_bounds import NEAR, NOTED, RESIDUAL, far, few_far, short_tail
-from confide.methods.regression.least_squares.explained import Explained
-from confide.methods.regression.least_squares.score_sums import decoded_sums, names_of
-from confide.methods.regression.left_out import CORRELATED, LeftOut
-from confide.methods.regression.level_counts import base_levels, counted_levels
-from confide.methods.regression.linear import legend
-from confide.methods.regression.needs import (
+from confide.methods.regression.evidence.far_bounds import NEAR, NOTED, RESIDUAL, far, few_far, short_tail
+from confide.methods.regression.evidence.left_out import CORRELATED, LeftOut
+from confide.methods.regression.evidence.level_counts import base_levels, counted_levels
+from confide.methods.regression.evidence.needs import (
     Unanswered,
     bounds_words,
     demand_words,
@@ -35,15 +32,18 @@ from confide.methods.regression.needs import (
     plain,
     tied_words,
 )
-from confide.methods.regression.remarks import clipped_responses, count_text, few_records
-from confide.methods.regression.sandwich import FLOOR, Sandwich
+from confide.methods.regression.evidence.remarks import clipped_responses, count_text, few_records
+from confide.methods.regression.evidence.sandwich import FLOOR, Sandwich
+from confide.methods.regression.least_squares.explained import Explained
+from confide.methods.regression.least_squares.score_sums import decoded_sums, names_of
+from confide.methods.regression.linear import legend
 from confide.methods.regression.scaling import coefficient_names, factor_name, to_units
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.noise import keyed_generator
 from confide.protocol import Noisy, Question, Release
-from confide.protocol.contributions import Independent
-from confide.results import student
-from confide.results.words import Flag
+from confide.protocol.units.contributions import Independent
+from confide.results.inference import student
+from confide.results.pages.words import Flag
 from confide.schema import Design
 
 __all__ = ["LeastSquaresReading"]

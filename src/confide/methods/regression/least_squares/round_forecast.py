@@ -9,14 +9,14 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.blocks import BlockGram
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.blocks import BlockGram
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
 from confide.aggregates.scores.metric import Layout
 from confide.aggregates.scores.rounds import Round, first_variance
 from confide.aggregates.scores.shrinkage import symmetric_noise, wiener
-from confide.aggregates.whitened_rows import Frame, WhitenedRows
+from confide.methods.regression.evidence.left_out import CellCounts
 from confide.methods.regression.least_squares.score_sums import Standing, second_frame, standing_after
-from confide.methods.regression.left_out import CellCounts
 
 __all__ = ["Rounds"]
 

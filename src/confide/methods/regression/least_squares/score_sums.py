@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.blocks import BlockGram, multipliers
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.cluster_meat import meat_of, scores_of, with_scores
-from confide.aggregates.linear_rows import ClippedRows
-from confide.aggregates.ranges import CellIndices, Present, RangeCells, private_box, ranged
-from confide.aggregates.rows import BOUND, Box
+from confide.aggregates.clusters.cluster_meat import meat_of, scores_of, with_scores
+from confide.aggregates.lines.blocks import BlockGram, multipliers
+from confide.aggregates.lines.linear_rows import ClippedRows
+from confide.aggregates.lines.ranges import CellIndices, Present, RangeCells, private_box, ranged
+from confide.aggregates.lines.rows import BOUND, Box
+from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
 from confide.aggregates.scores.limits import (
     LEVERAGE_EDGES,
     OUTER,
@@ -45,8 +46,7 @@ from confide.aggregates.scores.score_rows import (
     SquareOf,
 )
 from confide.aggregates.scores.unit_scores import Counting, UnitScores, UnitSizes
-from confide.aggregates.whitened_rows import Frame, WhitenedRows
-from confide.methods.regression.left_out import CellCounts, LeftOut
+from confide.methods.regression.evidence.left_out import CellCounts, LeftOut
 from confide.noise import keyed_generator
 from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
 from confide.protocol.exact import digest

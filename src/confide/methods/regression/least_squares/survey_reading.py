@@ -20,15 +20,16 @@ from confide._lazy import later
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores
 from confide.aggregates.scores.weighted_rows import LongFeatures, LongScores
 from confide.errors import NoResult, PlanError
+from confide.methods.regression.evidence.sandwich import Sandwich
 from confide.methods.regression.least_squares.explained import Explained
 from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
 from confide.methods.regression.least_squares.survey_sums import FINE_FEATURES, FINE_SCORES
-from confide.methods.regression.sandwich import Sandwich
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.methods.regression.surveyed import FLOOR, HIDDEN, Hidden, Read
-from confide.results import check_alpha, student
+from confide.results import check_alpha
+from confide.results.inference import student
+from confide.results.pages.words import Flag
 from confide.results.public_totals import public_margins
-from confide.results.words import Flag
 from confide.schema import Categorical
 
 if TYPE_CHECKING:

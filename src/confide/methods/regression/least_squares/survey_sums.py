@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.weight_cap import CELLS, WeightCells, hides, moments_of_omega
-from confide.aggregates.coordinates import LocatedRows
-from confide.aggregates.psu_limits import LEAST, Sampled
-from confide.aggregates.psu_limits import Limits as PsuLimits
-from confide.aggregates.psu_meat import PersonMeat, PsuMeat, bits_for
+from confide.aggregates.clusters.psu_limits import LEAST, Sampled
+from confide.aggregates.clusters.psu_limits import Limits as PsuLimits
+from confide.aggregates.clusters.psu_meat import PersonMeat, PsuMeat, bits_for
+from confide.aggregates.lines.coordinates import LocatedRows
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.limits import Limits
 from confide.aggregates.scores.weighted_rows import ByWeight, LongFeatures, LongScores
-from confide.aggregates.whitened_rows import Frame
 from confide.methods.regression.least_squares.score_sums import (
     MeatAt,
     ScoreSums,

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NoReturn, cast
 
 import numpy as np
 
-from confide.aggregates.deviations import (
+from confide.aggregates.clusters.deviations import (
     Deviations,
     DeviationsAllowance,
     SourceOfDeviations,
@@ -28,17 +28,17 @@ from confide.aggregates.deviations import (
     inner_statistic,
 )
 from confide.errors import NoResult, PlanError
-from confide.methods.regression.far_bounds import NEAR
+from confide.methods.regression.evidence.far_bounds import NEAR
+from confide.methods.regression.evidence.needs import plain
+from confide.methods.regression.evidence.remarks import count_text, few_records
 from confide.methods.regression.forecast import Forecast
 from confide.methods.regression.least_squares.least_squares import ScorePath
 from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
 from confide.methods.regression.line_method import LineMethod
 from confide.methods.regression.linear import kept, legend
-from confide.methods.regression.needs import plain
-from confide.methods.regression.remarks import count_text, few_records
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source
-from confide.protocol.whose import independent_words
+from confide.protocol.units.whose import independent_words
 from confide.schema import Design, Schema, Unit
 
 __all__ = ["Within", "WithinEstimates"]

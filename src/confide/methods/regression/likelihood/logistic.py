@@ -14,8 +14,8 @@ where the model holds (cutting z to length B would), R = max |z|, K = B R,
     theta = argmin sum w log(1 + exp(-y z'theta)) + lam |theta|^2/2 [+ b'theta]
 
 mechanism="objective": b ~ N(0, s^2 I). (epsilon, delta)-DP, add-remove or substitute, with s from the exact curve of the logistic
-loss, whose slope and curvature are not extreme together (`confide.guarantees.objective_perturbation`): at lam = K/epsilon, the default, s
-is within 0.1 % of that of one Gaussian mechanism of sensitivity B. What the solver leaves is hidden by a little noise on theta
+loss, whose slope and curvature are not extreme together (`confide.guarantees.mechanisms.objective_perturbation`): at lam = K/epsilon, the
+default, s is within 0.1 % of that of one Gaussian mechanism of sensitivity B. What the solver leaves is hidden by a little noise on theta
 (`confide.methods.regression.likelihood.perturbed_objective`, with the proof). No Gaussian statement is made.
 mechanism="output": mu-GDP. theta moves by at most B/lam (Chaudhuri, Monteleoni, Sarwate 2011); lam follows from a noisy count.
 mechanism="ptr": mu-GDP with failure delta. First the least eigenvalue of the Hessian, which moves by at most K/4 + 2 K for
@@ -41,16 +41,16 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.collected import Collected
-from confide.aggregates.corners import outcome_pairs
-from confide.aggregates.labelled_rows import CurvatureRows, LabelledRows
-from confide.aggregates.ranges import Present
+from confide.aggregates.isolation.collected import Collected
+from confide.aggregates.lines.corners import outcome_pairs
+from confide.aggregates.lines.labelled_rows import CurvatureRows, LabelledRows
+from confide.aggregates.lines.ranges import Present
 from confide.aggregates.reference import likeliest_line, log_odds_line
 from confide.aggregates.scores.fisher_families import LOGIT, PROBIT, Family
 from confide.aggregates.scores.unit_scores import Counting
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import ApproxDP, Guarantee
-from confide.guarantees.objective_perturbation import stable_sensitivity
+from confide.guarantees.mechanisms.objective_perturbation import stable_sensitivity
 from confide.guarantees.validation import is_finite
 from confide.methods.regression.likelihood.fisher.fisher_line import FisherLine, checked_target, no_weighted_reference
 from confide.methods.regression.likelihood.fisher.survey_fisher import SurveyFisherLine
@@ -79,7 +79,7 @@ from confide.protocol import (
     threshold,
 )
 from confide.schema import Design, Practice, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["Logistic"]
 

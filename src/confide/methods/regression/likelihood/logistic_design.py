@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.labelled_rows import features_box
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.labelled_rows import features_box
+from confide.aggregates.lines.rows import Box
 from confide.errors import PlanError
 from confide.schema import Categorical, Design, Integer, Schema
-from confide.schema.formula import cut
+from confide.schema.formulas.formula import cut
 
 __all__ = ["binary_design", "log_odds", "stated_share"]
 

@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from confide.aggregates.collected import Collected
-from confide.aggregates.labelled_rows import LabelledRows, record_weights
+from confide.aggregates.isolation.collected import Collected
+from confide.aggregates.lines.labelled_rows import LabelledRows, record_weights
 from confide.errors import PlanError
-from confide.protocol.allowance import SAFETY_STEPS
+from confide.protocol.spending.allowance import SAFETY_STEPS
 
 __all__ = ["LeastCurvature", "LogisticObjective", "RoundedMinimiser", "newton_steps"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.aggregates.labelled_rows import CurvatureRows, LabelledRows
+from confide.aggregates.lines.labelled_rows import CurvatureRows, LabelledRows
 from confide.guarantees import ApproxDP
 from confide.methods.regression.likelihood.logistic_design import log_odds
 from confide.methods.regression.likelihood.logistic_reading import Reading, read

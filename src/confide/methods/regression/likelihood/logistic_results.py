@@ -15,7 +15,7 @@ from confide.aggregates.scores.fisher_families import PROBIT
 from confide.errors import NoResult, PlanError
 from confide.guarantees.validation import is_number
 from confide.methods.regression.likelihood.model_results import ModelEstimates
-from confide.results import student
+from confide.results.inference import student
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,9 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from confide.errors import NoResult
-from confide.methods.regression.likelihood.fisher.fisher_effects import MeanSlope
+from confide.methods.regression.likelihood.fisher.answers.fisher_effects import MeanSlope
 from confide.methods.regression.linear import DesignEstimates
-from confide.results import check_alpha, student
+from confide.results import check_alpha
+from confide.results.inference import student
 
 __all__ = ["ModelEstimates"]
 

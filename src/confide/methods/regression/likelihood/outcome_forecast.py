@@ -23,7 +23,7 @@ from scipy.optimize import brentq
 from confide._lazy import later
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
 from confide.methods.regression.forecast import Expected
-from confide.methods.regression.likelihood.fisher.fisher_reading import FisherReading
+from confide.methods.regression.likelihood.fisher.answers.fisher_reading import FisherReading
 from confide.methods.regression.likelihood.fisher.fisher_rounds import FisherRounds
 from confide.methods.regression.likelihood.fisher.fisher_start import started
 from confide.methods.regression.likelihood.logistic_design import log_odds

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.labelled_rows import CurvatureRows, LabelledRows
-from confide.aggregates.rows import BOUND
-from confide.guarantees.gaussian import gaussian_mu
-from confide.guarantees.objective_perturbation import least_ridge, logistic_sd
+from confide.aggregates.lines.labelled_rows import CurvatureRows, LabelledRows
+from confide.aggregates.lines.rows import BOUND
+from confide.guarantees.mechanisms.gaussian import gaussian_mu
+from confide.guarantees.mechanisms.objective_perturbation import least_ridge, logistic_sd
 from confide.methods.regression.likelihood.logistic_minimiser import LogisticObjective
 from confide.protocol import Gram, Noise
 

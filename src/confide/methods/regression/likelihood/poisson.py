@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
-from confide.aggregates.corners import outcome_pairs
+from confide.aggregates.lines.corners import outcome_pairs
 from confide.aggregates.reference import likeliest_line
 from confide.aggregates.scores.fisher_families import Counts
 from confide.errors import PlanError
@@ -30,7 +30,7 @@ from confide.methods.regression.likelihood.fisher.fisher_line import FisherLine,
 from confide.methods.regression.likelihood.poisson_results import PoissonEstimates
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source
 from confide.schema import Categorical, Design, Practice, Schema
-from confide.schema.formula import cut, parse_formula
+from confide.schema.formulas.formula import cut, parse_formula
 
 __all__ = ["Poisson"]
 

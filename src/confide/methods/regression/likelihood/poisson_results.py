@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from confide.methods.regression.likelihood.model_results import ModelEstimates
-from confide.results import student
+from confide.results.inference import student
 
 __all__ = ["PoissonEstimates"]
 

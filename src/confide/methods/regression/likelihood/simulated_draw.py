@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.blocks import BlockGram
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.ranges import RangeCells
+from confide.aggregates.lines.blocks import BlockGram
+from confide.aggregates.lines.ranges import RangeCells
 from confide.aggregates.scores.fisher_rows import CROSS, FisherSum
 from confide.aggregates.scores.shrinkage import symmetric_noise
 from confide.protocol import Gram, Statistic, Total

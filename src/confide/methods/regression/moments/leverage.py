@@ -19,9 +19,9 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import Box
-from confide.aggregates.whitened_rows import LeverageIndices
-from confide.methods.regression.normal_equations import Fit
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import LeverageIndices
+from confide.methods.regression.evidence.normal_equations import Fit
 from confide.methods.regression.scaling import extent
 from confide.protocol.exact import digest, pack
 from confide.schema import Design

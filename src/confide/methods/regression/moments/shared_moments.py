@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.blocks import BlockGram, block_numbers
-from confide.aggregates.linear_rows import BlockRows, ClippedRows, LinearRows, together
-from confide.aggregates.ranges import CellIndices, Present, RangeCells, ranged
-from confide.aggregates.rows import Box
-from confide.aggregates.whitened_rows import LeverageCells
+from confide.aggregates.lines.blocks import BlockGram, block_numbers
+from confide.aggregates.lines.linear_rows import BlockRows, ClippedRows, LinearRows, together
+from confide.aggregates.lines.ranges import CellIndices, Present, RangeCells, ranged
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import LeverageCells
 from confide.errors import PlanError
+from confide.methods.regression.evidence.normal_equations import Meat, NoisyMoments
 from confide.methods.regression.moments.leverage import BoxLeverage
-from confide.methods.regression.normal_equations import Meat, NoisyMoments
 from confide.methods.regression.scaling import PRIOR
 from confide.protocol import Allowance, Either, Event, Gram, Statistic, Together, Total
 from confide.schema import Design, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["FAR_BRANCH", "Layout", "Moments", "responses_of"]
 

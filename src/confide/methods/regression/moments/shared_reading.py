@@ -19,13 +19,10 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 from confide._lazy import later
-from confide.aggregates.linear_rows import ClippedRows
-from confide.aggregates.rows import Box
-from confide.methods.regression.level_counts import totals_of_gram, unseen_levels
-from confide.methods.regression.linear import kept, legend
-from confide.methods.regression.moments.leverage import largest, reach, unanswered
-from confide.methods.regression.moments.shared_moments import FAR_BRANCH, Layout, Moments
-from confide.methods.regression.normal_equations import (
+from confide.aggregates.lines.linear_rows import ClippedRows
+from confide.aggregates.lines.rows import Box
+from confide.methods.regression.evidence.level_counts import totals_of_gram, unseen_levels
+from confide.methods.regression.evidence.normal_equations import (
     Fit,
     Line,
     Meat,
@@ -36,13 +33,16 @@ from confide.methods.regression.normal_equations import (
     records_behind,
     trusted,
 )
-from confide.methods.regression.r_squared import Explained, explained
-from confide.methods.regression.remarks import UNCHECKED, clipped_share
+from confide.methods.regression.evidence.r_squared import Explained, explained
+from confide.methods.regression.evidence.remarks import UNCHECKED, clipped_share
+from confide.methods.regression.linear import kept, legend
+from confide.methods.regression.moments.leverage import largest, reach, unanswered
+from confide.methods.regression.moments.shared_moments import FAR_BRANCH, Layout, Moments
 from confide.methods.regression.scaling import coefficient_names, extent, line_of, to_units
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Question, Release
-from confide.results.joint_law import JointLaw
-from confide.results.table import DASH, with_interval
+from confide.results.inference.joint_law import JointLaw
+from confide.results.pages.table import DASH, with_interval
 
 __all__ = ["read"]
 

@@ -30,25 +30,25 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.ranges import private_box
+from confide.aggregates.lines.ranges import private_box
+from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.reference import least_squares
-from confide.aggregates.rows import Box
-from confide.aggregates.whitened_rows import Frame
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.validation import is_number
+from confide.methods.regression.evidence.normal_equations import NoisyMoments, fit
 from confide.methods.regression.forecast import Forecast
 from confide.methods.regression.moments.leverage import REACH, chosen_cap, largest, margin, residual_limit
 from confide.methods.regression.moments.shared_moments import Layout
 from confide.methods.regression.moments.shared_reading import read
 from confide.methods.regression.moments.ssp_forecast import expected
-from confide.methods.regression.normal_equations import NoisyMoments, fit
 from confide.methods.regression.scaling import extent, line_of, to_units
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
 from confide.schema import Categorical, Design, Practice, Schema
-from confide.schema.formula import parse_formula
+from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["SSP"]
 

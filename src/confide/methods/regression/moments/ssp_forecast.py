@@ -11,8 +11,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.ranges import CELLS, private_box, ranged
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.ranges import CELLS, private_box, ranged
+from confide.aggregates.lines.rows import Box
+from confide.methods.regression.evidence.normal_equations import Fit, Meat, NoisyMoments, fit, identified, trusted
 from confide.methods.regression.forecast import Expect, Expected
 from confide.methods.regression.moments.leverage import (
     REACH,
@@ -24,7 +25,6 @@ from confide.methods.regression.moments.leverage import (
     unanswered,
 )
 from confide.methods.regression.moments.shared_moments import Layout
-from confide.methods.regression.normal_equations import Fit, Meat, NoisyMoments, fit, identified, trusted
 from confide.methods.regression.practice import Shape
 from confide.methods.regression.scaling import extent, line_of, to_units
 from confide.protocol import Event, Spend

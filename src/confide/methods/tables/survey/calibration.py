@@ -15,7 +15,8 @@ import numpy as np
 
 from confide._lazy import later
 from confide.errors import PlanError
-from confide.results import check_alpha, student
+from confide.results import check_alpha
+from confide.results.inference import student
 from confide.results.public_totals import public_totals
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.free_moments import Measure, MomentRows
-from confide.methods.tables.layout import Layout
-from confide.methods.tables.margins import Margins
+from confide.methods.tables.cells.layout import Layout
+from confide.methods.tables.cells.margins import Margins
 
 __all__ = ["KINDS", "Estimand", "Sums"]
 

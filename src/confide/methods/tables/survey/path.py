@@ -27,17 +27,17 @@ from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cells.survey_scores import Complete, Squares, SurveyScores
 from confide.aggregates.cells.weight_cap import CELLS, Cap, WeightCells
 from confide.aggregates.cells.weighted_cells import CappedWeight
-from confide.aggregates.psu_limits import Limits, Sampled, hidden_part, too_few
-from confide.aggregates.psu_meat import Listed, PersonMeat, PsuMeat, bits_for, design_of
-from confide.aggregates.rows import BITS
+from confide.aggregates.clusters.psu_limits import Limits, Sampled, hidden_part, too_few
+from confide.aggregates.clusters.psu_meat import Listed, PersonMeat, PsuMeat, bits_for, design_of
+from confide.aggregates.lines.rows import BITS
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.methods.tables.layout import Layout, marginal_name, weight_of
-from confide.methods.tables.margins import Margins
+from confide.methods.tables.cells.layout import Layout, marginal_name, weight_of
+from confide.methods.tables.cells.margins import Margins
 from confide.methods.tables.survey.estimand import KINDS, Estimand, Sums
 from confide.methods.tables.survey.spread import shift_of, spreads
 from confide.protocol import Allowance, Meter, Plan, Source, Statistic, Together, Total
-from confide.protocol.where import Subset
+from confide.protocol.units.where import Subset
 from confide.schema import Schema, SurveyDesign
 from confide.schema.survey import ASSUMPTION, NOT_COVERED
 

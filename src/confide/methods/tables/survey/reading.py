@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.weight_cap import DISTANCE, Cap, ended_words
 from confide.aggregates.cells.weighted_cells import CappedWeight
-from confide.aggregates.rows import BITS
-from confide.methods.tables.intervals import MeanSums
-from confide.methods.tables.layout import Layout
-from confide.methods.tables.margins import Margins
+from confide.aggregates.lines.rows import BITS
+from confide.methods.tables.cells.intervals import MeanSums
+from confide.methods.tables.cells.layout import Layout
+from confide.methods.tables.cells.margins import Margins
+from confide.methods.tables.cells.weighted import WeightedSums
 from confide.methods.tables.survey.estimand import Estimand, Sums
 from confide.methods.tables.survey.path import KEPT, MEAT, WEIGHTS, SurveyPath, facts_of
 from confide.methods.tables.survey.result import Estimated, SurveyTable
 from confide.methods.tables.survey.spread import pooled, squares_of
-from confide.methods.tables.weighted import WeightedSums
 from confide.protocol import Release
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 
 __all__ = ["survey_table"]
 

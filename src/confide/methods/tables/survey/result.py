@@ -25,11 +25,11 @@ from confide import _special as special
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.weight_cap import DISTANCE, worst
-from confide.methods.tables.intervals import MeanSums
-from confide.methods.tables.result import CellTable
+from confide.methods.tables.cells.intervals import MeanSums
+from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.survey.calibration import poststratified
 from confide.methods.tables.survey.estimand import Sums
-from confide.results import student
+from confide.results.inference import student
 from confide.schema import SurveyDesign
 from confide.schema.survey import ASSUMPTION, NOT_COVERED
 

@@ -20,10 +20,10 @@ from math import exp, floor, inf, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.count_cells import count_edges
-from confide.aggregates.rows import BOUND
+from confide.aggregates.distributions.count_cells import count_edges
+from confide.aggregates.lines.rows import BOUND
 from confide.aggregates.scores.fisher_families import Counts
-from confide.methods.regression.needs import plain
+from confide.methods.regression.evidence.needs import plain
 from confide.protocol import Release
 from confide.schema import Design
 

@@ -25,9 +25,9 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.rows import Box
-from confide.methods.regression.left_out import CORRELATED
-from confide.methods.regression.level_counts import level_weights
+from confide.aggregates.lines.rows import Box
+from confide.methods.regression.evidence.left_out import CORRELATED
+from confide.methods.regression.evidence.level_counts import level_weights
 from confide.schema import Design
 
 __all__ = ["Held", "Level", "levels_of"]

@@ -23,13 +23,13 @@ from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
 from confide.aggregates.scores.unit_scores import Counting
 from confide.errors import PlanError
 from confide.methods.regression.forecast import Forecast
-from confide.methods.regression.likelihood.fisher.fisher_reading import FisherReading
+from confide.methods.regression.likelihood.fisher.answers.fisher_reading import FisherReading
 from confide.methods.regression.likelihood.fisher.fisher_rounds import PASSES, FisherRounds
 from confide.methods.regression.likelihood.model_results import ModelEstimates
 from confide.methods.regression.likelihood.outcome_forecast import OutcomeForecast
 from confide.methods.regression.scaling import to_units
 from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source, Statistic
-from confide.protocol.whose import independent_words
+from confide.protocol.units.whose import independent_words
 from confide.schema import Categorical, Design, Schema
 
 __all__ = ["FisherLine", "checked_target", "no_weighted_reference"]

@@ -22,12 +22,13 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.blocks import BlockGram, multipliers
-from confide.aggregates.cells.count_cells import CountIndices
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.cluster_meat import meat_of, scores_of, with_scores
-from confide.aggregates.ranges import CellIndices, Present, RangeCells, private_box, ranged
-from confide.aggregates.rows import BOUND, Box
+from confide.aggregates.clusters.cluster_meat import meat_of, scores_of, with_scores
+from confide.aggregates.distributions.count_cells import CountIndices
+from confide.aggregates.lines.blocks import BlockGram, multipliers
+from confide.aggregates.lines.ranges import CellIndices, Present, RangeCells, private_box, ranged
+from confide.aggregates.lines.rows import BOUND, Box
+from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
 from confide.aggregates.scores.fisher_rows import (
     CROSS,
@@ -42,7 +43,6 @@ from confide.aggregates.scores.metric import floored_moments
 from confide.aggregates.scores.rounds import Round
 from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, wiener
 from confide.aggregates.scores.unit_scores import Counting, UnitFisherScores
-from confide.aggregates.whitened_rows import Frame, WhitenedRows
 from confide.methods.regression.likelihood.fisher.fisher_bound import Bound, Sizes, chosen_kappa
 from confide.methods.regression.likelihood.fisher.fisher_counts import CountCut, spacing
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Held, levels_of

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._special import ndtri
-from confide.aggregates.ranges import ranged
-from confide.aggregates.rows import Box
+from confide.aggregates.lines.ranges import ranged
+from confide.aggregates.lines.rows import Box
 from confide.aggregates.scores.fisher_families import LOGIT, Family
 from confide.methods.regression.scaling import extent
 from confide.schema import Design

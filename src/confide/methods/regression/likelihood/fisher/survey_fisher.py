@@ -25,19 +25,19 @@ from numpy.typing import NDArray
 
 from confide.aggregates.scores.fisher_rows import LongFisherScores
 from confide.errors import PlanError
-from confide.methods.regression.likelihood.fisher.fisher_effects import MeanSlope
-from confide.methods.regression.likelihood.fisher.fisher_levels import QuietLevel
+from confide.methods.regression.likelihood.fisher.answers.fisher_effects import MeanSlope
+from confide.methods.regression.likelihood.fisher.answers.fisher_levels import QuietLevel
+from confide.methods.regression.likelihood.fisher.answers.fisher_reading import FisherReading
+from confide.methods.regression.likelihood.fisher.answers.fisher_sandwich import FisherSandwich
 from confide.methods.regression.likelihood.fisher.fisher_line import FisherLine
-from confide.methods.regression.likelihood.fisher.fisher_reading import FisherReading
 from confide.methods.regression.likelihood.fisher.fisher_rounds import PASSES
-from confide.methods.regression.likelihood.fisher.fisher_sandwich import FisherSandwich
 from confide.methods.regression.likelihood.fisher.survey_rounds import SurveyRounds
 from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
 from confide.methods.regression.likelihood.model_results import ModelEstimates
 from confide.methods.regression.surveyed import FLOOR, HIDDEN, WEIGHTS, Hidden, Read
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
-from confide.results.words import Flag
+from confide.results.pages.words import Flag
 
 __all__ = ["SurveyFisherLine", "SurveyLogisticEstimates"]
 

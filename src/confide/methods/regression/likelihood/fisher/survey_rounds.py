@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.weight_cap import CELLS, WeightCells, moments_of_omega
-from confide.aggregates.coordinates import LocatedRows
-from confide.aggregates.psu_limits import Limits, Sampled
-from confide.aggregates.psu_meat import PersonMeat, PsuMeat, bits_for
-from confide.aggregates.rows import BOUND
+from confide.aggregates.clusters.psu_limits import Limits, Sampled
+from confide.aggregates.clusters.psu_meat import PersonMeat, PsuMeat, bits_for
+from confide.aggregates.lines.coordinates import LocatedRows
+from confide.aggregates.lines.rows import BOUND
 from confide.aggregates.scores.fisher_families import Family
 from confide.aggregates.scores.fisher_rows import (
     Excess,

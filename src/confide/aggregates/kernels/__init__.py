@@ -1,0 +1,1 @@
+"""Kernel smooths and kernel regression at public points."""

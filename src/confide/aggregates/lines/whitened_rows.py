@@ -1,0 +1,178 @@
+"""Records in whitened coordinates: the maps under repeated releases of residual moments.
+
+A round measures a record as u = T'z and r = clip((t - z'theta)/rho, -1, 1), with weight w = min(1, R2/|u|^2). T, theta, rho, R2 and the
+box of z come from earlier noisy outputs, and for ANY of them every record obeys
+
+    w |u|^2 <= R2,   w r^2 <= 1,   w^2 r^2 |u|^2 <= R2,
+
+so that the integers obey |m|^2 <= 2^40 (`aggregates.rows`), whose floats do not even matter: a row that breaks it is cut. The plan
+holds each map with its sensitivity before the numbers are known; `at(frame, ...)` gives the map of one round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import floor, sqrt
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.aggregates.cells.histogram import Histogram
+from confide.aggregates.lines.coordinates import Frame, Located, LocatedRows, Locating
+from confide.aggregates.lines.rows import BITS, BOUND, Box, IndicatorRows, lengths, round_within, shares, steps
+
+__all__ = ["FarResiduals", "Frame", "LeverageCells", "LeverageIndices", "ScoreRows", "WhitenedRows"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class WhitenedRows(LocatedRows):
+    """One record as sqrt(w) (u, r) in integer steps: p features with |m_u|^2 <= 2^40 and a response with m_r^2 <= 2^40."""
+
+    cap: float = 1.0
+    kind: ClassVar[str] = "whitened rows"
+
+    def at(self, frame: Frame, cap: float = 1.0) -> Self:
+        """The map of one round. cap: R2."""
+        return replace(self, frame=frame, cap=float(cap))
+
+    @property
+    def l2_squared(self) -> int:
+        return 2 * BOUND
+
+    @property
+    def width(self) -> int:
+        return len(self.design.terms) + 2
+
+    @property
+    def steps(self) -> int:
+        """Integer steps in one unit of u."""
+        return steps(sqrt(self.cap), self.width)
+
+    #: Integer steps in one unit of r.
+    response_steps: ClassVar[int] = (1 << BITS) - 2
+
+    @property
+    def l1(self) -> int:
+        return floor(sqrt(self.width - 1) * (1 << BITS)) + 1 + (1 << BITS)
+
+    def of(self, records: Located) -> Array:
+        rows = np.empty((self.width, len(records.r)))
+        u, r = rows[:-1], rows[-1]
+        with np.errstate(all="ignore"):
+            root = shares(records.length, sqrt(self.cap))
+            if records.keep is not None:
+                root *= records.keep
+            np.divide(records.r, self.rho, out=r)
+            np.clip(r, -1.0, 1.0, out=r)
+            r *= root
+            r *= float(self.response_steps)
+            root *= float(self.steps)
+            np.multiply(records.v, root, out=u)
+            round_within(u, length=lengths(records.square) * root)
+            round_within(rows[-1:])
+        return rows
+
+
+@dataclass(frozen=True)
+class ScoreRows(LocatedRows):
+    """One record as w r u / reach in integer steps, r clipped at reach <= 1: its Gram matrix is the meat of a robust covariance.
+
+    |w u| <= sqrt(R2) and |r| <= reach, so that the row is at most sqrt(R2).
+    """
+
+    cap: float = 1.0
+    theta: tuple[float, ...] = ()
+    reach: float = 1.0
+    kind: ClassVar[str] = "score rows"
+
+    def at(self, frame: Frame, cap: float = 1.0, theta: Sequence[float] | Array = (), reach: float = 1.0) -> Self:
+        """The map at a line theta; reach: where residuals in units of the frame's rho are clipped."""
+        return replace(self, frame=frame, cap=float(cap), theta=tuple(map(float, theta)), reach=float(reach))
+
+    @property
+    def width(self) -> int:
+        return len(self.design.terms) + 1
+
+    @property
+    def steps(self) -> int:
+        """Integer steps in one unit of w r u / reach."""
+        return steps(sqrt(self.cap), self.width)
+
+    @cached_property
+    def _locating(self) -> Locating:
+        frame = self.frame or Frame.start(Box.of(self.design))
+        return Locating(self.design, replace(frame, theta=self.theta or frame.theta))
+
+    def of(self, records: Located) -> Array:
+        with np.errstate(all="ignore"):
+            r = records.r / self.rho
+            r /= self.reach
+            np.clip(r, -1.0, 1.0, out=r)
+            r *= shares(records.square, self.cap)
+            r *= float(self.steps)
+            if records.keep is not None:
+                r *= records.keep
+            return round_within(records.v * r, length=lengths(records.square) * np.abs(r))
+
+
+@dataclass(frozen=True)
+class FarResiduals(IndicatorRows, LocatedRows):
+    """1 for a complete record whose residual is clipped, |t - z'theta| > rho, and 0 for any other."""
+
+    kind: ClassVar[str] = "far residuals"
+
+    def at(self, frame: Frame) -> Self:
+        """The map in the coordinates and at the line of a frame."""
+        return replace(self, frame=frame)
+
+    def of(self, records: Located) -> Array:
+        with np.errstate(all="ignore"):
+            # what is no number counts as far
+            far = 1.0 - (np.abs(records.r / self.rho) <= 1.0)
+        if records.keep is not None:
+            far *= records.keep
+        return np.asarray(far[None, :])
+
+
+@dataclass(frozen=True)
+class LeverageIndices(LocatedRows):
+    """The cell of |u|^2 among public edges p 2^(j/2), j = -4..6: 1 to 12, and 0 for a record that is dropped."""
+
+    kind: ClassVar[str] = "leverage cells"
+    width: ClassVar[int] = 1
+    cells: ClassVar[int] = 12
+    l1: ClassVar[int] = 12
+    l2_squared: ClassVar[int] = 144
+
+    def at(self, frame: Frame) -> Self:
+        """The map in the coordinates of a frame."""
+        return replace(self, frame=frame)
+
+    @property
+    def edges(self) -> Array:
+        """The eleven edges."""
+        return np.asarray((len(self.design.terms) + 1) * 2.0 ** (np.arange(-4, 7) / 2))
+
+    def of(self, records: Located) -> Array:
+        # what is no number counts as infinitely far out
+        square = np.nan_to_num(records.square, nan=np.inf, posinf=np.inf)
+        cell = 1.0 + np.searchsorted(self.edges, square, side="left")
+        if records.keep is not None:
+            cell *= records.keep
+        return np.asarray(cell[None, :])
+
+
+@dataclass(frozen=True)
+class LeverageCells(Histogram):
+    """How many records lie in each cell of |u|^2, shape (12,): one record moves one count by 1."""
+
+    map: LeverageIndices
+
+    def at(self, frame: Frame) -> LeverageCells:
+        """The statistic in the coordinates of a frame."""
+        return LeverageCells(self.map.at(frame))

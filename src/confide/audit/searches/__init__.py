@@ -1,0 +1,1 @@
+"""Searches for records and neighbours that break a stated bound."""

@@ -1,0 +1,302 @@
+"""Try to break a safety bound: the two promises on which propose-test-release rests.
+
+A safety bound is a function gamma of the data together with an estimate and a number alpha ("bound"), such that for all
+neighbours X, X'
+
+    (C1) gamma >= 0 and |gamma(X) - gamma(X')| <= 1;
+    (C2) gamma(X) > 0  implies  |S (estimate(X) - estimate(X'))|_2 <= alpha, for EVERY neighbour X'.
+
+C2 needs only one of the two to be safe. The other may be unsafe, and then its estimate may be undefined (an exception, NaN): with
+gamma = 0 the mechanism never replies and never looks. Where both are safe both estimates must exist. A wrong C1 makes the
+private test too sure of itself, a wrong C2 makes the noise too small; either one breaks the guarantee. A
+statistic that is known up to rounding must be passed on as (gamma - eta)/(1 + 3 eta) cut at 0, or the search finds the rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+
+from confide.audit.searches.pairs import Axis, Domain, search
+from confide.audit.searches.safety_search import attack_bound
+from confide.audit.searches.sensitivity import Answer, answer, distance, shown
+from confide.audit.verdict import Audit, Finding
+from confide.errors import PrivacyError
+from confide.methods.ptr.safety import CertifiedBound, SafetyBound, bound_name, checked_bound
+
+__all__ = ["SafetyReport", "falsify_safety_bound"]
+
+# below every real violation, above nothing: lets the ascent climb toward safe data before it can measure anything there
+_FOOTHOLD = 1e-9
+
+
+@dataclass(frozen=True)
+class _Seen:
+    gamma: float
+    estimate: Answer
+
+
+@dataclass(frozen=True)
+class SafetyReport:
+    """The worst violations found. `print(report)` says them in words.
+
+    steps: the largest move of gamma between neighbours (claim: 1; `inf` where gamma is negative, no number or raises). ratio: the largest
+    move of the estimate from safe data, over the bound. pair_steps, pair_ratio: the two data sets of each. safe: how many of the
+    tried pairs had a safe side; with none C2 was not tested. tried: pairs of neighbours. problems: what else a bound does that it
+    must not, in words.
+    """
+
+    steps: float
+    ratio: float
+    bound: float
+    relation: str
+    verdict: str
+    tried: int
+    safe: int
+    pair_steps: tuple[Any, Any]
+    pair_ratio: tuple[Any, Any]
+    name: str = "gamma"
+    problems: tuple[str, ...] = ()
+
+    @property
+    def violated(self) -> bool:
+        """Whether one of the promises is refuted."""
+        return self.verdict == "violated"
+
+    def findings(self) -> Audit:
+        """The same as two rows of an `Audit`."""
+        limit = 1 + _TOLERANCE
+        rows = (("moves by at most 1", self.steps, 1), ("bounds the estimate where safe", self.ratio, self.safe))
+        others = Finding(
+            name=f"{self.name} everything else",
+            quantity="gap",
+            claim=0.0,
+            lower_bound=float(len(self.problems)),
+            verdict="violated" if self.problems else "holds",
+            attack="neighbour search",
+            relation=self.relation,
+            note="; ".join(self.problems),
+        )
+        return Audit(
+            tuple(
+                Finding(
+                    name=f"{self.name} {what}",
+                    quantity="ratio",
+                    claim=1.0,
+                    lower_bound=value,
+                    verdict="violated" if value > limit else "holds" if tested else "untested",
+                    attack="neighbour search",
+                    relation=self.relation,
+                    note=f"{self.tried} pairs tried, {self.safe} with a safe side",
+                )
+                for what, value, tested in rows
+            )
+            + ((others,) if self.problems else ())
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            f"safety bound {self.name} under {self.relation}: {self.verdict}",
+            f"gamma moved by {self.steps:.6g} (claim 1), the estimate by {self.ratio:.6g} of its bound where safe",
+            f"{self.tried} pairs tried, {self.safe} with a safe side",
+            *self.problems,
+        ]
+        for what, value, pair in (("gamma", self.steps, self.pair_steps), ("estimate", self.ratio, self.pair_ratio)):
+            if value > 1 + _TOLERANCE:
+                lines += [f"the worst neighbours of the {what}:", *(f"  {line}" for line in _apart(*pair))]
+        return "\n".join(lines)
+
+
+_TOLERANCE = 1e-9
+
+
+def _apart(one: Any, other: Any) -> tuple[str, ...]:
+    """Two neighbours in words: the data, and the record that differs, where they are rows of the same number."""
+    try:
+        first, second = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
+        same = first.shape == second.shape and first.ndim > 0
+        places = np.flatnonzero(
+            ((first != second) & ~(np.isnan(first) & np.isnan(second))).reshape(len(first), -1).any(axis=1)
+        )
+    except (TypeError, ValueError):
+        same, places = False, np.array([], dtype=np.int64)
+    if not same or len(places) != 1:
+        return shown(one), shown(other)
+    at = int(places[0])
+    return (
+        shown(one),
+        f"record {at + 1} of {len(first)} differs: {shown(first[at].tolist())} in the one, {shown(second[at].tolist())} in the other",
+    )
+
+
+def falsify_safety_bound(
+    gamma: Any,
+    estimate: Any = None,
+    bound: float | Fraction | None = None,
+    domain: Any = None,
+    *,
+    relation: str = "substitute",
+    scales: Sequence[float] | None = None,
+    threshold: float = 0.0,
+    n: int | None = None,
+    restarts: int = 12,
+    seed: int = 0,
+    hostile: bool = True,
+    name: str = "gamma",
+) -> SafetyReport:
+    """Search for neighbours that break gamma (C1) or the bound on the estimate where gamma says safe (C2).
+
+    gamma, estimate: functions of the data that `domain` makes (see `falsify_sensitivity`), as they are called: clipping included. bound:
+    alpha, in the Euclidean norm after the estimate's coordinates are multiplied by `scales` (S; None: all 1). threshold: data with
+    gamma above it are called safe. n: number of records, public under "substitute"; None tries 1 to 31. What gamma raises, and a
+    gamma that is negative or no number, breaks C1.
+
+    A `SafetyBound` is given whole, with the domain of its records: falsify_safety_bound(bound, domain, n=40). Then `prepare` must make
+    the same of a record whatever the others are, gamma must be a number on records that are all alike, and C1 and C2 are attacked from
+    data with a safety in (0, 1], under substitute alone; n defaults to the bound's own, else 24. A schema as domain gives its columns
+    in their order, labels as positions. For a `CertifiedBound` without level0 the level and `alpha_at` are attacked at a level that
+    random data have.
+
+    Errors: PrivacyError for parameters out of range.
+
+    >>> import numpy as np
+    >>> from confide.ptr import OrderStatistic
+    >>> falsify_safety_bound(OrderStatistic(8, 0.0, 1.0, alpha=0.3), [(0, 1)], n=15, restarts=4).verdict
+    'holds'
+    >>> count = lambda x: max(int((x > 0).sum()) - 4, 0)
+    >>> share = lambda x: float(np.clip(x[x > 0], 0, 1).mean())
+    >>> falsify_safety_bound(count, share, 1 / 2, (-1, 1), n=12, hostile=False).verdict
+    'holds'
+    >>> falsify_safety_bound(count, share, 1 / 12, (-1, 1), n=12, hostile=False).verdict
+    'violated'
+    """
+    if isinstance(gamma, SafetyBound):
+        return _whole(gamma, estimate if domain is None else domain, relation, n, restarts, seed)
+    if isinstance(bound, bool) or not isinstance(bound, int | float | Fraction | np.number) or not 0 < bound < inf:
+        raise PrivacyError(f"bound must be a finite number above 0, the alpha of the safety bound, got {bound!r}")
+    where = Domain.of(domain, hostile=hostile)
+    alpha = float(bound)
+    hits = {"safe": 0}
+
+    def measure(data: Any) -> _Seen:
+        return _Seen(_gamma(gamma, data), answer(estimate, data))
+
+    def moved(one: _Seen, other: _Seen) -> float:
+        if not (_fits(one.gamma) and _fits(other.gamma)):
+            return inf
+        return abs(one.gamma - other.gamma)
+
+    def apart(one: _Seen, other: _Seen) -> float:
+        best = max(one.gamma, other.gamma, 0.0)
+        if not (one.gamma > threshold or other.gamma > threshold):
+            return _FOOTHOLD * best / (1 + best)
+        hits["safe"] += 1
+        for seen, partner in ((one, other), (other, one)):
+            if _undefined(seen.estimate):
+                # an unsafe estimate is never asked for
+                return inf if seen.gamma > threshold else 0.0 if partner.gamma > threshold else inf
+        return float(distance(_scaled(one.estimate, scales), _scaled(other.estimate, scales), "l2")) / alpha
+
+    first = search(where, measure, moved, relation=relation, n=n, restarts=restarts, seed=seed)
+    second = search(where, measure, apart, relation=relation, n=n, restarts=restarts, seed=seed + 1)
+    ratio = second.value if hits["safe"] else 0.0
+    ratio = 0.0 if ratio < 2 * _FOOTHOLD else ratio
+    violated = first.value > 1 + _TOLERANCE or ratio > 1 + _TOLERANCE
+    return SafetyReport(
+        steps=first.value,
+        ratio=ratio,
+        bound=alpha,
+        relation=relation,
+        verdict="violated" if violated else "holds" if hits["safe"] else "untested",
+        tried=first.tried + second.tried,
+        safe=hits["safe"],
+        pair_steps=(where.data(first.data), where.data(first.neighbour)),
+        pair_ratio=(where.data(second.data), where.data(second.neighbour)),
+        name=name,
+    )
+
+
+def _whole(bound: SafetyBound, domain: Any, relation: str, n: int | None, restarts: int, seed: int) -> SafetyReport:
+    """The report on a `SafetyBound`."""
+    if relation != "substitute":
+        raise PrivacyError(f"a SafetyBound is meant under substitute, got relation={relation!r}; leave it out")
+    whole = Domain.of(domain, hostile=False)
+    axes = tuple(Axis(0.0, float(len(a.levels) - 1), whole=True) if a.levels else a for a in whole.axes)
+    size = n if n is not None else (bound.n or 24)
+    attacked = bound
+    if isinstance(bound, CertifiedBound) and bound.level0 is None:
+        attacked = _AtLevel(bound, _usual_level(bound, axes, size, seed))
+    attacked = checked_bound(attacked)
+    alpha = float(attacked.alpha)
+    found = attack_bound(attacked, Domain(axes), n=size, restarts=restarts, seed=seed, alpha=alpha)
+    violated = found.steps > 1 + _TOLERANCE or found.ratio > 1 + _TOLERANCE or bool(found.problems)
+    return SafetyReport(
+        steps=found.steps,
+        ratio=found.ratio,
+        bound=alpha,
+        relation=relation,
+        verdict="violated" if violated else "holds" if found.safe else "untested",
+        tried=found.tried,
+        safe=found.safe,
+        pair_steps=found.pair_steps,
+        pair_ratio=found.pair_ratio,
+        name=bound_name(bound),
+        problems=tuple(found.problems),
+    )
+
+
+class _AtLevel(CertifiedBound):
+    """A certified bound at a fixed level."""
+
+    def __init__(self, base: CertifiedBound, level0: float) -> None:
+        self._base = base
+        self.dim, self.shape, self.n, self.names = base.dim, base.shape, base.n, base.names
+        self.moves, self.least, self.level0 = base.moves, base.least, level0
+
+    def prepare(self, data: Any) -> Any:
+        return self._base.prepare(data)
+
+    def error(self, prepared: Any) -> float:
+        return self._base.error(prepared)
+
+    def level(self, prepared: Any) -> float:
+        return self._base.level(prepared)
+
+    def alpha_at(self, t: float) -> float:
+        return self._base.alpha_at(t)
+
+    def estimate(self, prepared: Any) -> Any:
+        return self._base.estimate(prepared)
+
+
+def _usual_level(bound: CertifiedBound, axes: tuple[Axis, ...], n: int, seed: int) -> float:
+    """Half of the level of evenly drawn records, and above `least`."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    data = np.array([[axis.draw(generator) for axis in axes] for _ in range(n)], dtype=np.float64)
+    return max(float(bound.level(bound.prepare(data))) / 2 - bound.moves, bound.least * (1 + 1e-9))
+
+
+def _gamma(gamma: Callable[[Any], Any], data: Any) -> float:
+    said = answer(gamma, data)
+    return float(said.numbers[0]) if len(said.numbers) == 1 else float("nan")
+
+
+def _fits(value: float) -> bool:
+    return isfinite(value) and value >= 0
+
+
+def _undefined(said: Answer) -> bool:
+    return not said.numbers or not all(isfinite(float(value)) for value in said.numbers)
+
+
+def _scaled(said: Answer, scales: Sequence[float] | None) -> Answer:
+    numbers = tuple(float(value) for value in said.numbers)
+    if scales is not None:
+        numbers = tuple(s * value for s, value in zip(scales, numbers, strict=True))
+    # two forms of the same numbers are no violation here: only where the estimate lies counts
+    return Answer((), numbers, False)

@@ -1,0 +1,1 @@
+"""A release under watch: recorded, replayed on a neighbour, and attacked where its noise cannot be taken off."""

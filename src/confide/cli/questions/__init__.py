@@ -1,0 +1,1 @@
+"""Commands that put questions to records or to a release."""

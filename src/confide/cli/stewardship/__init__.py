@@ -1,0 +1,1 @@
+"""Commands of a data steward: schema, ledger, audit, record of disclosure, studio."""

@@ -1,0 +1,385 @@
+"""The calls of `cf.intervals`: which method answers a verb under a relation, and what is read from its release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import update_wrapper
+from typing import Any
+
+import numpy as np
+
+from confide.errors import PlanError
+from confide.faces.calls.interval_verbs import VERBS
+from confide.faces.one_call import LEFT_OUT, call_signature, checked_ledger, checked_settings
+from confide.guarantees import Guarantee, PureDP
+from confide.ledger import Ledger
+from confide.methods.intervals.categorical import CategoricalShares
+from confide.methods.intervals.difference import Difference
+from confide.methods.intervals.mean_and_variance import MeanAndVariance
+from confide.methods.intervals.method import KINDS
+from confide.methods.intervals.proportion import Proportion, level_code, level_name
+from confide.methods.intervals.pure_quantiles import PureQuantiles
+from confide.methods.intervals.rate import Rate
+from confide.methods.intervals.result import ConfidenceIntervals
+from confide.methods.intervals.slope import Slope
+from confide.methods.tables.counts import Shares
+from confide.methods.tables.distribution import Distribution
+from confide.methods.tables.means import Means
+from confide.protocol import Noise, Release, Source
+from confide.protocol.spending.allowance import checked_privacy
+from confide.protocol.units.contributions import shown
+from confide.results.base import BaseResult
+from confide.schema import Categorical, Integer, Schema
+
+__all__ = [
+    "Answer",
+    "categorical",
+    "difference",
+    "interval_method",
+    "mean",
+    "proportion",
+    "quantile",
+    "rate",
+    "slope",
+    "variance",
+]
+
+_POPULATION = "population"
+#: Verb -> what to write under add-remove, where it does not answer.
+_INSTEAD = {
+    "variance": 'cf.tables.means("{} ~ 1", data, covers="population", ...).sd()',
+    "categorical": 'cf.tables.shares("{}", data, covers="population", ...)',
+    "slope": 'cf.linear_regression("{}", data, ...)',
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Which method answers, and how its release is read."""
+
+    method: Any
+    read: Callable[[Release], BaseResult]
+
+
+def interval_method(
+    verb: str,
+    column: str,
+    schema: Schema,
+    privacy: Guarantee,
+    *,
+    relation: str | None = None,
+    pure_ledger: bool = False,
+    kind: str | None = None,
+    **settings: Any,
+) -> Answer:
+    """The method that answers a verb, and its reading. relation: the ledger's, where there is one; the guarantee's own comes first.
+
+    Raises `PlanError` for a verb or kind that is not there, with the call that works.
+    """
+    if verb not in VERBS:
+        raise PlanError(f"there is no interval {verb!r}; there are: {', '.join(VERBS)}")
+    if kind is not None and kind not in KINDS:
+        raise PlanError(f'kind must be "credible" or "confidence", got {kind!r}; leave it out for the family\'s own')
+    if verb == "quantile":
+        return _of_quantile(column, privacy, pure_ledger, kind, settings)
+    where = privacy.relation or relation or "substitute"
+    if where == "substitute" and not (verb == "difference" and _needs_tables(column, schema, kind)):
+        return _noise_aware(verb, column, kind, settings)
+    return _of_tables(verb, column, schema, privacy, kind, settings)
+
+
+def _needs_tables(formula: str, schema: Schema, kind: str | None) -> bool:
+    """Whether a difference is of means, of several groups or a confidence interval: a posterior is of two shares."""
+    columns = [schema[name.strip("`")] for name in _sides(formula)]
+    return kind == "confidence" or any(own.steps != 2 or not isinstance(own, (Categorical, Integer)) for own in columns)
+
+
+def _noise_aware(verb: str, column: str, kind: str | None, settings: dict[str, Any]) -> Answer:
+    made: Any
+    given = {**settings, **({} if kind is None else {"kind": kind})}
+    match verb:
+        case "proportion":
+            made = Proportion(column, **given)
+        case "categorical":
+            made = CategoricalShares(column, **given)
+        case "rate":
+            made = Rate(column, **given)
+        case "mean" | "variance":
+            made = MeanAndVariance(column, show=(verb,), **given)
+        case "slope":
+            made = Slope(column, **given)
+        case _:
+            made = Difference(column, **given)
+    return Answer(made, made.infer)
+
+
+def _of_quantile(
+    column: str, privacy: Guarantee, pure_ledger: bool, kind: str | None, settings: dict[str, Any]
+) -> Answer:
+    if kind == "credible":
+        raise PlanError(
+            'quantiles have confidence intervals, for any distribution; leave kind out, or write kind="confidence"'
+        )
+    made: Any
+    pure = isinstance(privacy, PureDP) or pure_ledger
+    unknown = set(settings) - ({"q", "where"} if pure else {"q", "bins", "where"})
+    if unknown:
+        raise PlanError(
+            f"quantiles take {'q and where under pure epsilon' if pure else 'q, bins and where'}, got {', '.join(sorted(unknown))}; leave "
+            "it out"
+        )
+    if pure:
+        made = PureQuantiles(column, **settings)
+    else:
+        own = {"quantiles": settings.pop("q", 0.5), "covers": _POPULATION}
+        made = Distribution(column, **own, **settings)
+    return Answer(made, made.infer)
+
+
+def _of_tables(
+    verb: str, column: str, schema: Schema, privacy: Guarantee, kind: str | None, settings: dict[str, Any]
+) -> Answer:
+    """A table releases the number of records with the rest where it is secret; it answers differences that have no posterior either way."""
+    if verb in _INSTEAD:
+        raise PlanError(
+            f"{verb} is answered where the number of records is public; under add-remove write {_INSTEAD[verb].format(column)}, or ask "
+            f"with relation='substitute' in the guarantee and the ledger"
+        )
+    if kind == "credible":
+        raise PlanError(
+            "a posterior of a difference is of two columns of two levels, with a public number of records; leave kind out (confidence)"
+            if verb == "difference"
+            else f"a posterior of {verb} rests on a public number of records; under add-remove leave kind out (confidence), or ask with "
+            "relation='substitute' in the guarantee and the ledger"
+        )
+    if isinstance(privacy, PureDP):
+        alone = f"{verb} has a pure guarantee"
+        if verb == "difference":
+            alone = "the difference of two columns of two levels each, without kind, has a pure guarantee, and no other one has"
+        raise PlanError(
+            f"{verb} of {column!r} is answered by a table with Gaussian noise here, got {privacy}; write cf.GDP(...) or cf.ApproxDP(...), "
+            f"on a ledger with such a budget; with relation='substitute' in the guarantee and the ledger {alone}"
+        )
+    level = settings.pop("level", None)
+    where = settings.pop("where", None)
+    if settings:
+        raise PlanError(f"under add-remove {verb} takes no {', '.join(sorted(settings))}; leave it out")
+    made: Any
+    if verb == "proportion":
+        name = level_name(schema, column, level_code(schema, column, level))
+        made = Shares(column, covers=_POPULATION, where=where)
+        return Answer(made, lambda release: _row(release, made, name, column))
+    if verb in ("mean", "rate"):
+        made = Means(f"{column} ~ 1", covers=_POPULATION, where=where)
+        return Answer(made, lambda release: _row(release, made, column, column))
+    outcome, group = _sides(column)
+    if isinstance(schema[outcome.strip("`")], Categorical):
+        what = level_name(schema, outcome, level_code(schema, outcome, level))
+        made = Shares(f"{outcome} * {group}", within=group, covers=_POPULATION, where=where)
+        return Answer(made, lambda release: _difference(release, made, group, outcome, what))
+    made = Means(f"{outcome} ~ {group}", covers=_POPULATION, where=where)
+    return Answer(made, lambda release: _difference(release, made, group, outcome, None))
+
+
+def _sides(formula: str) -> list[str]:
+    parts = formula.split("~")
+    if len(parts) != 2 or not all(part.strip() for part in parts):
+        raise PlanError(f'a difference takes outcome ~ group, got {formula!r}; write "smoker ~ sex" or "income ~ sex"')
+    return [part.strip() for part in parts]
+
+
+def _row(release: Release, method: Any, name: str, column: str) -> ConfidenceIntervals:
+    """One row of a table."""
+    table = method.infer(release)
+    place = list(table.params.index).index(name)
+
+    def limits(alpha: float) -> tuple[list[float], list[float]]:
+        low, high = table.conf_int(alpha).to_numpy()[place]
+        return [float(low)], [float(high)]
+
+    return _read(release, table, [name], [float(table.params.iloc[place])], limits, column)
+
+
+def _difference(release: Release, method: Any, group: str, outcome: str, what: str | None) -> ConfidenceIntervals:
+    """Each level of the group less the first one (MOVER)."""
+    table = method.infer(release)
+
+    def rows(alpha: float) -> Any:
+        found = table.diff(group, alpha=alpha)
+        return found if what is None else found[[name.startswith(f"({what}, ") for name in found.index]]
+
+    first = rows(0.05)
+    names = [name.replace(f"({what}, ", "(") for name in first.index]
+
+    def limits(alpha: float) -> tuple[list[float], list[float]]:
+        own = rows(alpha)
+        return own["low"].tolist(), own["high"].tolist()
+
+    return _read(release, table, names, first["estimate"].tolist(), limits, outcome)
+
+
+def _read(
+    release: Release, table: Any, names: Sequence[str], estimates: Sequence[float], limits: Any, response: str
+) -> ConfidenceIntervals:
+    low, high = (np.array(end) for end in limits(0.05))
+    return ConfidenceIntervals.of(
+        release,
+        response=response,
+        names=tuple(names),
+        estimates=np.clip(np.array(estimates), low, high),
+        limits=limits,
+        bounds=((-np.inf, np.inf),) * len(names),
+        status=table.status,
+        reason=table.reason,
+        flags=table.flags,
+        covers=table.covers,
+    )
+
+
+def _one_call(said: Callable[[], Any]) -> Callable[..., Any]:
+    """Make the call of a verb, which plans, releases and infers, of a function that says what it answers: its name and docstring."""
+    verb = said.__name__
+    known = ("kind", *VERBS[verb], "where")
+
+    def call(
+        data: Source,
+        column: str,
+        *,
+        privacy: Guarantee | None = None,
+        ledger: Ledger | None = LEFT_OUT,
+        noise: Noise | None = None,
+        n: int | None = None,
+        **settings: Any,
+    ) -> Any:
+        requested = checked_privacy(privacy)
+        checked_ledger(ledger)
+        checked_settings(f"cf.intervals.{verb}", known, settings, example='data, "x", privacy=cf.GDP(1.0), ledger=None')
+        if not hasattr(data, "schema"):
+            raise PlanError(
+                f"data must come from cf.read, got {type(data).__name__}; write "
+                f"cf.intervals.{verb}(cf.read(frame, schema), {column!r}, ...)"
+            )
+        answer = interval_method(
+            verb,
+            column,
+            data.schema,
+            requested,
+            relation=None if ledger is None else ledger.relation,
+            pure_ledger=ledger is not None and isinstance(ledger.budget, PureDP),
+            **{name: value for name, value in settings.items() if value is not None},
+        )
+        from confide import gate  # here, because the gate is slow to load and a plan does without it
+
+        release = gate.release(answer.method, data, requested, ledger=ledger, noise=noise, n=n)
+        return shown(answer.read(release), release)
+
+    update_wrapper(call, said)
+    call.__signature__ = call_signature(("data", "column"), dict.fromkeys(known), Any)  # type: ignore[attr-defined]
+    return call
+
+
+@_one_call
+def proportion() -> Any:
+    """The share of records with a level of a column; level: the second one of two when left out; prior: "beta(a, b)".
+
+    Under substitute the posterior (kind="credible", the default) or exact confidence limits of the same release; under add-remove the
+    confidence interval of the shares of `cf.tables`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"smoker": cf.Categorical(["no", "yes"], on_missing="no")})
+    >>> data = cf.read(schema.sample(500, seed=1), schema)
+    >>> result = proportion(data, "smoker", privacy=cf.PureDP(0.5), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> result.conf_int().round(2).to_numpy().tolist()
+    [[0.47, 0.56]]
+    """
+
+
+@_one_call
+def mean() -> Any:
+    """The mean of a numeric column; of: "column" (values moved into their bounds, the default) or "normal"; see `MeanAndVariance`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 10, on_missing="midpoint")})
+    >>> data = cf.read(schema.sample(500, seed=1), schema)
+    >>> mean(data, "x", privacy=cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1)).status
+    'ok'
+    """
+
+
+@_one_call
+def variance() -> Any:
+    """The variance of a numeric column, for columns that are normal; of: as for `mean`.
+
+    >>> import confide as cf, numpy as np
+    >>> schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing=0.0)})
+    >>> data = cf.read({"x": np.random.default_rng(1).normal(size=1000)}, schema)
+    >>> result = variance(data, "x", privacy=cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> list(result.names)
+    ['variance of x']
+    """
+
+
+@_one_call
+def rate() -> Any:
+    """The rate of a column of Poisson counts, cf.Integer(0, U); under add-remove the mean of the counts.
+
+    >>> import confide as cf, numpy as np
+    >>> schema = cf.Schema({"visits": cf.Integer(0, 25, on_missing=0)})
+    >>> data = cf.read({"visits": np.random.default_rng(1).poisson(10, 1000)}, schema)
+    >>> rate(data, "visits", privacy=cf.PureDP(1.0), ledger=None, kind="confidence", noise=cf.noise.SimulatedNoise(1)).status
+    'ok'
+    """
+
+
+@_one_call
+def categorical() -> Any:
+    """The shares of all levels of a column, from one release of all counts; prior "dirichlet(a)".
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"g": cf.Categorical(["a", "b", "c"], on_missing="a")})
+    >>> data = cf.read(schema.sample(500, seed=1), schema)
+    >>> categorical(data, "g", privacy=cf.GDP(0.5), ledger=None, noise=cf.noise.SimulatedNoise(1)).names
+    ('g=a', 'g=b', 'g=c')
+    """
+
+
+@_one_call
+def slope() -> Any:
+    """The coefficients of a normal line, "y ~ x1 + x2": credible intervals. For any design: `cf.linear_regression`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(-1, 1, on_missing=0.0), "y": cf.Numeric(-2, 2, on_missing=0.0)})
+    >>> data = cf.read(schema.sample(500, seed=1), schema)
+    >>> list(slope(data, "y ~ x", privacy=cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1)).names)
+    ['Intercept', 'x']
+    """
+
+
+@_one_call
+def quantile() -> Any:
+    """Quantiles q (one or several; .5) of a numeric column, for any distribution: a `cf.tables.distribution` of so many bins (256), or,
+    under pure epsilon, a release of its own.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> quantile(data, "income", q=(0.1, 0.5), privacy=cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1)).status
+    'ok'
+    """
+
+
+@_one_call
+def difference() -> Any:
+    """A share or a mean in one group less that in the first, "smoker ~ sex", "income ~ sex".
+
+    Under substitute the posterior of a difference of two shares; under add-remove, for means, for several groups and for
+    kind="confidence", MOVER's interval from the tables of shares or means.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"smoker": cf.Categorical(["no", "yes"]), "sex": cf.Categorical(["f", "m"])})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> asked = cf.GDP(1.0, relation="add-remove")
+    >>> difference(data, "smoker ~ sex", privacy=asked, ledger=None, noise=cf.noise.SimulatedNoise(1)).status
+    'ok'
+    """

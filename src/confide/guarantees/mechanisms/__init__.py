@@ -1,0 +1,1 @@
+"""What single mechanisms promise, in closed form or by exact bounds."""

@@ -1,0 +1,1 @@
+"""What a ledger has recorded: the hash chain, its verification, the statement, what was published."""

@@ -1,0 +1,207 @@
+"""The statements that read and write a ledger's rows, the same on every database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from confide.errors import PlanError, ReleaseError
+from confide.ledger.account import Account, terms_text
+from confide.ledger.counting.units import ZERO, Price
+from confide.ledger.history.chain import GENESIS, canonical, guarantee_to_text, row_hash
+from confide.ledger.history.verify import examine
+from confide.ledger.records import Charge
+from confide.ledger.storage.tables import SHARED
+from confide.ledger.storage.tables import budget as budgets
+from confide.ledger.storage.tables import entry as entries
+
+__all__ = [
+    "account_here",
+    "append",
+    "budget_row",
+    "chain_rows",
+    "charge_of",
+    "dataset_names",
+    "first_charge",
+    "last_outputs",
+    "locked_account",
+    "open_ledger",
+    "receipt_row",
+    "shared_columns",
+    "unpaid_charge",
+]
+
+
+def dataset_names(connection: Connection) -> tuple[str, ...]:
+    """The datasets of a ledger, sorted here: each server has its own order of letters."""
+    return tuple(sorted(connection.execute(select(budgets.c.dataset)).scalars(), key=str))
+
+
+def budget_row(connection: Connection, dataset: str, *, lock: bool = False) -> dict[str, Any] | None:
+    """A dataset's row of `budget`. FOR UPDATE says nothing to SQLite, whose transaction has locked the whole file."""
+    query = select(budgets).where(budgets.c.dataset == dataset)
+    row = connection.execute(query.with_for_update() if lock else query).mappings().first()
+    return None if row is None else dict(row)
+
+
+def chain_rows(connection: Connection, dataset: str) -> list[dict[str, Any]]:
+    """All entries of a dataset, first to last."""
+    query = select(entries).where(entries.c.dataset == dataset).order_by(entries.c.seq)
+    return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def first_charge(connection: Connection, dataset: str) -> dict[str, Any] | None:
+    """The entry of a dataset's first charge."""
+    query = select(entries).where(entries.c.dataset == dataset, entries.c.kind == "charge")
+    row = connection.execute(query.order_by(entries.c.seq).limit(1)).mappings().first()
+    return None if row is None else dict(row)
+
+
+def charge_of(connection: Connection, dataset: str, plan_sha256: str) -> int | None:
+    """The seq of the first charge of a plan; None where it was never charged."""
+    query = select(entries.c.seq).where(entries.c.dataset == dataset, entries.c.kind == "charge")
+    query = query.where(entries.c.plan_sha256 == plan_sha256).order_by(entries.c.seq).limit(1)
+    seq = connection.execute(query).scalar()
+    return None if seq is None else int(seq)
+
+
+def last_outputs(connection: Connection, dataset: str, plan_sha256: str) -> dict[str, Any] | None:
+    """The latest entry on the stored outputs of a stream's version."""
+    query = select(entries).where(entries.c.dataset == dataset, entries.c.kind == "outputs")
+    query = query.where(entries.c.plan_sha256 == plan_sha256).order_by(entries.c.seq.desc()).limit(1)
+    row = connection.execute(query).mappings().first()
+    return None if row is None else dict(row)
+
+
+def receipt_row(connection: Connection, dataset: str, release_sha256: str) -> dict[str, Any] | None:
+    """The latest receipt of a release."""
+    query = select(entries).where(entries.c.dataset == dataset, entries.c.kind == "receipt")
+    query = query.where(entries.c.release_sha256 == release_sha256).order_by(entries.c.seq.desc()).limit(1)
+    row = connection.execute(query).mappings().first()
+    return None if row is None else dict(row)
+
+
+def open_ledger(connection: Connection, account: Account, note: str) -> None:
+    """The first entry of a dataset, and its row of `budget`."""
+    row = _entry(
+        account, account, kind="open", note=note, price=account.limit, guarantee=guarantee_to_text(account.budget)
+    )
+    connection.execute(
+        insert(budgets).values(
+            dataset=account.dataset,
+            entries=row["seq"],
+            head=row["hash"],
+            unit_key=account.unit_key,
+            **account.terms(),
+        )
+    )
+    connection.execute(insert(entries).values(row))
+
+
+def append(
+    connection: Connection, before: Account, after: Account | None = None, *, price: Price = ZERO, **columns: Any
+) -> tuple[dict[str, Any], Account]:
+    """Write the next entry, and move the terms and the head with it; the entry, and the account with it.
+
+    before: the account as it was read under the lock; after: its terms after the entry, the same when left out; price: of a
+    charge, or a new limit. Should the lock have failed and another writer been faster, the insertion breaks on the tables'
+    one successor for each entry.
+    """
+    terms = before if after is None else after
+    row = _entry(before, terms, price=price, **columns)
+    connection.execute(insert(entries).values(row))
+    moved = replace(terms, entries=row["seq"], head=row["hash"])
+    connection.execute(
+        update(budgets)
+        .where(budgets.c.dataset == before.dataset)
+        .values(entries=moved.entries, head=moved.head, **moved.terms())
+    )
+    return row, moved
+
+
+def locked_account(connection: Connection, dataset: str) -> Account:
+    """The account, read after the lock, as the end of its chain has it."""
+    row = budget_row(connection, dataset, lock=True)
+    if row is None:
+        raise PlanError(f"there is no dataset {dataset!r} any more; Ledger.datasets(path) lists those that are there")
+    return account_here(connection, row)
+
+
+def account_here(connection: Connection, row: Mapping[str, Any]) -> Account:
+    """The account of a row of `budget`, once the last entry of its chain says the same under its own hash.
+
+    Raises `PlanError` when the row, or that entry, was changed by hand.
+    """
+    account, dataset = Account.of(row), row["dataset"]
+    here = select(entries).where(entries.c.dataset == dataset).order_by(entries.c.seq.desc()).limit(1)
+    end = connection.execute(here).mappings().first()
+    if end is None or (end["seq"], end["hash"]) != (account.entries, account.head):
+        raise PlanError(
+            f"the chain of dataset {dataset!r} does not end where its budget row says: the ledger was changed by hand; "
+            "nothing was written; ledger.verify() lists what is wrong, and a backup restores it"
+        )
+    if not _as_written(connection, row, dict(end)):
+        raise PlanError(
+            f"the totals, limits or terms of dataset {dataset!r} are not those under the hash of its last entry: the ledger was "
+            "changed by hand; nothing was written; ledger.verify() lists what is wrong, and a backup restores it"
+        )
+    return account
+
+
+def _as_written(connection: Connection, row: Mapping[str, Any], end: Mapping[str, Any]) -> bool:
+    """Whether the last entry has its hash and authenticates the row; an entry of tables 1, which cannot, is added up to."""
+    try:
+        if end["after"] == "":
+            return examine(row["dataset"], row, chain_rows(connection, row["dataset"])).ok
+        return (row_hash(end["prev"], end), terms_text(row)) == (end["hash"], end["after"])
+    except (TypeError, ValueError, AttributeError):
+        return False
+
+
+def unpaid_charge(connection: Connection, dataset: str, charge: Charge) -> dict[str, Any]:
+    """The entry of a charge that has no receipt yet; `ReleaseError` when it is not here or has one."""
+    here = entries.c.dataset == dataset
+    query = select(entries).where(here, entries.c.seq == charge.seq, entries.c.kind == "charge")
+    row = connection.execute(query).mappings().first()
+    if row is None or row["hash"] != charge.hash:
+        raise ReleaseError(
+            f"charge {charge.seq} is not in the ledger of dataset {dataset!r}; give what ledger.charge returned"
+        )
+    taken = connection.execute(select(entries.c.seq).where(here, entries.c.charge_seq == charge.seq)).scalar()
+    if taken is not None:
+        raise ReleaseError(
+            f"charge {charge.seq} of dataset {dataset!r} has a receipt already (entry {taken}); one charge pays for "
+            "one release; charge again with ledger.charge"
+        )
+    return dict(row)
+
+
+def shared_columns(charge: Mapping[str, Any]) -> dict[str, Any]:
+    """What a receipt repeats of its charge."""
+    return {name: charge[name] for name in SHARED}
+
+
+def _entry(before: Account, after: Account, *, price: Price, **columns: Any) -> dict[str, Any]:
+    """A whole row of `entry` after an account's last one, hashed; what is not given is empty."""
+    prev = before.head or GENESIS
+    row: dict[str, Any] = {
+        "dataset": before.dataset,
+        "seq": before.entries + 1,
+        "time": datetime.now(UTC).isoformat(timespec="microseconds"),
+        "amount": price.amount,
+        "delta": price.delta,
+        "statements": "",
+        "method": "",
+        "plan_sha256": "",
+        "charge_seq": None,
+        "release_sha256": "",
+        "version": "",
+        "note": "",
+        "after": canonical(after.terms()),
+        **columns,
+    }
+    return {**row, "prev": prev, "hash": row_hash(prev, row)}

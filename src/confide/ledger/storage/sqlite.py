@@ -1,0 +1,239 @@
+"""A ledger in a file: SQLite, its locking and settings."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
+
+from confide.errors import PlanError
+from confide.ledger.storage.failures import Progress, explained
+from confide.ledger.storage.store import Store
+from confide.ledger.storage.tables import FORMAT, STREAMED, metadata
+
+__all__ = ["APPLICATION", "SQLiteStore", "on_network"]
+
+#: "conf": tells a ledger from any other SQLite file.
+APPLICATION = 0x636F6E66
+_SMALLEST = 512  # bytes of the smallest SQLite file that holds anything
+_NETWORK = {
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "9p",
+    "afs",
+    "ceph",
+    "glusterfs",
+    "lustre",
+    "gpfs",
+    "fuse.sshfs",
+    "fuse.glusterfs",
+}
+_PERMIT = "give this account read and write permission on the file and on its directory"
+_REASONS = {
+    sqlite3.SQLITE_BUSY: (
+        "is locked by another process, and stayed so for {timeout:g} s; try again, or open it with a longer timeout="
+    ),
+    sqlite3.SQLITE_LOCKED: "is locked by another connection of this process; try again",
+    sqlite3.SQLITE_READONLY: f"is read-only; {_PERMIT}",
+    sqlite3.SQLITE_PERM: f"is not permitted to this account; {_PERMIT}",
+    sqlite3.SQLITE_AUTH: f"is not permitted to this account; {_PERMIT}",
+    sqlite3.SQLITE_FULL: "cannot grow because the disk is full; make room and try again",
+    sqlite3.SQLITE_IOERR: "could not be read or written (input/output error); check the disk and try again",
+    sqlite3.SQLITE_CANTOPEN: f"could not be opened; {_PERMIT}",
+}
+# After these a failed COMMIT has certainly left nothing behind: the transaction was still open and was rolled back.
+_NEVER_WRITTEN = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY}
+
+
+class SQLiteStore(Store):
+    """A ledger in one file.
+
+    The lock is that of the whole file, taken by BEGIN IMMEDIATE before anything is read. SQLite keeps its locks per
+    process and file, so that a connection must not be alive across a fork, not even to be closed in the child: all are
+    closed just before one.
+    """
+
+    def __init__(self, path: Path, timeout: float) -> None:
+        self._path = path
+        self._identity: tuple[int, int] | None = None
+        super().__init__(str(path), str(path), timeout)
+
+    @property
+    def path(self) -> Path:
+        return self._path
+
+    def create(self) -> None:
+        """Make the file (mode 0600) unless it is there, and its tables in one transaction unless they are."""
+        with suppress(FileExistsError):
+            _new_file(self.path)
+        if 0 < self.path.stat().st_size < _SMALLEST:  # SQLite takes such a file as empty and would write over it
+            raise PlanError(f"{self.path} is not a ledger; give the path of a ledger, or of a new file")
+        with self.reading() as connection:
+            fresh = _is_empty(connection)
+        if fresh:
+            with suppress(OSError):
+                self.path.chmod(0o600)
+            # WAL is faster for one process, and impossible on a network disk. It cannot be set inside a transaction.
+            with self._driver() as driver:
+                driver.execute(f"PRAGMA journal_mode = {'DELETE' if on_network(self.path) else 'WAL'}")
+        with self.writing(creating=True) as connection:
+            if _is_empty(connection):
+                metadata.create_all(connection)
+                connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
+                self.set_format(connection, FORMAT)
+        self.check()
+
+    def check(self) -> None:
+        with self.reading() as connection:
+            application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
+            version = self.format_of(connection)
+        if application != APPLICATION:
+            raise PlanError(
+                f"{self.path} is not a ledger; give the path of a ledger, or of a new file: Ledger.create(path, "
+                "dataset=..., budget=...)"
+            )
+        if version > STREAMED:
+            raise PlanError(
+                f"{self.path} was written by a newer version of confide (tables {version}, here {STREAMED}); install "
+                "that version"
+            )
+        if version < FORMAT:
+            self._update()
+        if on_network(self.path):
+            warnings.warn(
+                f"{self.path} is on a network file system, where file locks are not reliable and two processes may "
+                "spend the same budget; keep the ledger on a local disk of the one machine that charges it, or on a "
+                "PostgreSQL server: Ledger.create('postgresql://...', dataset=..., budget=...)",
+                stacklevel=3,
+            )
+
+    def format_of(self, connection: Connection) -> int:
+        return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+
+    def set_format(self, connection: Connection, number: int) -> None:
+        connection.exec_driver_sql(f"PRAGMA user_version = {number}")
+
+    def integrity(self) -> list[str]:
+        with self.reading() as connection:
+            found = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
+        return [line for line in found if line != "ok"]
+
+    def copy_to(self, target: Path) -> None:
+        """A consistent copy in one file (VACUUM INTO); copying the file would leave out what is still in the journal."""
+        try:
+            _new_file(target)
+        except FileExistsError:
+            raise PlanError(f"{target} exists, and a backup never overwrites; give a path that is free") from None
+        with self._driver() as driver:
+            driver.execute("VACUUM INTO ?", (str(target),))
+
+    def _new_engine(self) -> Engine:
+        path, timeout = self._path, self.timeout
+
+        def connect() -> sqlite3.Connection:
+            # mode=rw never creates a file. isolation_level None: the driver's own default begins deferred, reads before
+            # it locks, and then fails at once with "database is locked" whatever the timeout.
+            connection = sqlite3.connect(
+                f"file:{quote(str(path))}?mode=rw",
+                uri=True,
+                timeout=timeout,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+            for pragma in ("synchronous = FULL", "fullfsync = ON", "checkpoint_fullfsync = ON", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {pragma}")
+            return connection
+
+        engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, pool_size=8, max_overflow=-1)
+
+        @event.listens_for(engine, "begin")
+        def begin(connection: Connection) -> None:
+            locked = connection.get_execution_options().get("confide_lock", False)
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if locked else "BEGIN")
+
+        return engine
+
+    def _explained(self, progress: Progress) -> AbstractContextManager[None]:
+        return explained(self.name, self._reason, progress)
+
+    def _reason(self, cause: BaseException | None) -> tuple[str | None, bool]:
+        code = (getattr(cause, "sqlite_errorcode", None) or 0) & 0xFF
+        reason = _REASONS.get(code)
+        return None if reason is None else reason.format(timeout=self.timeout), code in _NEVER_WRITTEN
+
+    def _for_reading(self, connection: Connection) -> Connection:
+        return connection
+
+    def _for_writing(self, connection: Connection) -> Connection:
+        return connection.execution_options(confide_lock=True)
+
+    @contextmanager
+    def _driver(self) -> Iterator[sqlite3.Connection]:
+        """The driver's connection outside any transaction, for the statements that SQLite refuses inside one."""
+        with self._entered(), self._explained(Progress()), self._connect() as connection:
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, sqlite3.Connection)
+            yield driver
+
+    def _same_place(self) -> None:
+        """A connection to a file that was replaced or deleted charges a ledger that nobody sees: reconnect, or refuse."""
+        try:
+            found = self.path.stat()
+        except OSError as error:
+            self._engine.dispose()
+            raise PlanError(
+                f"there is no ledger at {self.path} ({error.strerror}); check the path first; for a new one: "
+                "Ledger.create(path, dataset=..., budget=...)"
+            ) from None
+        if self._identity != (found.st_dev, found.st_ino):
+            self._engine.dispose()
+            self._identity = (found.st_dev, found.st_ino)
+
+    def _leave_nothing_to_the_child(self) -> None:
+        self._engine.dispose()
+
+
+def _is_empty(connection: Connection) -> bool:
+    return not connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1").all()
+
+
+def _new_file(path: Path) -> None:
+    """An empty file that only its owner can read, and that was not there before; its name is made durable as well."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise PlanError(
+            f"{path} cannot be created ({error.strerror}); give a path in a directory that exists and can be written"
+        ) from None
+    if os.name == "posix":
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+def on_network(path: Path) -> bool:
+    """Whether the file lies on a network file system, as far as the system tells (only Linux does)."""
+    if not sys.platform.startswith("linux"):
+        return False
+    best, kind = -1, ""
+    with suppress(OSError):
+        for line in Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
+            _, point, name, *_ = line.split(" ")
+            point = point.replace("\\040", " ")
+            if path.is_relative_to(point) and len(point) > best:
+                best, kind = len(point), name
+    return kind in _NETWORK

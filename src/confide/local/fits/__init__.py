@@ -1,0 +1,1 @@
+"""Fits to protected records: losses corrected for noise, their means, terms and minimisers."""

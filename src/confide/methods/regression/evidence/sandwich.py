@@ -1,0 +1,188 @@
+"""The sandwich of a least-squares line from released sums, and what is known of its noise: what intervals and joint tests follow from.
+
+delta = A^-1 b in coordinates v = M z; coefficient j is c_j'delta + shift_j. With K = C A^-1 its variance is K (meat + G) K',
+
+    G = (R^2/mu_b^2 + SA^2 |delta|^2/2) I + (SA^2/2) delta delta',
+
+the covariance of (noise of b) - (noise of A) delta.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide.results.inference.joint_law import JointLaw, NoisyMeat
+
+__all__ = ["FLOOR", "USABLE", "Sandwich"]
+
+Array = NDArray[np.float64]
+
+# Student's t below this many degrees of freedom would be wider than what the noise can do.
+_LEAST_DF = 3.0
+#: The sampling variance is at least this part of the classical one: noise may leave almost nothing of a meat in some direction.
+FLOOR = 0.7
+# Instead of 0 where a coefficient is not in these sums at all.
+_NONE = 1e-300
+#: The noise of A may move a coefficient in second order by at most this part of what moves it in first order.
+USABLE = 0.33
+
+
+@dataclass(frozen=True, eq=False)
+class Sandwich:
+    """Released sums in v, the noise of each, and the coefficients that are read from them.
+
+    gram A (p, p), cross b (p,), meat (p, p), square q; sd_gram and sd_meat: of the symmetric noise on the diagonal (1/sqrt(2) of it off
+    the diagonal); sd_cross, sd_square; rows C (k, p): coefficients are C delta + shift; axis (p,): e'v = 1 for every record;
+    s2: residual variance; weights f^2 (p,), support (p,): shares of the records that each coordinate rests on; cut: about what limits
+    took from each coordinate of the meat; units: how many the meat is a sum over, where that is not the count of records; floor: the least
+    part of the classical variance that a sampling variance may be.
+    """
+
+    gram: Array
+    cross: Array
+    square: float
+    meat: Array
+    sd_gram: float
+    sd_cross: float
+    sd_square: float
+    sd_meat: float
+    rows: Array
+    shift: Array
+    axis: Array
+    s2: float
+    weights: Array
+    support: Array
+    cut: float = 0.0
+    units: float | None = None
+    floor: float = FLOOR
+
+    @property
+    def positive(self) -> bool:
+        """Whether A is positive definite."""
+        return bool(np.linalg.eigvalsh(self.gram)[0] > 0)
+
+    @property
+    def count(self) -> float:
+        """n_A = e'Ae, at least 1."""
+        return max(float(self.axis @ self.gram @ self.axis), 1.0)
+
+    @property
+    def independent(self) -> float:
+        """How many independent terms the meat is a sum of: records, or units where several rows of each count."""
+        return self.count if self.units is None else max(self.units, 1.0)
+
+    @cached_property
+    def bread(self) -> Array:
+        """A^-1, (p, p)."""
+        inverse = np.linalg.inv(self.gram)
+        return np.asarray((inverse + inverse.T) / 2)
+
+    @property
+    def delta(self) -> Array:
+        """A^-1 b, (p,)."""
+        return np.asarray(np.linalg.solve(self.gram, self.cross))
+
+    @property
+    def spread(self) -> Array:
+        """K = C A^-1, (k, p)."""
+        return self.rows @ self.bread
+
+    @property
+    def estimates(self) -> Array:
+        """C delta + shift, (k,)."""
+        return self.rows @ self.delta + self.shift
+
+    def noise(self, delta: Array) -> Array:
+        """G(delta), (p, p)."""
+        half = self.sd_gram**2 / 2
+        size = self.sd_cross**2 + half * float(delta @ delta)
+        return np.asarray(size * np.eye(len(delta)) + half * np.outer(delta, delta))
+
+    @property
+    def noise_covariance(self) -> Array:
+        """K G K', (k, k): the part of the covariance that is privacy noise."""
+        return self.spread @ self.noise(self.delta) @ self.spread.T
+
+    @property
+    def whole_meat(self) -> Array:
+        """The meat with what its limit is thought to have cut off, (p, p)."""
+        return np.asarray(self.meat + self.cut * np.eye(len(self.meat)))
+
+    @cached_property
+    def sampling(self) -> Array:
+        """The sampling variance of each coefficient, (k,): robust, and at least a part of the classical one."""
+        k, n = self.spread, self.independent
+        robust = np.einsum("ij,jk,ik->i", k, self.whole_meat, k) * n / max(n - len(self.cross), 1.0)
+        classical = self.s2 * np.einsum("ij,jk,ik->i", k, self.gram, k)
+        return np.asarray(np.maximum(robust, self.floor * classical))
+
+    @property
+    def variances(self) -> Array:
+        """Sampling and privacy noise of each coefficient, (k,)."""
+        return self.sampling + np.diag(self.noise_covariance)
+
+    @property
+    def covariance(self) -> Array:
+        """(k, k), with `variances` on the diagonal and no negative eigenvalue.
+
+        The meat without its negative eigenvalues gives the correlations, which are carried to the variances.
+        """
+        k = self.spread
+        values, vectors = np.linalg.eigh((self.whole_meat + self.whole_meat.T) / 2)
+        meat = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        whole = k @ (meat + self.noise(self.delta)) @ k.T
+        stretch = np.sqrt(self.variances / np.maximum(np.diag(whole), _NONE))
+        return np.asarray((whole + whole.T) / 2 * np.outer(stretch, stretch))
+
+    @property
+    def df(self) -> Array:
+        """Degrees of freedom of each variance, (k,): by its noise, and by the records that it rests on (Satterthwaite 1946)."""
+        noise = (self.sd_meat * (self.spread**2).sum(axis=1)) ** 2
+        whole = noise + 2 * self.sampling**2 / np.maximum(self.records, _NONE)
+        return np.asarray(np.maximum(2 * self.variances**2 / np.maximum(whole, _NONE), _LEAST_DF))
+
+    @property
+    def records(self) -> Array:
+        """How many records stand behind the sampling variance of each coefficient, (k,)."""
+        part = self.spread**2 * self.weights
+        whole = (part**2 / np.maximum(self.independent * self.support, 1.0)).sum(axis=1)
+        return np.asarray(part.sum(axis=1) ** 2 / np.maximum(whole, 1e-300))
+
+    def law(self, key: tuple[str, ...]) -> JointLaw:
+        """What the sums say of the errors of all coefficients together; key: digests of the release and the question."""
+        n, shape = self.count, self.s2 * (self.gram + self.gram.T) / 2
+        stretch = self.independent / max(self.independent - len(self.cross), 1.0)
+        uncertain = float(np.sqrt((self.sd_square / (n * self.s2)) ** 2 + 2 / n))
+        meat = NoisyMeat(self.whole_meat * stretch, np.full_like(shape, self.sd_meat * stretch), shape, uncertain)
+        return JointLaw(self.spread, self.noise(self.delta), (meat,), self.records, key)
+
+    @cached_property
+    def second_order(self) -> Array:
+        """eta (k,): by how much the noise of A moves each coefficient in second order, per first order."""
+        values, vectors = np.linalg.eigh((self.gram + self.gram.T) / 2)
+        root = (vectors / np.sqrt(values)) @ vectors.T
+        u = self.rows @ root
+        u = u / np.maximum(np.linalg.norm(u, axis=1), 1e-300)[:, None]
+        h = np.einsum("ij,jk,ik->i", u, self.bread, u)
+        return np.asarray(self.sd_gram * np.sqrt(h * float(np.trace(self.bread)) / 2 + h**2 / 2))
+
+    @property
+    def demand(self) -> Array:
+        """How many times as many records, or how much a mu, each coefficient needs: above 1 it cannot be had, (k,)."""
+        return self.second_order / USABLE
+
+    @property
+    def residual_sum(self) -> tuple[float, float]:
+        """The residual sum of squares of the line and what it is corrected by for having been fitted to its own noise."""
+        delta = self.delta
+        return self.square - float(self.cross @ delta), float(np.trace(self.bread @ self.noise(delta)))
+
+    def correlation(self) -> Array:
+        """Correlations of the coefficients under equal residual variances, (k, k): how closely they hang together."""
+        whole = self.rows @ self.bread @ self.rows.T
+        size = np.sqrt(np.maximum(np.diag(whole), 1e-300))
+        return np.asarray(whole / np.outer(size, size))

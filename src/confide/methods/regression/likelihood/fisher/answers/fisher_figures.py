@@ -1,0 +1,306 @@
+"""The figures of a release of Fisher scoring: its last round in units of the data, and what may move each coefficient unseen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide._lazy import later
+from confide.aggregates.lines.ranges import ranged
+from confide.aggregates.lines.rows import BOUND, Box
+from confide.aggregates.lines.whitened_rows import Frame
+from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
+from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores
+from confide.aggregates.scores.unit_scores import Counting
+from confide.methods.regression.evidence.far_bounds import far, short_tail
+from confide.methods.regression.likelihood.fisher.answers.fisher_sandwich import FisherSandwich
+from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESIDUAL
+from confide.methods.regression.likelihood.fisher.fisher_counts import (
+    TAIL_FEATURES,
+    missing,
+)
+from confide.methods.regression.likelihood.fisher.fisher_hidden import Held, levels_of
+from confide.methods.regression.likelihood.fisher.fisher_rounds import FisherRound, linear_round, scored
+from confide.methods.regression.likelihood.fisher.fisher_start import made_points
+from confide.methods.regression.likelihood.logistic_design import log_odds
+from confide.noise import keyed_generator
+from confide.protocol import Question, Release
+from confide.protocol.units.contributions import Independent
+from confide.schema import Design
+
+__all__ = ["AT_RISK", "FisherFigures"]
+
+stats = later("scipy.stats")
+
+Array = NDArray[np.float64]
+
+#: Coefficients of features whose bounds reach beyond so many private half-widths are at risk from records that count less.
+AT_RISK = 5.0
+# A range of sqrt(3) sds has this ratio at 1.75; beyond it a few far records have widened the range.
+_WIDE = 2.6
+# The meat of units with many rows that hardly hang together may be a quarter of the model's.
+_UNIT_LEAST = -0.75
+# Made points that tell how many records lie where the line says more than this part of the largest count.
+_MANY, _FULL = 12_000, 0.5
+# How far above its noisy number the excess may be.
+_ONE_SIDED = 1.645
+
+
+@dataclass(frozen=True, eq=False)
+class FisherFigures:
+    """One release read with one question. levels: of the outcome, the base first; none of counts. weighted: whether the line is that of
+    the weighted records, of which no bias is asked.
+    """
+
+    release: Release
+    question: Question
+    design: Design
+    levels: tuple[str, str] | None
+    family: Family = LOGIT
+    weighted: bool = False
+
+    # what was released ------------------------------------------------------------------------------------------------
+
+    def _public(self, name: str) -> Array:
+        return np.asarray(self.release.public[name], dtype=np.float64)
+
+    @cached_property
+    def box(self) -> Box:
+        """Where z was measured from."""
+        middle, half = self._public("box")
+        return Box(tuple(map(float, middle)), tuple(map(float, half)))
+
+    @cached_property
+    def units(self) -> Array:
+        """J: coefficients in the data's units are J theta."""
+        return log_odds(self.design, self.box)
+
+    @cached_property
+    def last(self) -> FisherRound:
+        """The last round, in units of u."""
+        return scored(self.design, self.release)
+
+    @cached_property
+    def held(self) -> Held:
+        """The levels that the last step could not tell."""
+        levels = levels_of(self.design, self.box)
+        return Held.of(self.last.gram, self.last.sd_gram, self._public("transform"), self._public("moments"), levels)
+
+    @cached_property
+    def sandwich(self) -> FisherSandwich:
+        """The sums in the directions that can be told, and the coefficients in units of the data."""
+        return self._whole.within(self.held.basis)
+
+    @cached_property
+    def _whole(self) -> FisherSandwich:
+        bound = float(self._public("bound")[0])
+        rows, meat = FisherScores(self.design, bound=bound), self.release["meat"]
+        # of units, in steps of as many times the bound as rows of each count
+        most = 1.0 if self.counting is None else self.counting.spread
+        units = self.units
+        last: FisherRound = self.last
+        moved: Array | None = None
+        if "change" in self.release.public:
+            last = replace(last, gram=last.gram + self._public("change"))
+            step = np.linalg.solve(self._public("transform"), self._public("meat_line") - self._public("line"))
+            moved = np.asarray(step, dtype=np.float64)
+        return FisherSandwich(
+            last=last,
+            meat=meat.decode() * (most / rows.steps) ** 2,
+            sd_meat=(most * bound) ** 2 * sqrt(meat.variance) / BOUND,
+            rows=units @ self._public("transform"),
+            shift=units @ self._public("line"),
+            scale=self.scored_family.scale,
+            moved=moved,
+            dispersed=isinstance(self.family, Counts),
+            below=_UNIT_LEAST if self.counting is not None and most == 1 else 0.0,
+            units=self._independent if most > 1 or self.design.schema.cluster is not None else None,
+        )
+
+    @cached_property
+    def counting(self) -> Counting | None:
+        """How rows of a unit count; None where records do, and where one row of each unit was kept."""
+        return Counting.of_plan(self.release.plan)
+
+    @cached_property
+    def scored_family(self) -> Family:
+        """The family as it was scored: of counts with their cut."""
+        return (
+            replace(self.family, cut=float(self._public("cut")[0])) if isinstance(self.family, Counts) else self.family
+        )
+
+    @property
+    def _records(self) -> float:
+        return max(float(self.release["count"].decode()[0]), 1.0)
+
+    @property
+    def _mass(self) -> float:
+        """The sum of the weights of records: without a design as many as there are."""
+        return self._records
+
+    @property
+    def _df(self) -> Any:
+        if self.sandwich.units is not None:
+            return self.sandwich.df
+        return max(self._independent - len(self.design.names), 3.0)
+
+    @property
+    def _independent(self) -> float:
+        """How many terms the meat is a sum of that may be taken as independent."""
+        found = None if self.counting is None else Independent.of(self.release, self._records)
+        return self._records if found is None else found.units
+
+    # which coefficients are answered ------------------------------------------------------------------------------------
+
+    @cached_property
+    def reach(self) -> dict[int, tuple[float, float]]:
+        """By place among the terms of more than two values: how far its public bounds lie from its private mean in private sds, and from
+        the middle of its private range in half-widths of sqrt(3) sds; without ranges both are from the moments.
+        """
+        middle, half = self.box.arrays
+        public_middle, public_half = Box.of(self.design).arrays
+        centre, width = (public_middle - middle) / half, public_half / half
+        sds = (np.abs(centre - self._public("feature_mean")) + width) / self._public("feature_sd")
+        halves = np.abs(centre) + width if "ranges" in self.release.statistics else sds / sqrt(3)
+        return {j: (float(sds[j]), float(halves[j])) for j in ranged(self.design)}
+
+    @cached_property
+    def far(self) -> tuple[int, ...]:
+        """The places, among the terms, of features whose bounds lie too far out for what their histograms show."""
+        # the weighted line is that of the records as they count
+        if self.weighted:
+            return ()
+        # a record counts less from some length on, whatever its residual: no reach is safe for that
+        return tuple(j for j, (sds, _) in self.reach.items() if far(sds, 0.0, self._short(j)))
+
+    def _short(self, j: int) -> bool:
+        """Whether the tail of a feature was seen to be short; never in the short branch, which pays for no ranges."""
+        if "ranges" not in self.release.statistics:
+            return False
+        noisy, term = self.release["ranges"], self.design.terms[j]
+        mean, spread = self._moments(j)
+        own = noisy.decode()[ranged(self.design).index(j)]
+        return short_tail(own, sqrt(noisy.variance), self._records, (term.low, term.high), mean, spread)
+
+    def _moments(self, j: int) -> tuple[float, float]:
+        """Mean and sd of a feature in the data's units."""
+        middle, half = self.box.middle[j], self.box.half[j]
+        mean, sd = float(self._public("feature_mean")[j]), float(self._public("feature_sd")[j])
+        return middle + half * mean, half * sd
+
+    @cached_property
+    def cut_bias(self) -> Array:
+        """A bound on what counts above the cut may move each coefficient, (k,)."""
+        own = self.scored_family
+        share = missing(self.release, self.design, own, self._records) if isinstance(own, Counts) else 0.0
+        return np.asarray(TAIL_FEATURES * share * self._lengths)
+
+    @cached_property
+    def full_bias(self) -> Array:
+        """Counts: what records that count less move each coefficient where the line says more than half of the largest count, (k,).
+
+        There a mean that stops growing, or grows faster, is off by as much as the residual can be, and far records are off in one
+        direction. They are too few for any noisy count; how many there are is taken from made points of normal features.
+        """
+        own = self.scored_family
+        if self.weighted or not isinstance(own, Counts):
+            return np.zeros(len(self._lengths))
+        generator = keyed_generator("full counts", self.release.sha256)
+        points = made_points(self.design, self.box, self._public("moments"), generator, _MANY)
+        line, transform = self._public("meat_line"), self._public("transform")
+        points = points[own.information(points @ line) > _FULL]
+        frame = Frame.of(self.box, transform, line, 1.0)
+        alpha, bound = (float(self._public(name)[0]) for name in ("alpha", "bound"))
+        _, w = replace(FisherRows(self.design), family=own).at(frame, alpha, bound).of_points(points)
+        missed = ((1 - w) * own.most(points @ line)) @ (points @ transform) * (self._records / _MANY)
+        return np.asarray(np.abs(self.sandwich.rows @ self.sandwich.bread @ self.held.basis.T @ missed))
+
+    @cached_property
+    def bias(self) -> Array:
+        """A bound on the bias of each coefficient, (k,): from records that count less, and from levels held at the line before."""
+        return self._weighted + self._from_held
+
+    @cached_property
+    def _from_held(self) -> Array:
+        """What records of levels that are held may move each coefficient, (k,)."""
+        if not self.held.levels:
+            return np.zeros(len(self.design.terms) + 1)
+        counts, sds = self._held_counts
+        weights = np.array([one.weights for one in self.held.levels])
+        # moments whose small eigenvalues were raised above their noise hold more records of a rare level, and T is made of them
+        counts = np.maximum(counts, weights @ self._public("moments")[0] * self._mass)
+        return self.held.bias(self._lengths, counts, sds, span=self.family.span)
+
+    @cached_property
+    def _held_counts(self) -> tuple[Array, Array]:
+        """About how many records the levels held have, and the sds of the noise in it, (levels,) each."""
+        if not self.held.levels:
+            return np.empty(0), np.empty(0)
+        return self._records_of(np.array([one.weights for one in self.held.levels]))
+
+    def _records_of(self, weights: Array) -> tuple[Array, Array]:
+        """The same of levels with these weights (levels, k)."""
+        linear = linear_round(self.design, self.release, self.box)
+        scale = self._mass / linear.count
+        sds = linear.sd_gram * np.sqrt((weights[:, 0] ** 2 + (weights**2).sum(axis=1)) / 2) * scale
+        return weights @ linear.gram[0] * scale, sds
+
+    @property
+    def _held_persons(self) -> tuple[Array, Array]:
+        """The same in records of the mean weight."""
+        counts, sds = self._held_counts
+        each = self._mass / self._records
+        return counts / each, sds / each
+
+    @cached_property
+    def _lengths(self) -> Array:
+        """|C A^-1| of each coefficient, (k,): what a score of length one moves it by, at most."""
+        return np.asarray(np.linalg.norm(self.sandwich.rows @ self.sandwich.bread, axis=1))
+
+    @cached_property
+    def _weighted(self) -> Array:
+        """A bound on what records that count less may move each coefficient at risk, (k,)."""
+        if self.weighted:
+            return np.zeros(len(self.design.terms) + 1)
+        seen, hidden = self._excess
+        bound = float(self._public("bound")[0])
+        own = self._lengths
+        # others move with these as far as they hang together, by what was seen
+        half = np.maximum(self._half, 1e-300)
+        part = np.where(self._at_risk, bound * seen * own, 0.0) / half
+        along = (np.abs(self.sandwich.correlation()) * part).max(axis=1) * half
+        return np.where(self._at_risk, bound * (seen + TAIL_RESIDUAL * hidden) * own, along)
+
+    @property
+    def _excess(self) -> tuple[float, float]:
+        """The noisy excess, and what its noise may hide."""
+        excess = self.release["excess"]
+        return max(float(excess.decode()[0]), 0.0) / BOUND, _ONE_SIDED * sqrt(excess.variance) / BOUND
+
+    @cached_property
+    def _at_risk(self) -> NDArray[np.bool_]:
+        """The coefficients of features whose bounds reach far beyond where most records are, (k,): beyond their private range, or, within
+        one that a few far records have made wide, by their sds.
+        """
+        reaches = (self.reach.get(j, (0.0, 0.0)) for j in range(len(self.design.terms)))
+        return np.array([False, *(halves > AT_RISK or sds > max(AT_RISK, _WIDE * halves) for sds, halves in reaches)])
+
+    @cached_property
+    def seen_bias(self) -> Array:
+        """Counts: what records that are seen to count less would move each coefficient, were their residuals all against the line in one
+        direction, (k,). Means grow so fast that they do count less within any reach. It is no part of an interval.
+        """
+        own = self._lengths
+        if self.weighted or not isinstance(self.family, Counts):
+            return np.zeros(len(own))
+        return np.where(self._at_risk, 0.0, float(self._public("bound")[0]) * self._excess[0] * own)
+
+    @cached_property
+    def _half(self) -> Array:
+        """Half-widths of 95 % intervals before the bias, (k,)."""
+        return np.asarray(stats.t.isf(0.025, self._df) * np.sqrt(np.maximum(np.diag(self.sandwich.covariance), 0.0)))

@@ -1,0 +1,168 @@
+"""Differences, ratios and odds ratios of cells by the MOVER, and rates standardised to public weights.
+
+Two cells of one marginal are compared by their own intervals; the correlation of their estimates is that of the noise, which margins that
+add up share, and of sampling, where two shares are of the same records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide._lazy import later
+from confide.aggregates.cells.crossing import Axes
+from confide.errors import PlanError
+from confide.methods.tables.cells.intervals import difference, ratio
+from confide.methods.tables.cells.per_level import check_one_level, level_axis
+from confide.methods.tables.cells.shape import Cells, cells_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
+
+__all__ = ["compared", "standardised"]
+
+Array = NDArray[np.float64]
+
+# A stratum below so many noise sds has a variance of a share of 1/4; one below the other number makes the result weak.
+_LOST, _THIN = 3.0, 10.0
+
+
+def compared(table: Cells, how: str, first: Any, second: Any, column: int, alpha: float) -> pd.DataFrame:
+    """Columns estimate, low, high, flag (what either cell's numbers are flagged with); one row for each comparison. how: "diff", "ratio" or
+    "odds"."""
+    pairs = _pairs(table, first, second)
+    check_one_level(table.layout, table.reading, pairs)
+    z = table.quantile(alpha)
+    rows = {}
+    for axes, one, other in pairs:
+        estimate, low, high = table.compared(axes, column, z)
+        if how != "diff":
+            # logarithms begin at 0, those of odds end at 1
+            most = 1.0 if how == "odds" else np.inf
+            estimate, low, high = np.clip((estimate, low, high), 0.0, most)
+        parts = [(estimate[cell], low[cell], high[cell]) for cell in (one, other)]
+        rho = correlation(table, axes, column, one, other)
+        if how == "diff":
+            least, most = table.bounds(column)
+            estimates = table.points(axes, column)[0]
+            _, below, above = np.clip(difference(parts[0], parts[1], rho), least - most, most - least)
+            found: tuple[Any, ...] = (np.clip(estimates[one] - estimates[other], below, above), below, above)
+        else:
+            _check_positive(table, column)
+            found = ratio(parts[0], parts[1], rho, odds=how == "odds")
+        sign = {"diff": "-", "ratio": "/", "odds": "/"}[how]
+        rows[f"({label(table, axes, one)}) {sign} ({label(table, axes, other)})"] = [
+            *(float(v) for v in found),
+            _flag(table, axes, column, (one, other)),
+        ]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["estimate", "low", "high", "flag"])
+
+
+def _flag(table: Cells, axes: Axes, column: int, cells: tuple[int, int]) -> str:
+    """The flags of a table's rows that also speak of what is compared."""
+    chosen = list(cells)
+    counts, sd = table.counts(axes)[chosen], np.sqrt(table.count_variance(axes))
+    # a share near 0 or 1 of few records makes a difference short; the interval of the cell itself is not
+    thin = table.weak(axes, column)[chosen].any() or (table.part > 0 and (counts < _THIN * sd).any())
+    found = {"below_noise": (counts < _LOST * sd).any(), "weak": thin}
+    return " ".join(name for name, there in found.items() if there)
+
+
+def correlation(table: Cells, axes: Axes, column: int, one: int, other: int) -> float:
+    """Of two cells' estimates."""
+    if one == other:
+        return 1.0
+    own = getattr(table, "covariance", None)
+    if own is None:
+        return 0.0
+    _, errors, _ = table.points(axes, column)
+    size = float(errors[one] * errors[other])
+    return float(np.clip(own(axes, column, one, other) / size, -1.0, 1.0)) if size > 0 else 0.0
+
+
+def label(table: Cells, axes: Axes, cell: int) -> str:
+    """A cell by its levels."""
+    crossing = table.layout.crossing
+    levels = np.unravel_index(cell, crossing.shape(axes)) if axes else ()
+    owns = [crossing.attributes[axis] for axis in axes]
+    return ", ".join(f"{own.name}={own.labels[level]}" for own, level in zip(owns, levels, strict=True)) or "total"
+
+
+def _pairs(table: Cells, first: Any, second: Any) -> list[tuple[Axes, int, int]]:
+    if second is not None:
+        (axes, one), (other_axes, other) = cells_of(table, first), cells_of(table, second)
+        if axes != other_axes:
+            raise PlanError(
+                "two cells of one marginal are compared, got cells of two; name a level of the same attributes in both, as in "
+                "diff({'region': 'N'}, {'region': 'S'})"
+            )
+        return [(axes, one, other)]
+    if not isinstance(first, str):
+        raise PlanError(
+            "a comparison takes two cells, or the name of an attribute; write diff({'region': 'N'}, {'region': 'S'}), or diff('region')"
+        )
+    (axis,) = table.layout.axes(first)
+    candidates = [axes for axes in table.marginals if axis in axes]
+    axes = max(candidates, key=len)
+    shape = table.layout.crossing.shape(axes)
+    cells = np.moveaxis(np.arange(int(np.prod(shape))).reshape(shape), axes.index(axis), 0)
+    base = cells[0].ravel()
+    return [(axes, int(one), int(other)) for level in cells[1:] for one, other in zip(level.ravel(), base, strict=True)]
+
+
+def _check_positive(table: Cells, column: int) -> None:
+    if table.bounds(column)[0] < 0:
+        raise PlanError(
+            f"a ratio of means needs a column that cannot be negative, and the bounds of {table.measured[column]!r} begin at "
+            f"{table.bounds(column)[0]:g}; ask for diff(...)"
+        )
+
+
+def standardised(table: Any, weights: Mapping[str, float], over: str, column: int, alpha: float) -> pd.DataFrame:
+    """sum_k w_k of the cells' shares or means over the levels of an attribute, for each combination of the others.
+
+    Delta method; a stratum below three noise sds has the largest variance there is. Columns estimate, std_err, low, high, status: "weak"
+    where a stratum has fewer records than ten noise sds.
+    """
+    (axis,) = table.layout.axes(over)
+    own = table.layout.crossing.attributes[axis]
+    unknown = [name for name in weights if str(name) not in own.labels]
+    if unknown or set(map(str, weights)) != set(own.labels) or not all(float(v) >= 0 for v in weights.values()):
+        raise PlanError(
+            f"weights must give each level of {over!r} a share of at least 0: {', '.join(own.labels)}; got {dict(weights)!r}"
+        )
+    total = sum(float(v) for v in weights.values())
+    share = np.array([float(weights[name]) for name in own.labels]) / total
+    axes = max((axes for axes in table.marginals if axis in axes), key=len)
+    if axis == level_axis(table.layout):
+        check_one_level(table.layout, table.reading, [(axes, 0, table.layout.crossing.cells(axes) - 1)])
+    others = tuple(place for place in axes if place != axis)
+    shape, at = table.layout.crossing.shape(axes), axes.index(axis)
+    estimate, errors, sizes, noise_sd, widest = table.strata(axes, column)
+    lost = sizes < _LOST * noise_sd
+    variance = np.where(lost, widest, errors**2)
+
+    def moved(values: Array) -> Array:
+        return np.moveaxis(values.reshape(shape), at, 0).reshape(len(share), -1)
+
+    mean = share @ moved(estimate)
+    error = np.sqrt(share**2 @ moved(variance))
+    thin = moved(sizes < _THIN * noise_sd)[share > 0].any(axis=0)
+    z = table.quantile(alpha)
+    least, most = table.bounds(column)
+    index = [label(table, others, cell) for cell in range(mean.size)]
+    return pd.DataFrame(
+        {
+            "estimate": mean,
+            "std_err": error,
+            "low": np.clip(mean - z * error, least, most),
+            "high": np.clip(mean + z * error, least, most),
+            "status": np.where(thin, "weak", "ok"),
+        },
+        index=index,
+    )

@@ -1,0 +1,218 @@
+"""t, paired and F tests on released means, with p-values that agree with the intervals.
+
+Two groups (t) and more (F): Wald's quadratic form of the contrasts of k means, with the noise that least squares makes them share and the
+s^2 of the intervals (with half its noise sd). Null distribution: 1,999 draws at the pooled mean with each group's own variance: xbar
+normal, s^2 chi-square, Q = N (1 - s^2 - xbar^2), each with noise of its own, read as the release is; for two groups the variance has half
+its noise sd here as well, because a noisy one is too small as often as too large. Groups may have unequal variances. The interval of a
+difference has the quantile of the same draws in place of the normal one, so that p < .05 says what the 95 % interval says. It is shorter
+than that of `diff`, each end of which allows for the skewness of either mean by what noise leaves possible.
+
+One mean, and paired: the p-value is 1 - the largest level whose interval (`intervals.MeanSums`) leaves the hypothesis out, also where
+skewness makes an interval lopsided, which in one mean nothing evens out. The statistic that is printed is Wald's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import nan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide import _special as special
+from confide.aggregates.cells.crossing import Axes
+from confide.errors import PlanError
+from confide.methods.tables.cells.intervals import MeanSums
+from confide.methods.tables.cells.measured import MeasuredTable
+from confide.methods.tables.comparing.answers import said_of
+from confide.methods.tables.comparing.independence import tested
+from confide.noise import keyed_generator
+from confide.results.hypothesis import HypothesisTests
+
+__all__ = ["groups", "one_mean"]
+
+Array = NDArray[np.float64]
+
+_RUNS, _LOST = 1999, 3.0
+_INVERTED = "the interval, inverted"
+# Quantiles that are tried from above: .02 to 26, the last one p = 1e-150.
+_FINEST, _LADDER = 0.02, 33
+
+
+def groups(table: MeasuredTable, attribute: str | None, column: int, *, names: str) -> HypothesisTests:
+    """Whether the means of the levels of an attribute are equal: t for two levels (first minus second), F for more."""
+    axes = _one_attribute(table, attribute)
+    own = table.layout.crossing.attributes[axes[0]]
+    if names == "t" and own.size != 2:
+        raise PlanError(
+            f"a t test compares two groups, and {own.name!r} has {own.size}; ask the table for test('f', {own.name!r})"
+        )
+    if axes not in table.marginals:
+        raise PlanError(
+            f"the table has no means by {own.name} alone; plan Means('{table.measured[column]} ~ {own.name}')"
+        )
+    sums, noise_n, noise_s = table.sums(axes, column), *_noises(table, axes, column)
+    title = f"{table.measured[column]} by {own.name}"
+    skewed = bool(table.weak(axes, column).any())
+    lost = bool((sums.n < _LOST * np.sqrt(sums.v0)).any())
+    if lost and names != "t":
+        return tested(table, (title,), [nan], [nan], [nan], "none", weak=True, statistic="F")
+    observed = _wald(_stacked(sums), noise_n, noise_s)
+    generator = keyed_generator(table.release_sha256, f"{names} test {own.name} {column}")
+    weights = 1.0 / (sums.variance / sums.size)
+    pooled = float((weights * sums.mean).sum() / weights.sum())
+    simulated = _wald(_drawn(table, sums, axes, pooled, generator, wide=names == "t"), noise_n, noise_s)
+    pvalue = (1 + float((simulated >= observed[0]).sum())) / (_RUNS + 1)
+    null = f"simulated, {_RUNS:,} draws at the pooled mean"
+    if names != "t":
+        df = own.size - 1
+        return tested(table, (title,), [observed[0] / df], [df], [pvalue], null, skewed=skewed, statistic="F")
+    half, gap = table._scale(column)[1], float(sums.mean[0] - sums.mean[1])
+    root, falling = float(np.sqrt(observed[0])), np.sort(simulated)[::-1]
+
+    def limits(alpha: float) -> tuple[Array, Array]:
+        rank = int(alpha * (_RUNS + 1) + 1e-9)
+        # what the draws cannot tell is everything that bounds allow
+        reach = half * abs(gap) / root * float(np.sqrt(falling[rank - 1])) if rank and root > 0 else 2 * half
+        middle = half * gap
+        return np.atleast_1d(max(middle - reach, -2 * half)), np.atleast_1d(min(middle + reach, 2 * half))
+
+    return tested(
+        table,
+        (f"{title}: {own.labels[0]} - {own.labels[1]}",),
+        [np.sign(gap) * root],
+        [nan],
+        [nan if lost else pvalue],
+        null,
+        weak=lost,
+        skewed=skewed,
+        statistic="t",
+        estimates=np.array([half * gap]),
+        limits=limits,
+    )
+
+
+def one_mean(table: MeasuredTable, value: float, column: int) -> HypothesisTests:
+    """Whether the mean of all records is `value`; of a difference of two columns, the paired t test."""
+    sums, (middle, half) = table.sums((), column), table._scale(column)
+    title = f"mean of {table.measured[column]}"
+    lost = bool((sums.n < _LOST * np.sqrt(sums.v0)).any())
+    target = (float(value) - middle) / half
+    if not -1 <= target <= 1:
+        raise PlanError(f"the value {value:g} is outside the bounds of {table.measured[column]}; no test is needed")
+
+    def ends(z: float) -> tuple[float, float]:
+        low, high = sums.interval(z, _part(table))
+        return middle + half * float(low[0]), middle + half * float(high[0])
+
+    return tested(
+        table,
+        (title,),
+        [float((sums.mean[0] - target) / sums.standard_error(_part(table))[0])],
+        [nan],
+        [nan if lost else level_left_out(ends, float(value))],
+        _INVERTED,
+        weak=lost,
+        skewed=bool(table.weak((), column).any()),
+        statistic="t",
+        estimates=table.points((), column)[0],
+        limits=_limits(table, ends),
+    )
+
+
+def _part(table: MeasuredTable) -> float:
+    """Tests are of the population, whatever the table covers."""
+    return 1.0 if table.reading == "dataset" else table.part
+
+
+def _limits(
+    table: MeasuredTable, ends: Callable[[float], tuple[float, float]]
+) -> Callable[[float], tuple[Array, Array]]:
+    def found(alpha: float) -> tuple[Array, Array]:
+        low, high = ends(table.quantile(alpha))
+        return np.atleast_1d(low), np.atleast_1d(high)
+
+    return found
+
+
+def level_left_out(ends: Callable[[float], tuple[float, float]], value: float) -> float:
+    """The p-value of an interval: two tails at the largest normal quantile z whose interval, ends(z), leaves the value out.
+
+    >>> round(level_left_out(lambda z: (1.0 - 0.5 * z, 1.0 + 0.5 * z), 0.0), 4)
+    0.0455
+    """
+
+    def out(z: float) -> bool:
+        low, high = ends(z)
+        return not low <= value <= high
+
+    # intervals grow with z, but for the smallest, whose skewness moves them as a whole
+    steps = [_FINEST * 1.25**k for k in range(_LADDER)]
+    last = next((k for k in reversed(range(_LADDER)) if out(steps[k])), None)
+    if last is None:
+        return 1.0
+    low, high = steps[last], steps[min(last + 1, _LADDER - 1)]
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if out(middle) else (low, middle)
+    return float(2 * special.ndtr(-low))
+
+
+def _one_attribute(table: MeasuredTable, attribute: str | None) -> Axes:
+    if attribute is None:
+        if len(table.layout.crossing.attributes) != 1:
+            raise PlanError(f"name the attribute whose groups are compared: {said_of(table)}")
+        return (0,)
+    return table.layout.axes(attribute)
+
+
+def _noises(table: MeasuredTable, axes: Axes, column: int) -> tuple[Array, Array]:
+    """Noise covariances of the groups' N and S."""
+    cells = table.margins.cells(axes)
+    n, s = np.empty((cells, cells)), np.empty((cells, cells))
+    for one in range(cells):
+        for other in range(cells):
+            pair = ((axes, [one]), (axes, [other]))
+            n[one, other] = table.margins.covariance(*pair, counts=True) / table.rows.count**2
+            s[one, other] = table.margins.covariance(*pair) / table.rows.steps**2
+    if table.rows.counts_missing(column):
+        n = n + s * (table.rows.steps / float(1 << 20)) ** 2
+    return n, s
+
+
+def _stacked(sums: MeanSums) -> MeanSums:
+    """One run: (1, groups)."""
+    return sums.at(lambda part: np.asarray(part)[None])
+
+
+def _drawn(
+    table: MeasuredTable, sums: MeanSums, axes: Axes, mean: float, generator: np.random.Generator, *, wide: bool
+) -> MeanSums:
+    """Draws of a release under equal means, (runs, groups). wide: of records with the s^2 of the intervals, and its allowance for noise."""
+    size = np.maximum(np.rint(sums.effective), 2.0)
+    square = sums.sampling_variance * (sums.variance / sums.plain_variance if wide else 1.0)
+    shape = (_RUNS, len(size))
+    xbar = np.clip(mean + generator.standard_normal(shape) * np.sqrt(square / np.maximum(sums.size, 2.0)), -1.0, 1.0)
+    own = square * generator.chisquare(np.broadcast_to(size - 1, shape)) / size
+    own = np.minimum(own, np.maximum(1.0 - xbar**2, 0.0))
+    noises = [table.margins.noise([axes], _RUNS, generator, counts=True)[0].reshape(shape) / table.rows.count]
+    noises += [table.margins.noise([axes], _RUNS, generator)[0].reshape(shape) / table.rows.steps for _ in range(2)]
+    if table.layout.weight is not None:
+        more = [table.margins.noise([axes], _RUNS, generator)[0].reshape(shape) for _ in range(3)]
+        noises += [more[0] / table.rows.count, more[1] / table.rows.steps, more[2] / table.rows.steps]
+    return sums.redrawn(xbar, own, noises)
+
+
+def _wald(sums: MeanSums, noise_n: Array, noise_s: Array) -> Array:
+    """The quadratic form of the contrasts of the groups' means, (runs,)."""
+    mean, size = sums.mean, sums.size
+    groups_ = mean.shape[1]
+    noise = noise_s[None] + mean[:, :, None] * mean[:, None, :] * noise_n[None]
+    whole = noise / (size[:, :, None] * size[:, None, :])
+    place = np.arange(groups_)
+    whole[:, place, place] += sums.variance / size
+    contrasts = np.hstack([np.ones((groups_ - 1, 1)), -np.eye(groups_ - 1)])
+    gap = mean @ contrasts.T
+    turned: Any = contrasts @ whole @ contrasts.T
+    return np.asarray(np.einsum("ri,ri->r", gap, np.linalg.solve(turned, gap[:, :, None])[:, :, 0]))

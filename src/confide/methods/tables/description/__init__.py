@@ -1,0 +1,1 @@
+"""A numeric column's distribution, and Table One: how they are read and shown."""

@@ -1,0 +1,249 @@
+"""Table One as it is read: a wide table to print, a long frame with intervals, standardised differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide._lazy import later
+from confide.errors import PlanError
+from confide.methods.tables.description.table_one_reading import Cells, Level, Numeric, Row
+from confide.protocol import Release
+from confide.results.base import BaseResult, Column, check_alpha
+from confide.results.pages.table import DASH
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
+
+__all__ = ["TableOneResult"]
+
+Array = NDArray[np.float64]
+
+_COVERS = {
+    "population": "the population that the records are a sample of: sampling and privacy noise",
+    "dataset": "these very records: privacy noise alone",
+}
+_FEW = 3.0
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TableOneResult(BaseResult):
+    """Rows of numbers for all records and for each group. `to_frame` is long, with intervals; what is printed is wide, without them.
+
+    rows; groups: names; sizes: noisy numbers of records, all and each group; size_sd: noise of one group's; reading: "population" or
+    "dataset"; weights: their column, and sizes are sums of weights; heaviest: the largest weight, the unit that rows count in, or 1.
+    """
+
+    rows: tuple[Row, ...]
+    groups: tuple[str, ...]
+    sizes: Array
+    size_sd: float
+    reading: str
+    weights: str | None = None
+    heaviest: float = 1.0
+
+    family: ClassVar[str] = "Table One"
+    rows_are: ClassVar[str] = "row"
+
+    @classmethod
+    def read(
+        cls,
+        release: Release,
+        rows: tuple[Row, ...],
+        groups: tuple[str, ...],
+        sizes: Array,
+        size_sd: float,
+        reading: str,
+        *,
+        weights: str | None = None,
+        heaviest: float = 1.0,
+        legend: tuple[tuple[str, str], ...] = (),
+    ) -> Self:
+        """The result of a release."""
+        stated: dict[str, str] = {}
+        if (sizes[1:] < _FEW * size_sd).all():
+            stated = {
+                "status": "weak",
+                "reason": "no group stands above the noise of its number of records; ask for fewer groups or a larger budget",
+            }
+        return cls.of(
+            release,
+            covers=_COVERS[reading],
+            legend=legend,
+            rows=rows,
+            groups=groups,
+            sizes=heaviest * sizes,
+            size_sd=heaviest * size_sd,
+            reading=reading,
+            weights=weights,
+            heaviest=heaviest,
+            **stated,
+        )
+
+    @property
+    def title(self) -> str:
+        return "Private Table One"
+
+    @property
+    def _shown(self) -> tuple[str, ...]:
+        """The names of the columns of numbers: all records, then the groups where there are any."""
+        return ("overall", *(name for name in self.groups if name))
+
+    @property
+    def _what(self) -> str:
+        """What sizes are."""
+        return "records" if self.weights is None else f"sum of {self.weights}"
+
+    def _cells(self, alpha: float) -> list[tuple[Row, Cells]]:
+        return [(row, cells) for row in self.rows for cells in row.cells(alpha)]  # type: ignore[attr-defined]
+
+    def columns(self, alpha: float) -> tuple[Column, ...]:
+        """The wide table: mean (sd), median [quartiles] or number (share) of each row, in one column for each group."""
+        cells = [one for _, one in self._cells(alpha)]
+        sizes = [f"{size:,.0f}" for size in self.sizes]
+        found = [Column("name", [self._what, *(one.name for one in cells)], "name", head=self.rows_are)]
+        for k, name in enumerate(self._shown):
+            found.append(Column(name, [sizes[k], *(one.texts[k] for one in cells)], "text"))
+        if len(self.groups) == 2:
+            differences = [self._difference(row, one, 1, 2, alpha) for row, one in self._cells(alpha)]
+            texts = ["", *("" if one is None else _two_digits(one[0]) for one in differences)]
+            found.append(Column("std_difference", texts, "text", head="std. diff"))
+        return tuple(found)
+
+    def _difference(
+        self, row: Row, cells: Cells, one: int, other: int, alpha: float
+    ) -> tuple[float, float, float] | None:
+        if not isinstance(row, (Numeric, Level)) or cells.name.endswith(": median"):
+            return None
+        return row.difference(one, other, alpha)
+
+    def head(self) -> tuple[tuple[str, str], ...]:
+        """What is covered, and the noise of the groups' sizes."""
+        of = "records" if self.weights is None else "in weight"
+        return ("Covers", self.reading), ("Noise sd", f"{self.size_sd:,.3g} {of} in a group")
+
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """How to read the cells, and the guarantee."""
+        steps = [
+            f"{row.name} {np.diff(row.quartiles[0].bins.edges).max():.4g}"
+            for row in self.rows
+            if isinstance(row, Numeric) and row.quartiles
+        ]
+        numeric = [row for row in self.rows if isinstance(row, Numeric)]
+        hidden = any(not row.sums.clear.all() for row in numeric)
+        dash = "; (-): an sd that does not stand above its noise" if hidden else ""
+        if len(self.groups) == 2 and any(np.isnan(row.difference(1, 2, 0.05)[0]) for row in numeric):
+            dash += "; std. diff -: the sds that are its unit do not stand five sds above their noise"
+        told = (
+            [("Medians", f"are told to a bin, and lie anywhere in it; its width: {', '.join(steps)}")] if steps else []
+        )
+        return (
+            (
+                "Cells",
+                "mean (sd), median [quartiles], number (share); with noise; --csv and to_frame() have intervals and flags"
+                + dash,
+            ),
+            *told,
+            ("In words", self.guarantee.describe()),
+        )
+
+    def more(self, alpha: float) -> dict[str, Any]:
+        """Entries of the JSON: the long table."""
+        frame = self.to_frame(alpha)
+        return {"reading": self.reading, "cells": {name: frame[name].tolist() for name in frame}}
+
+    @cached_property
+    def _default(self) -> pd.DataFrame:
+        return self.to_frame(0.05)
+
+    def to_frame(self, alpha: float | None = None) -> pd.DataFrame:
+        """The long table: one row for each number. Columns row, group, records, estimate, std_err, low, high, flag.
+
+        records: with weights the sum of them; estimate: of means and medians in the column's units, of levels the share. flag:
+        "below_noise" for a group that does not stand above the noise of its number of records, "weak" for a mean of too few records for so
+        skewed a column, "whole_range" where the noise leaves every value possible.
+        """
+        level = self._alpha(alpha)
+        parts: list[dict[str, Any]] = []
+        for row, cells in self._cells(level):
+            assert isinstance(row, (Numeric, Level))
+            few = row.sizes < _FEW * np.sqrt(row.size_variance)
+            weak = np.zeros_like(few) if cells.weak is None else cells.weak
+            for k, group in enumerate(self._shown):
+                own = (("below_noise", few[k]), ("weak", weak[k]), ("whole_range", cells.open[k]))
+                flags = [name for name, on in own if on]
+                parts.append(
+                    {
+                        "row": cells.name,
+                        "group": group,
+                        "records": self.heaviest * row.sizes[k],
+                        "estimate": cells.estimates[k],
+                        "std_err": cells.errors[k],
+                        "low": cells.low[k],
+                        "high": cells.high[k],
+                        "flag": " ".join(flags),
+                    }
+                )
+        names = [one["row"] if one["group"] == "overall" else f"{one['row']} | {one['group']}" for one in parts]
+        return pd.DataFrame(parts, index=names)
+
+    @property
+    def params(self) -> pd.Series[float]:
+        """The estimates by name; NaN where nothing is known."""
+        found = self._default["estimate"].astype(float)
+        return found if self.status == "ok" else found * np.nan
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Intervals at level 1 - alpha, columns 0 (low) and 1 (high)."""
+        frame = self.to_frame(check_alpha(alpha))
+        return pd.DataFrame({0: frame["low"], 1: frame["high"]})
+
+    def differences(self, one: str | None = None, other: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
+        """Standardised differences of two groups, the first two when left out: estimate, low, high for each mean and level.
+
+        A mean whose sds do not stand above their noise has no difference in units of them: NaN, between -inf and inf.
+        """
+        pair = (one, other) if one is not None and other is not None else self.groups[:2]
+        unknown = [name for name in pair if name not in self.groups]
+        if len(pair) != 2 or unknown or pair[0] == pair[1]:
+            raise PlanError(
+                f"a standardised difference is between two groups, got {pair}; there are: {', '.join(self.groups) or 'none'}"
+            )
+        at = [1 + self.groups.index(name) for name in pair]
+        rows = {
+            cells.name: self._difference(row, cells, at[0], at[1], check_alpha(alpha))
+            for row, cells in self._cells(alpha)
+        }
+        known: dict[str, Sequence[float]] = {name: found for name, found in rows.items() if found is not None}
+        return pd.DataFrame.from_dict(known, orient="index", columns=["estimate", "low", "high"])
+
+    def draw(self, ax: Any, alpha: float) -> None:
+        """Standardised differences of the first two groups with their intervals."""
+        if len(self.groups) < 2:
+            ax.text(0.5, 0.5, "one group: no differences to draw", transform=ax.transAxes, ha="center")
+            return
+        frame = self.differences(alpha=alpha)
+        places = np.arange(len(frame))[::-1]
+        known = np.isfinite(frame["estimate"].to_numpy())
+        ax.hlines(places[known], frame["low"][known], frame["high"][known], color="#d1772e", linewidth=2)
+        ax.scatter(frame["estimate"][known], places[known], color="#1f4e79", zorder=3)
+        for place in places[~known]:
+            ax.annotate("not above its noise", (0.0, place), xytext=(6, -3), textcoords="offset points", fontsize=8)
+        ax.axvline(0.0, color="#777777", linewidth=0.8)
+        ax.set_yticks(places, list(frame.index), parse_math=False)
+        ax.set_xlabel(f"standardised difference, {self.groups[0]} less {self.groups[1]}", parse_math=False)
+
+    def picture(self, alpha: float) -> str:
+        """How to read the picture."""
+        return f"Differences of the first two groups in standard deviations, with {1 - alpha:.0%} intervals."
+
+
+def _two_digits(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else DASH

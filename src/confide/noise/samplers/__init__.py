@@ -1,0 +1,1 @@
+"""Exact samplers, one law a file, on words of secret randomness."""

@@ -1,0 +1,1 @@
+"""Values in files: codecs, the envelope, and the checks of what is read back."""

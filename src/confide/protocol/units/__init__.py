@@ -1,0 +1,1 @@
+"""Whose records count and how many: units, their weights and levels, subgroups."""

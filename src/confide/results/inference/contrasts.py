@@ -1,0 +1,155 @@
+"""Linear combinations of estimates, each with its standard error, interval and test; and their joint test and differences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from confide._lazy import later
+from confide.errors import PlanError
+from confide.results.inference import student, wald
+from confide.results.inference.joint_law import JointLaw
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from confide.results.estimates import Estimates
+else:
+    pd = later("pandas")
+
+__all__ = ["Combinations", "combine"]
+
+Vector = NDArray[np.float64]
+
+_NAMED = 3  # names that a prompt shows
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Combinations:
+    """Named linear combinations R b - r of estimates b: statsmodels' `ContrastResults` in its names.
+
+    names (q,); effect (q,): in the units of the combination; covariance (q, q); df: of Student's t, inf for the normal distribution, one or
+    (q,); null (q,): the values tested, which effects are compared with; joint: the distribution of tests of several at once, where a method
+    knows it; bias (q,): bounds on what effects may be off by beyond their errors; moves (q, k): effects are off by moves @ x with every
+    |x_i| <= 1, which is what these bounds are when taken together. All errors are NaN where the estimates have none.
+    """
+
+    names: tuple[str, ...]
+    effect: Vector
+    covariance: Vector
+    df: float | Vector
+    null: Vector
+    joint: JointLaw | None = None
+    bias: Vector | None = None
+    moves: Vector | None = None
+
+    @property
+    def sd(self) -> Vector:
+        """Standard errors (q,): sampling and privacy noise."""
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
+
+    @property
+    def tvalue(self) -> Vector:
+        """(effect - null) over standard error (q,), moved towards zero by the bound on the bias."""
+        away = self.effect - self.null
+        if self.bias is not None:
+            away = np.sign(away) * np.maximum(np.abs(away) - self.bias, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(away / self.sd)
+
+    @property
+    def pvalue(self) -> Vector:
+        """Two-sided p-values (q,) of effect = null, each by itself."""
+        return student.two_sided(self.tvalue, self.df)
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Intervals at level 1 - alpha for each effect by itself: columns 0 (low) and 1 (high)."""
+        from confide.results.estimates import check_alpha  # here, because estimates import this page
+
+        width = student.quantile(check_alpha(alpha) / 2, self.df) * self.sd + (0.0 if self.bias is None else self.bias)
+        return pd.DataFrame({0: self.effect - width, 1: self.effect + width}, index=list(self.names))
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """estimate, se, t, p, low, high; one row for each combination."""
+        limits = self.conf_int(alpha)
+        return pd.DataFrame(
+            {
+                "estimate": self.effect,
+                "se": self.sd,
+                "t": self.tvalue,
+                "p": self.pvalue,
+                "low": limits[0],
+                "high": limits[1],
+            },
+            index=list(self.names),
+        )
+
+    def joint_test(self) -> wald.WaldTest:
+        """F test of all effects = null together."""
+        return wald.test(
+            np.eye(len(self.names)), self.null, self.effect, self.covariance, self.df, self.joint, self.moves
+        )
+
+    def pairs(self) -> Combinations:
+        """All differences "one - other" of the combinations, for example of adjusted means; not adjusted for their number."""
+        if len(self.names) < 2:
+            raise PlanError("differences need at least two combinations; name more levels or values")
+        first, second = np.triu_indices(len(self.names), 1)
+        rows = np.zeros((len(first), len(self.names)))
+        rows[np.arange(len(first)), first] = 1.0
+        rows[np.arange(len(first)), second] -= 1.0
+        names = tuple(f"{self.names[i]} - {self.names[j]}" for i, j in zip(first, second, strict=True))
+        return _combined(names, rows, self, np.zeros(len(rows)))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(self.names[:_NAMED]) + (", ..." if len(self.names) > _NAMED else "")
+        return f"<Combinations of estimates: {len(self.names)} ({shown}); print() shows the table>"
+
+    def __str__(self) -> str:
+        return str(self.summary_frame().to_string(float_format=lambda v: f"{v:.4g}"))
+
+
+def combine(
+    result: Estimates, matrix: ArrayLike, *, names: tuple[str, ...], null: ArrayLike | None = None
+) -> Combinations:
+    """Combinations of a table's estimates: rows of `matrix` (q, p), compared with `null` (q,), zero when left out."""
+    rows = np.asarray(matrix, dtype=np.float64)
+    value = np.zeros(len(rows)) if null is None else np.asarray(null, dtype=np.float64)
+    return _combined(names, rows, result, value)
+
+
+def _combined(names: tuple[str, ...], rows: Vector, of: Estimates | Combinations, null: Vector) -> Combinations:
+    effect = of.effect if isinstance(of, Combinations) else np.asarray(of.params, dtype=np.float64)
+    made, moves = student.weighted(rows, effect), _moves(of)
+    return Combinations(
+        names,
+        made,
+        student.spread(rows, of.covariance),
+        student.fewest(rows, of.df),
+        null,
+        None if of.joint is None else of.joint.of(rows),
+        None if moves is None else np.where(np.isnan(made), np.nan, np.abs(rows @ moves).sum(axis=1)),
+        None if moves is None else rows @ moves,
+    )
+
+
+def _moves(of: Estimates | Combinations) -> Vector | None:
+    """What bounds on biases can do, taken together; nothing for what is not answered."""
+    if isinstance(of, Combinations):
+        return of.moves
+    return None if of.bias is None else np.diag(np.nan_to_num(of.bias))
+
+
+def labels(r_matrix: Any, count: int) -> tuple[str, ...]:
+    """What each restriction is called: its text where it was written as text, else its number."""
+    parts: list[str] = []
+    if isinstance(r_matrix, str):
+        parts = [part.strip() for part in r_matrix.split(",")]
+    elif isinstance(r_matrix, (list, tuple)) and all(isinstance(part, str) for part in r_matrix):
+        parts = [str(part).strip() for part in r_matrix]
+    if len(parts) != count or len(set(parts)) < count:
+        return tuple(f"c{k}" for k in range(count))
+    return tuple(parts)

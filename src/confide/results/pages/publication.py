@@ -1,0 +1,334 @@
+"""The report of a publication: contents, a section for each question, one statement for the file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from markupsafe import Markup
+
+from confide._lazy import later
+from confide.errors import NoResult, PlanError, ReleaseError
+from confide.guarantees import Guarantee
+from confide.protocol import Release, Result
+from confide.results.base import BaseResult
+from confide.results.pages import written
+from confide.results.pages.table import environment, view
+from confide.results.pages.words import SIMULATED, clean, notes
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
+
+__all__ = ["FAILED", "Report"]
+
+#: What is said of a question that failed after the charge.
+FAILED = (
+    "this question failed after the charge, and nothing of it was released. That it failed may depend on the records and is covered by no "
+    "guarantee; whoever publishes this file publishes that fact too"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """The results of all questions of a publication: `report["model"].summary()`, `report.report("index.html")`.
+
+    results: by name; a question that failed after the charge has none, and its status is "failed". shares: of mu^2, by question.
+    """
+
+    release_sha256: str
+    results: Mapping[str, Result]
+    statuses: Mapping[str, str]
+    shares: Mapping[str, float]
+    wheres: Mapping[str, str | None]
+    targets: Mapping[str, str]
+    flags: tuple[str, ...]
+    requested: Guarantee
+    guarantee: Guarantee
+    target: str
+    covers: str
+    simulated: bool
+
+    @classmethod
+    def of(
+        cls,
+        release: Release,
+        results: Mapping[str, Result],
+        shares: Mapping[str, float],
+        parts: Mapping[str, str] | None = None,
+    ) -> Report:
+        """The report of a release, from the results of its questions. parts: which part of the plan answers each question."""
+        plan = release.plan
+        children = {
+            name: plan.children[part] for name, part in (parts or {name: name for name in plan.children}).items()
+        }
+        return cls(
+            release_sha256=release.sha256,
+            results=dict(results),
+            statuses={name: results[name].status if name in results else "failed" for name in children},
+            shares=dict(shares),
+            wheres={name: child.where for name, child in children.items()},
+            targets={name: getattr(results.get(name), "target", child.target) for name, child in children.items()},
+            flags=("failed_questions",) if len(results) < len(children) else (),
+            requested=plan.requested,
+            guarantee=release.charged,
+            target=plan.target,
+            covers=plan.covers,
+            simulated=release.simulated,
+        )
+
+    def read_as(self, readings: Mapping[str, Callable[[Any], Result]]) -> Report:
+        """The same release, read otherwise: what the functions by question make of their results, as a test of a table."""
+        found = {name: readings[name](one) if name in readings else one for name, one in self.results.items()}
+        return replace(
+            self,
+            results=found,
+            statuses={**self.statuses, **{name: one.status for name, one in found.items()}},
+            targets={
+                **self.targets,
+                **{name: getattr(one, "target", self.targets[name]) for name, one in found.items()},
+            },
+        )
+
+    @property
+    def status(self) -> str:
+        """ "ok" where every question is; the questions' own where they agree; else "partial"."""
+        found = set(self.statuses.values())
+        return "partial" if len(found) > 1 or "failed" in found else found.pop()
+
+    @property
+    def relation(self) -> str:
+        """The neighbouring relation of the guarantee."""
+        return str(self.guarantee.relation)
+
+    def __getitem__(self, name: str) -> Result:
+        if name not in self.statuses:
+            raise ReleaseError(
+                f"the publication has no question {name!r}; it has: {', '.join(map(repr, self.statuses))}"
+            )
+        if name not in self.results:
+            raise NoResult(f"question {name!r}: {FAILED}")
+        return self.results[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.statuses)
+
+    def __len__(self) -> int:
+        return len(self.statuses)
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of the questions, in their order."""
+        return tuple(self.statuses)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The contents: a row for each question with its status, its share of mu^2, the privacy noise's median share of the variances
+        (NaN where a result states none), its subgroup and what it estimates.
+        """
+        rows = {
+            name: (
+                self.statuses[name],
+                self.shares[name],
+                _noise_share(self.results.get(name)),
+                self.wheres[name] or "",
+                self.targets[name],
+            )
+            for name in self.statuses
+        }
+        heads = ["status", "budget_share", "privacy_share", "where", "target"]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=heads).rename_axis("question")
+
+    def to_json(self) -> str:
+        """Contents and all results as strict JSON."""
+        body = {
+            "release_sha256": self.release_sha256,
+            "status": self.status,
+            "flags": list(self.flags),
+            "guarantee": self.guarantee.to_dict(),
+            "target": self.target,
+            "covers": self.covers,
+            "simulated": self.simulated,
+            "questions": {
+                name: {
+                    "status": self.statuses[name],
+                    "budget_share": self.shares[name],
+                    "where": self.wheres[name],
+                    "target": self.targets[name],
+                    "result": json.loads(self.results[name].to_json()) if name in self.results else None,
+                }
+                for name in self.statuses
+            },
+        }
+        return json.dumps(body, allow_nan=False)
+
+    def to_markdown(self) -> str:
+        """Contents and the table of each question as Markdown, each with what must stand beside it."""
+        return "\n".join(map(written.markdown, self._documents()))
+
+    def to_latex(self) -> str:
+        """Contents and the table of each question as LaTeX, with the rules of the package booktabs."""
+        return "\n".join(map(written.latex, self._documents()))
+
+    def to_word(self, path: str | Path) -> Path:
+        """Write contents and all tables as a Word file (.docx); returns its path. Needs the extra `word`."""
+        written.word(self._documents(), Path(path))
+        return Path(path)
+
+    def _documents(self) -> list[written.Document]:
+        """The contents, then the questions that have a table of this package's families."""
+        rows = [
+            (name, row.status, f"{row.budget_share:.1%}", _percent(row.privacy_share), row.target)
+            for name, row in zip(self.statuses, self.to_frame().itertuples(index=False), strict=True)
+        ]
+        cells = tuple(tuple(clean(str(cell)) for cell in row) for row in rows)
+        note = " ".join([*([f"{SIMULATED}."] if self.simulated else []), *(f"{line}." for line in self._statement())])
+        heads = ("question", "status", "of mu^2", "noise", "estimated")
+        contents = written.Document(f"A publication of {len(self)} questions", cells, heads, clean(note))
+        found = (
+            written.document(one, one._alpha(None)) for one in self.results.values() if isinstance(one, BaseResult)
+        )
+        return [contents, *found]
+
+    def summary(self) -> str:
+        """The contents and the statement for the file, then the table of each question."""
+        lines = [SIMULATED] if self.simulated else []
+        lines += [
+            f"A publication of {len(self)} questions, status {self.status}",
+            "",
+            *self._contents(),
+            "",
+            *self._statement(),
+        ]
+        for name in self.statuses:
+            own = self.results[name].summary() if name in self.results else FAILED
+            lines += ["", f"== {name} ".ljust(78, "="), own]
+        return "\n".join(line if "\n" in line else clean(line) for line in lines)
+
+    def _contents(self) -> list[str]:
+        wide = max(8, *map(len, self.statuses)) + 2
+        head = f"{'question':<{wide}}{'status':<16}{'of mu^2':>8}{'noise':>8}  estimated"
+        rows = [
+            f"{name:<{wide}}{row.status:<16}{row.budget_share:>8.1%}{_percent(row.privacy_share):>8}  {row.target}"
+            for name, row in zip(self.statuses, self.to_frame().itertuples(index=False), strict=True)
+        ]
+        return [head, *rows]
+
+    def _statement(self) -> list[str]:
+        failed = [name for name, status in self.statuses.items() if status == "failed"]
+        return [
+            f"Guarantee of all questions together: {self.guarantee}, requested {self.requested}",
+            f"Intervals: {self.covers}",
+            *(f"{name}: {FAILED}" for name in failed),
+            f"Release SHA: {self.release_sha256}",
+        ]
+
+    def plot(self) -> Any:
+        """A publication has no single plot: `PlanError` names the call."""
+        raise PlanError(
+            f'a publication is drawn question by question; write report["{next(iter(self.statuses))}"].plot()'
+        )
+
+    def report(self, path: str | Path) -> Path:
+        """Write one self-contained HTML page with contents and a section for each question; returns its path."""
+        try:
+            Path(path).write_text(self._page(), encoding="utf-8")
+        except OSError as error:
+            raise PlanError(
+                f"the report cannot be written to {str(path)!r}: {error.strerror}; give a file in a directory that exists"
+            ) from None
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        return self._table()
+
+    def __repr__(self) -> str:
+        return clean(f"<Report of {len(self)} questions, status {self.status!r}, {self.guarantee}>")
+
+    # the page -------------------------------------------------------------------------------------------------------
+
+    def _table(self) -> str:
+        """The contents as HTML; on a narrow page each question is a card."""
+        heads = ("question", "status", "share of the budget", "privacy noise", "subgroup", "estimated")
+        rows = []
+        for place, (name, row) in enumerate(zip(self.statuses, self.to_frame().itertuples(index=False), strict=True)):
+            cells = (row.status, f"{row.budget_share:.1%}", _percent(row.privacy_share), row.where or "all", row.target)
+            rows.append(
+                f'<tr role="row"><th scope="row" role="rowheader" class="name"><a href="#q{place}">{_text(name)}</a></th>'
+                + "".join(
+                    f'<td role="cell" class="name" data-label="{head}">{_text(cell)}</td>'
+                    for head, cell in zip(heads[1:], cells, strict=True)
+                )
+                + "</tr>"
+            )
+        head = "".join(f'<th scope="col" role="columnheader" class="name">{text}</th>' for text in heads)
+        return (
+            f'<table role="table"><thead role="rowgroup"><tr role="row">{head}</tr></thead>'
+            f'<tbody role="rowgroup">{"".join(rows)}</tbody></table>'
+        )
+
+    def _page(self) -> str:
+        return (
+            environment()
+            .get_template("publication.html.j2")
+            .render(
+                title=f"A publication of {len(self)} questions",
+                simulated=SIMULATED if self.simulated else "",
+                guarantee=clean(str(self.guarantee)),
+                contents=Markup(self._table()),
+                statement=[clean(line) for line in self._statement()],
+                level=clean(self.guarantee.describe()),
+                sections=[self._section(name) for name in self.statuses],
+            )
+        )
+
+    def _section(self, name: str) -> dict[str, Any]:
+        """What the page says of a question. A third party's result may be of no family here; then it shows itself."""
+        own: dict[str, Any] = {"name": clean(name), "target": clean(self.targets[name])}
+        if name not in self.results:
+            return {**own, "failed": FAILED}
+        result = self.results[name]
+        ours = result if isinstance(result, BaseResult) else None
+        return {
+            **own,
+            "failed": "",
+            "table": None if ours is None else view(ours, ours._alpha(None)),
+            "html": "" if ours is not None or not hasattr(result, "_repr_html_") else Markup(result._repr_html_()),
+            "notes": [] if ours is None else notes(ours),
+            "picture": _picture(result),
+        }
+
+
+def _picture(result: Any) -> Any:
+    """The result's own plot as SVG, where it has one."""
+    from confide.results.pages.report import svg
+
+    try:
+        return svg(result.plot)
+    except Exception:  # a third party's result may have no plot; its table says all
+        return ""
+
+
+def _noise_share(result: Any) -> float:
+    """The median share of privacy noise in the variances of a result, where it states them."""
+    if result is None:
+        return float("nan")
+    frame = result.to_frame()
+    for name in ("noise_share", "privacy_share"):
+        if name in getattr(frame, "columns", ()):
+            shares = frame[name].to_numpy(dtype=float)
+            known = shares[np.isfinite(shares)]
+            return float(np.median(known)) if len(known) else float("nan")
+    return float("nan")
+
+
+def _percent(share: Any) -> str:
+    return "-" if share != share else f"{share:.1%}"
+
+
+def _text(value: Any) -> str:
+    return "\n".join(escape(clean(line)) for line in str(value).split("\n"))

@@ -1,0 +1,185 @@
+"""The report: one HTML file that stands alone, with table, plot and the privacy statement in plain words."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+import matplotlib.style
+from markupsafe import Markup
+
+from confide._version import __version__
+from confide.guarantees import Guarantee
+from confide.results.pages.plot import caption, chosen, drawn, nothing
+from confide.results.pages.table import DASH, View, environment, view
+from confide.results.pages.words import (
+    approx_words,
+    bias_words,
+    clean,
+    flag_words,
+    level_words,
+    relation_words,
+    several_rows,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from confide.results.pages.shown import Shown
+
+__all__ = ["page", "svg"]
+
+
+def page(result: Shown, alpha: float) -> str:
+    """The whole page as text. It names no time and no machine: the same result gives the same page."""
+    seen, level = view(result, alpha), level_words(alpha)
+    further = result.reported()
+    seen = replace(seen, facts=(*seen.facts, *((clean(label), clean(text)) for label, text, _ in further)))
+    own = result._own_picture
+    described = result.guarantee.describe()  # stands under what is protected
+    notes = [note for note in result.notes() if note[1] != described]
+    read = [(label, words) for label, _, words in further if words]
+    legend = (*read, *bias_words(result), *notes, *result.legend)
+    template = environment().get_template("report.html.j2")
+    return template.render(
+        table=seen,
+        heading="Estimates" if seen.first("estimate") is not None else "Rows",
+        level=level,
+        status=result.status,
+        intervals=result.has_intervals,
+        status_words=clean(result.status_said),
+        reason=clean(result.reason),
+        flags=[(clean(flag), clean(flag_words(flag))) for flag in result.flags],
+        plot=svg(lambda: drawn(result, alpha, None, None, width=_WIDTH)) if nothing(result, alpha) is None else "",
+        alt=_alt(result, seen, level),
+        caption=clean(result.picture(alpha)) if own else caption(result, alpha),
+        columns=[(clean(label), clean(words)) for label, words in _reading(result, seen, level)],
+        dashes=any(DASH in row for row in seen.rows),
+        privacy=_privacy(result),
+        target=clean(result.target),
+        covers=clean(result.covers),
+        legend=[(clean(label), clean(words).removesuffix(".")) for label, words in legend],
+        left_out=not own and len(chosen(seen.names)) < len(seen.names),
+        release=clean(result.release_sha256),
+        version=__version__,
+    )
+
+
+_WIDTH = 5.2  # inches of a picture of rows on the page
+
+
+def _reading(result: Shown, seen: View, level: str) -> Iterator[tuple[str, str]]:
+    """How to read the columns: the family's own words, or those of the kind; both ends of an interval in one line."""
+    moved = ", moved towards zero where a bias is possible (below)" if bias_words(result) else ""
+    example = _example(result, seen, level)
+    words = {
+        "estimate": f"is the estimate. What is estimated: {result.target}.",
+        "std_err": "is its standard error. It holds two kinds of chance: which records happened to be in the data, and the noise that was "
+        "added for privacy.",
+        "statistic": f"is the estimate over its standard error{moved}.",
+        "p": "is how often chance alone would give one as far from zero, if the truth were zero.",
+        "interval": f"are the ends of the {level} interval.{example}",
+        "share": "is the part of the squared standard error that is privacy noise. A large share falls when more budget is spent or more "
+        "records are there; a small one says that privacy cost little here.",
+    }
+    ends: list[str] = []
+    for column, head in zip(seen.columns, seen.heads, strict=True):
+        said = column.words or words.get(column.kind, "")
+        if column.kind == "interval":
+            ends.append(head)
+            if len(ends) < 2:
+                continue
+            head, ends = " and ".join(ends), []
+        if said:
+            yield head or "name", said
+
+
+def _privacy(result: Shown) -> dict[str, Any]:
+    guarantee = result.guarantee
+    return {
+        "protected": _protected(guarantee),
+        "relation": result.relation,
+        "relation_words": clean(relation_words(guarantee)),
+        "level": clean(guarantee.describe()),
+        "requested": clean(str(result.requested)),
+        "guarantee": clean(str(guarantee)),
+        "approx": clean(approx_words(guarantee, requested=result.requested)),
+        "trust": _TRUST.get(guarantee.trust, clean(guarantee.trust)),
+        "assumptions": [clean(assumption) for assumption in guarantee.assumptions],
+    }
+
+
+_TRUST = {
+    "central": "the keeper of the records sees them and adds the noise; whoever reads the release need not be trusted",
+    "local": "noise is added before a record leaves its owner; nobody else need be trusted",
+}
+
+
+def _protected(guarantee: Guarantee) -> str:
+    """Who is protected: one row, or all rows of a unit when the guarantee says how many those are."""
+    if several_rows(guarantee):
+        return "All rows of one unit together, say of one person, as long as no unit has more rows than assumed below."
+    if guarantee.unit == "record":
+        return (
+            "One record, which is one row of the data. Where a person has one row, a person is protected; "
+            "where a person has several, each row is protected, but not all of them together."
+        )
+    return f"One {clean(guarantee.unit)} of the data."
+
+
+def _example(result: Shown, seen: View, level: str) -> str:
+    """The first answered row of the table read aloud; empty when there are no intervals."""
+    estimate, low, share = (seen.first(kind) for kind in ("estimate", "interval", "share"))
+    if not result.has_intervals or estimate is None or low is None:
+        return ""
+    answered = [place for place in chosen(seen.names) if seen.rows[place][estimate] != DASH]
+    if not answered:
+        return ""
+    name, cells = seen.names[answered[0]], seen.rows[answered[0]]
+    noise = "" if share is None or cells[share] == DASH else f"; privacy noise makes up {cells[share]} of its variance"
+    return (
+        f" Read the first line of the {'table' if result._own_picture else 'plot'} so: the estimate for {name} is {cells[estimate]}, and "
+        f"values from {cells[low]} to {cells[low + 1]} agree with the release at the level of {level}{noise}."
+    )
+
+
+def _alt(result: Shown, seen: View, level: str) -> str:
+    """The plot in words."""
+    estimate, low = seen.first("estimate"), seen.first("interval")
+    if estimate is None:
+        return clean(result.picture(0.05))
+    usable = result.has_intervals and low is not None
+
+    def part(name: str, cells: Sequence[str]) -> str:
+        if usable and cells[estimate] == DASH:
+            return f"{name}: not answered"
+        ends = "" if low is None or not usable else f", interval {cells[low]} to {cells[low + 1]}"
+        return f"{name}: {cells[estimate]}{ends}"
+
+    parts = [part(seen.names[place], seen.rows[place]) for place in chosen(seen.names)]
+    return f"Plot of the estimates {f'with {level} intervals' if usable else 'without intervals'}. {'; '.join(parts)}."
+
+
+def svg(drawn: Callable[[], Axes]) -> Markup:
+    """A plot as SVG to stand inside a page: no header, no metadata, no name spaces, which HTML supplies itself."""
+    held = io.StringIO()
+    look: dict[Any, Any] = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "confide",
+        "font.family": "sans-serif",
+        "font.size": 11.0,
+    }
+    with warnings.catch_warnings(), matplotlib.style.context("default"), matplotlib.rc_context(look):
+        figure = drawn().get_figure(root=True)
+        assert figure is not None
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # the reader's fonts draw the text, not ours
+        figure.savefig(held, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    drawing = held.getvalue()
+    drawing = drawing[drawing.index("<svg") :]
+    drawing = re.sub(r'\sxmlns(:xlink)?="[^"]*"', "", drawing, count=2).replace(" xlink:href=", " href=")
+    return Markup(drawing)  # matplotlib escapes all text that it draws; tests/results holds it to that

@@ -1,0 +1,177 @@
+r"""The table of a result in other people's documents: Markdown, LaTeX, Word. The same cells as the text, and what must stand beside them.
+
+>>> markdown(Document("Means", (("a", "1.0"),), ("name", "mean"), "ok; GDP(mu=1, add-remove)")).splitlines()[2:4]
+['| name | mean |', '| :--- | ---: |']
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confide.errors import PlanError
+from confide.results.pages.table import View, view
+from confide.results.pages.words import clean
+
+if TYPE_CHECKING:
+    from confide.results.pages.shown import Shown
+
+__all__ = ["REPORTS", "Document", "check_word", "document", "latex", "markdown", "save", "word"]
+
+#: What a report's file may end in -> the verb of a result that gives it.
+REPORTS: Mapping[str, str] = {
+    ".html": "report",
+    ".htm": "report",
+    ".md": "to_markdown",
+    ".tex": "to_latex",
+    ".docx": "to_word",
+}
+
+# what Markdown would take for a sign of its own
+# signs, and the end of a text in brackets that would be a link's or a picture's
+_SPECIAL, _SHIELDED = re.compile(r"([\\`*_|<>~]|\](?=[(\[:]))"), r"\\\1"
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    "[": "{[}", "]": "{]}",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Document:
+    """A table with its title, and the note without which it must not stand: status, guarantee, what intervals cover, digest.
+
+    labels: how many columns at the left say what a row is about.
+    """
+
+    title: str
+    rows: tuple[tuple[str, ...], ...]
+    heads: tuple[str, ...]
+    note: str
+    labels: int = 1
+
+
+def document(result: Shown, alpha: float) -> Document:
+    """The document of a result."""
+    seen: View = view(result, alpha)
+    flags = f", flagged {', '.join(result.flags)}" if result.flags else ""
+    status = f"Status {result.status}{flags}: {result.status_said}."
+    guarantee = seen.simulated or f"Differential privacy: {result.guarantee}."
+    note = f"{status} {guarantee} Intervals: {result.covers}. Release {result.release_sha256}."
+    heads = tuple(head or "name" for head in seen.heads)
+    return Document(seen.title, seen.rows, heads, clean(note), max(seen.labels, 1))
+
+
+def markdown(made: Document) -> str:
+    """A table of GitHub's Markdown."""
+
+    def plain(text: str) -> str:
+        return _SPECIAL.sub(_SHIELDED, text)
+
+    def line(cells: Sequence[str]) -> str:
+        return f"| {' | '.join(map(plain, cells))} |"
+
+    rule = [":---" if place < made.labels else "---:" for place in range(len(made.heads))]
+    lines = [
+        f"**{plain(made.title)}**",
+        "",
+        line(made.heads),
+        f"| {' | '.join(rule)} |",
+        *map(line, made.rows),
+        "",
+        plain(made.note),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def latex(made: Document) -> str:
+    """A `table` of LaTeX with the rules of the package booktabs."""
+    columns = "".join("l" if place < made.labels else "r" for place in range(len(made.heads)))
+
+    def line(cells: Sequence[str]) -> str:
+        return " & ".join(map(_escaped, cells)) + r" \\"
+
+    rows = "\n".join(map(line, made.rows))
+    return "\n".join(
+        [
+            r"\begin{table}  % \usepackage{booktabs}",
+            rf"\caption{{{_escaped(made.title)}}}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            line(made.heads),
+            r"\midrule",
+            rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+            rf"\par\footnotesize {_escaped(made.note)}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _escaped(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def word(made: Document | Sequence[Document], path: Path) -> None:
+    """A .docx with the table, or with one after the other; needs python-docx."""
+    docx = _docx()
+    page = docx.Document()
+    for one in [made] if isinstance(made, Document) else made:
+        _put(page, one, docx.enum.text.WD_ALIGN_PARAGRAPH.RIGHT)
+    try:
+        page.save(str(path))
+    except OSError as error:
+        raise PlanError(
+            f"the table cannot be written to {str(path)!r}: {error.strerror}; give a file in a folder that exists"
+        ) from None
+
+
+def _put(page: Any, made: Document, right: Any) -> None:
+    page.add_heading(made.title, level=1)
+    table = page.add_table(rows=0, cols=len(made.heads), style="Light List")
+    for cells in (made.heads, *made.rows):
+        for place, (cell, text) in enumerate(zip(table.add_row().cells, cells, strict=True)):
+            cell.text = text
+            if place >= made.labels:
+                cell.paragraphs[0].alignment = right
+    page.add_paragraph(made.note)
+
+
+def save(result: Any, path: Path, level: Callable[[Any], Mapping[str, Any]] = lambda verb: {}) -> None:
+    """Write a result as its ending asks (`REPORTS`); level: verb -> further arguments. `PlanError` when it cannot be written."""
+    name = REPORTS[path.suffix.lower()]
+    verb = getattr(result, name, None)
+    if verb is None:
+        raise PlanError(
+            f"results of this method are written as a page alone, got {path.name!r}; write {path.stem}.html"
+        )
+    try:
+        if name in ("to_markdown", "to_latex"):
+            path.write_text(verb(**level(verb)), encoding="utf-8")
+        else:
+            verb(path, **level(verb))
+    except OSError as error:
+        raise PlanError(
+            f"the report cannot be written to {str(path)!r}: {error.strerror}; give a file in a directory that exists"
+        ) from None
+
+
+def check_word() -> None:
+    """`PlanError` where Word files cannot be written, because python-docx is not installed."""
+    _docx()
+
+
+def _docx() -> Any:
+    try:
+        import docx
+        import docx.enum.text
+    except ModuleNotFoundError:
+        raise PlanError(
+            "Word files need one more package: pip install 'confide[word]'; to_markdown() and to_latex() need none"
+        ) from None
+    return docx

@@ -1,0 +1,356 @@
+"""A formula over a schema as columns of integers: names, public bounds, grids, and the evaluation of one batch.
+
+A plain numeric column keeps its own grid and is handed on untouched. An indicator is 0 or 1. Any other term is computed
+in float64 from the decoded columns and coded on a grid of 2^20 steps between its public bounds (interval arithmetic, or
+`term_bounds`).
+
+What a record gives must not depend on the batch it comes in, or no exact sensitivity would hold. So every step is
+elementwise, in one fixed order, and never a matrix product; and because the vector loops of a mathematical library may
+treat the ends of an array, or an array that is not contiguous, otherwise than its middle, all values are computed in
+aligned blocks of one fixed length, padded at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide._text import near_match
+from confide.errors import PlanError
+from confide.schema.categorical import Categorical
+from confide.schema.formulas.contrasts import codings
+from confide.schema.formulas.expression import Expression
+from confide.schema.formulas.formula import Formula, cut, parse_formula
+from confide.schema.formulas.frames import public_columns, rows_of
+from confide.schema.formulas.term import Bounds, Indicator, Term, Value, expanded_terms, numeric_term
+from confide.schema.grid import Grid, is_number
+from confide.schema.schema import Schema
+
+__all__ = ["Design", "Term"]
+
+Array = NDArray[np.float64]
+
+# Rows that are computed together: small enough for the processor's cache, large enough that calls cost little.
+_BLOCK = 4096
+
+
+@dataclass(frozen=True)
+class Design:
+    """The model matrix of a formula: `terms` (columns without the intercept), `response`, `intercept`. Made by
+    `Design.of`.
+
+    >>> schema = Schema({"y": {"kind": "numeric", "low": 0, "high": 9}, "a": {"kind": "integer", "low": 0, "high": 5}})
+    >>> design = Design.of("y ~ a + log1p(a)", schema)
+    >>> design.names, design.columns, design.terms[0].steps, design.terms[1].steps
+    (('Intercept', 'a', 'log1p(a)'), ('a', 'y'), 6, 1048576)
+    """
+
+    formula: str
+    schema: Schema = field(repr=False)
+    response: Term
+    terms: tuple[Term, ...]
+    intercept: bool
+    term_bounds: tuple[tuple[str, Bounds], ...]
+
+    @classmethod
+    def of(cls, formula: str, schema: Schema, *, term_bounds: Mapping[str, Any] | None = None) -> Design:
+        """The design of a formula over a schema.
+
+        formula: "y ~ a + b" (see `confide.schema.formulas.formula` for the operations); term_bounds: public bounds of
+        derived terms or factors, {"log(income)": (0, 14)}, in place of interval arithmetic: values outside count as the
+        nearest bound. A derived value that is not finite is missing: the record is dropped if any column of the term
+        has the rule "drop", else the value is the middle of the term's bounds.
+
+        Raises `PlanError` for a formula that cannot be planned from public facts.
+        """
+        if not isinstance(schema, Schema):
+            raise PlanError(
+                f"schema must be a confide.Schema, got {type(schema).__name__}; write Design.of(formula, schema)"
+            )
+        parsed = parse_formula(formula, schema)
+        given = _given_bounds(term_bounds, parsed, schema)
+        factors = frozenset(factor for term in parsed.terms for factor in term)
+        labels = frozenset(factor for factor in factors if _is_label(factor, schema))
+        terms = [
+            column
+            for term, parts in zip(parsed.terms, codings(parsed.terms, labels, intercept=parsed.intercept), strict=True)
+            for coding in parts
+            for column in expanded_terms(term, coding, schema, cut(formula), given)
+        ]
+        response = numeric_term(parsed.response, schema, cut(formula), given)
+        design = cls(formula, schema, response, tuple(terms), parsed.intercept, tuple(sorted(given.items())))
+        design._check_names()
+        return design
+
+    def _check_names(self) -> None:
+        seen: set[str] = set()
+        for name in self.names:
+            if name in seen:
+                raise PlanError(
+                    f"two columns of {cut(self.formula)!r} are called {name!r}; rename one of the columns in the schema"
+                )
+            seen.add(name)
+        unused = [name for name, _ in self.term_bounds if name not in self._bounded_names()]
+        if unused:
+            derived = [term.name for term in (*self.terms, self.response) if term.plain is None and not term.binary]
+            raise PlanError(
+                f"term_bounds names {unused[0]!r}{near_match(unused[0], tuple(derived))}, which is no derived term of "
+                f"{cut(self.formula)!r}; "
+                + (
+                    f"those are: {', '.join(derived)}"
+                    if derived
+                    else "it has none: plain columns have their bounds in the schema"
+                )
+            )
+
+    def _bounded_names(self) -> set[str]:
+        """Names that bounds were taken for: derived terms and their computed factors."""
+        everything = [term for term in (*self.terms, self.response) if term.plain is None and not term.binary]
+        factors = [
+            part.name
+            for term in everything
+            for part in term.parts
+            if isinstance(part, Value) and not part.expression.column
+        ]
+        return {*(term.name for term in everything), *factors}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the coefficients, as in statsmodels: "Intercept", "age", "region[T.S]", "log(income)", "a:b"."""
+        return (*(("Intercept",) if self.intercept else ()), *(term.name for term in self.terms))
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The schema columns that the design needs, in the order of the rows that `codes` takes: terms first, response last."""
+        return tuple(dict.fromkeys(column for term in (*self.terms, self.response) for column in term.columns))
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {name: row for row, name in enumerate(self.columns)}
+
+    @cached_property
+    def _all(self) -> tuple[Term, ...]:
+        return (*self.terms, self.response)
+
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether all terms are columns as they stand."""
+        return all(term.plain is not None for term in self._all)
+
+    # private records --------------------------------------------------------------------------------------------------
+
+    def codes(self, column_codes: Array) -> tuple[Array, NDArray[np.bool_] | None]:
+        """Grid codes of the terms (response last) and which records count, from the codes of the columns.
+
+        column_codes: float64 (len(columns), rows), exact integers, -1 = missing where the rule is "drop". Returns
+        float64 codes (len(terms) + 1, rows), exact integers, and a boolean mask (rows,), or None when every record
+        counts; codes of records that do not count are finite and mean nothing. When all terms are plain columns the
+        codes are `column_codes` itself: read it only. Raises `PlanError` for a wrong number of rows.
+        """
+        if column_codes.ndim != 2 or column_codes.shape[0] != len(self.columns):
+            raise PlanError(
+                f"codes must have one row for each of the columns {', '.join(self.columns)}, got the shape {column_codes.shape}"
+            )
+        keep = _complete(column_codes)
+        if self._plain:
+            return column_codes, keep
+        out = np.empty((len(self._all), column_codes.shape[1]), dtype=np.float64)
+        derived = []
+        for row, term in zip(out, self._all, strict=True):
+            if term.plain is not None:
+                row[:] = column_codes[self._rows[term.plain]]
+            elif term.binary:
+                self._indicate(term, column_codes, row)
+            else:
+                derived.append((term, row))
+        lost = self._derive(derived, column_codes) if derived else None
+        if lost is not None:
+            keep = ~lost if keep is None else keep & ~lost
+        return out, keep
+
+    def _indicate(self, term: Term, column_codes: Array, out: Array) -> None:
+        """A product of factors that are 0 or 1, exactly."""
+        out[:] = 1.0
+        for part in term.parts:
+            codes = column_codes[self._rows[part.columns[0]]]
+            out *= (codes == part.position) if isinstance(part, Indicator) else codes
+
+    def _derive(self, derived: list[tuple[Term, Array]], column_codes: Array) -> NDArray[np.bool_] | None:
+        """Codes of derived terms, block by block into their rows; which records they lose, None when no record is lost."""
+        rows = column_codes.shape[1]
+        needed = dict.fromkeys(column for term, _ in derived for column in term.columns)
+        room = {name: _aligned(_BLOCK) for name in needed}
+        lost = np.zeros(rows, dtype=np.bool_)
+        for start in range(0, rows, _BLOCK):
+            stop = min(start + _BLOCK, rows)
+            values = {name: self._column_block(name, column_codes, start, stop, room[name]) for name in needed}
+            done: _Parts = {}
+            for term, row in derived:
+                codes = term.grid.code(_product(term, values, done, _private_part))[: stop - start]
+                row[start:stop] = codes
+                if term.on_missing == "drop":
+                    lost[start:stop] |= codes < 0
+        return lost if lost.any() else None
+
+    def _column_block(self, name: str, column_codes: Array, start: int, stop: int, room: Array) -> Array:
+        """Values of a column (positions of a categorical one) in a block of fixed length, the rest filled up with code 0."""
+        room[: stop - start] = column_codes[self._rows[name], start:stop]
+        room[stop - start :] = 0.0
+        column = self.schema[name]
+        return column.decode_into(room, room) if isinstance(column, Grid) else room
+
+    # public frames ----------------------------------------------------------------------------------------------------
+
+    def matrix(self, frame: Any) -> Array:
+        """The model matrix (rows, len(names)) of a public frame in the terms' own units, for prediction.
+
+        frame: a DataFrame or a mapping of arrays. Values are used as they are, without bounds or grid; a value that is
+        missing or a label that is no level gives NaN. Raises `PlanError` for a column that is missing or holds no
+        numbers.
+        """
+        needed = tuple(dict.fromkeys(column for term in self.terms for column in term.columns))
+        values = public_columns(frame, needed, self.schema)
+        rows = len(values[needed[0]]) if needed else rows_of(frame)
+        matrix = np.ones((rows, len(self.names)), dtype=np.float64)
+        done: _Parts = {}
+        for column, term in enumerate(self.terms, start=int(self.intercept)):
+            matrix[:, column] = _product(term, values, done, _public_part)
+        return matrix
+
+    def response_of(self, frame: Any) -> Array:
+        """The response (rows,) of a public frame in its own units, under the rules of `matrix`."""
+        values = public_columns(frame, self.response.columns, self.schema)
+        return _product(self.response, values, {}, _public_part)
+
+    # text forms -------------------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form with floats as `float.hex`; the schema is named by its digest."""
+        return {
+            "formula": self.formula,
+            "schema": self.schema.digest,
+            "intercept": self.intercept,
+            "term_bounds": {name: [low.hex(), high.hex()] for name, (low, high) in self.term_bounds},
+            "terms": [term.to_dict() for term in self.terms],
+            "response": self.response.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], schema: Schema) -> Design:
+        """The inverse of `to_dict`, to the bit, over the same schema; `PlanError` when anything in it differs."""
+        try:
+            bounds = {name: tuple(map(float.fromhex, ends)) for name, ends in data["term_bounds"].items()}
+            design = cls.of(data["formula"], schema, term_bounds=bounds)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            if isinstance(error, PlanError):
+                raise
+            raise PlanError("this is not the dictionary of a design; write it with design.to_dict()") from None
+        if _plain_data(design.to_dict()) != _plain_data(data):
+            raise PlanError(
+                f"the design of {cut(design.formula)!r} is not the one that the schema gives, whose digest is {schema.digest[:12]}...; "
+                "use the schema that the design was made with, or write it anew with Design.of(formula, schema)"
+            )
+        return design
+
+
+def _complete(column_codes: Array) -> NDArray[np.bool_] | None:
+    """Which records have no missing value; None when all of them have none."""
+    if not column_codes.size or column_codes.min() >= 0:
+        return None
+    return np.asarray((column_codes >= 0).all(axis=0))
+
+
+def _aligned(size: int) -> Array:
+    """A float64 array that starts at a multiple of 64 bytes, the widest vector of today's processors."""
+    raw = np.empty(size + 8, dtype=np.float64)
+    first = -raw.ctypes.data % 64 // 8
+    return raw[first : first + size]
+
+
+_Parts = dict[Indicator | Value, Array]
+
+
+def _product(term: Term, values: Mapping[str, Array], done: _Parts, part_values: Callable[..., Array]) -> Array:
+    """The product of a term's factors, from left to right; `done` keeps the factors of one block."""
+    total: Array | None = None
+    for part in term.parts:
+        if part not in done:
+            done[part] = part_values(part, values)
+        with np.errstate(all="ignore"):
+            total = done[part] if total is None else total * done[part]
+    assert total is not None
+    return total
+
+
+def _private_part(part: Indicator | Value, values: Mapping[str, Array]) -> Array:
+    if isinstance(part, Indicator):
+        return np.asarray(values[part.column] == part.position, dtype=np.float64)
+    found = part.expression.evaluate(values)
+    if part.bounds is None:
+        return found
+    # what is not finite must stay so: the clip would turn an infinite value into a bound
+    return np.where(np.isfinite(found), np.clip(found, *part.bounds), np.nan)
+
+
+def _public_part(part: Indicator | Value, values: Mapping[str, Array]) -> Array:
+    if isinstance(part, Value):
+        return part.expression.evaluate(values)
+    position = values[part.column]
+    return np.where(position < 0, np.nan, np.asarray(position == part.position, dtype=np.float64))
+
+
+def _is_label(factor: Expression, schema: Schema) -> bool:
+    return factor.column is not None and isinstance(schema[factor.column], Categorical)
+
+
+def _plain_data(value: Any) -> Any:
+    """Nested data with tuples as lists: some readers of JSON give the one, some the other."""
+    if isinstance(value, Mapping):
+        return {key: _plain_data(item) for key, item in value.items()}
+    return [_plain_data(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+# bounds that are given ------------------------------------------------------------------------------------------------
+
+
+def _given_bounds(term_bounds: Any, parsed: Formula, schema: Schema) -> dict[str, Bounds]:
+    """Checked bounds by the names that terms and factors are printed with."""
+    if term_bounds is None:
+        return {}
+    if not isinstance(term_bounds, Mapping):
+        raise PlanError(
+            f"term_bounds must be a mapping of names to pairs, got {type(term_bounds).__name__}; "
+            'write term_bounds={"log(income)": (0, 14)}'
+        )
+    factors = {factor for term in parsed.terms for factor in term} | {parsed.response}
+    spelled = {_squeezed(factor.name): factor.name for factor in factors}
+    given: dict[str, Bounds] = {}
+    for name, pair in term_bounds.items():
+        known = spelled.get(_squeezed(str(name)), str(name))
+        if known in {factor.name for factor in factors if factor.column}:
+            raise PlanError(
+                f"term_bounds names the column {known!r}, whose bounds stand in the schema; change them there, and give "
+                'term_bounds for derived terms only, as in term_bounds={"log(income)": (0, 14)}'
+            )
+        given[known] = _checked_pair(known, pair)
+    return given
+
+
+def _squeezed(name: str) -> str:
+    return "".join(name.split())
+
+
+def _checked_pair(name: str, pair: Any) -> Bounds:
+    pair = pair.tolist() if isinstance(pair, np.ndarray) else pair
+    fits = isinstance(pair, (tuple, list)) and len(pair) == 2 and all(map(is_number, pair))
+    if not fits or not float(pair[0]) < float(pair[1]):
+        raise PlanError(
+            f"term_bounds[{name!r}] must be a pair of finite numbers with the smaller first, got {pair!r}; "
+            f"write term_bounds={{{name!r}: (0, 14)}}"
+        )
+    return float(pair[0]) + 0.0, float(pair[1]) + 0.0

@@ -1,0 +1,310 @@
+"""One factor of a formula: an arithmetic expression of columns, read with Python's `ast` and evaluated here.
+
+Allowed are columns, finite constants, + - * /, powers with a constant exponent, log, log1p, sqrt, exp, abs (also as
+np.log and so on) and I(). Everything is elementwise: what a record gives depends on that record alone. Whatever learns
+from data (a mean, a spread, knots, levels) is refused with the reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide._text import near_match
+from confide.errors import PlanError
+from confide.schema.formulas.intervals import Interval, repeated_product
+from confide.schema.formulas.summaries import summary_words
+from confide.schema.schema import Schema
+
+__all__ = ["Expression", "parse_expression", "quoted", "unknown_column", "without_backticks"]
+
+Array = NDArray[np.float64]
+
+_LARGEST_EXPONENT = 64
+_FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Interval], Interval]]] = {
+    "log": (np.log, Interval.log),
+    "log1p": (np.log1p, Interval.log1p),
+    "sqrt": (np.sqrt, Interval.sqrt),
+    "exp": (np.exp, Interval.exp),
+    "abs": (np.abs, Interval.__abs__),
+    "-": (np.negative, Interval.__neg__),
+}
+_OPERATORS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Interval, Interval], Interval]]] = {
+    "+": (np.add, Interval.__add__),
+    "-": (np.subtract, Interval.__sub__),
+    "*": (np.multiply, Interval.__mul__),
+    "/": (np.divide, Interval.__truediv__),
+}
+_SYMBOLS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+
+_SPLINE = "its knots and basis would be learned from the records; write powers, as in x + I(x ** 2), or abs(x - 40) for a bend at 40"
+_REFUSED = {
+    "scale": "the mean and the standard deviation would be learned from the records; write I((x - 40) / 10) with public constants",
+    "standardize": "the mean and the standard deviation would be learned from the records; write I((x - 40) / 10) with public constants",
+    "center": "the mean would be learned from the records; write I(x - 40) with a public constant",
+    "poly": "its orthogonal basis would be learned from the records; write x + I(x ** 2)",
+    **dict.fromkeys(("bs", "ns", "cr", "cs", "cc", "te"), _SPLINE),
+    "lag": "it would mix records; add the earlier value as a column of the same record",
+    "Q": "names are quoted by backticks: write `odd name`",
+    "C": "it stands alone: declare the column as Categorical([...]) in the schema and write its name",
+}
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A validated expression: a constant, a column, or an operation on smaller ones."""
+
+    kind: str  # "constant", "column", "power", or a key of _FUNCTIONS (one argument) or _OPERATORS (two)
+    value: Any = None
+    arguments: tuple[_Node, ...] = ()
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A factor of a formula. `name` is how it is printed, `columns` what it needs; equal when they compute the same.
+
+    >>> schema = Schema({"age": {"kind": "numeric", "low": 0, "high": 99}})
+    >>> factor = parse_expression("log1p( age )", schema, "y ~ log1p( age )")
+    >>> factor.name, factor.evaluate({"age": np.array([0.0])}).tolist(), factor.columns
+    ('log1p(age)', [0.0], ('age',))
+    """
+
+    name: str = field(compare=False)
+    columns: tuple[str, ...] = field(compare=False)
+    node: _Node = field(repr=False)
+
+    @property
+    def column(self) -> str | None:
+        """The column that the factor is, or None when it computes something."""
+        return self.node.value if self.node.kind == "column" else None
+
+    def evaluate(self, values: Mapping[str, Array]) -> Array:
+        """The factor of each record, from columns in their own units; elementwise, in one fixed order of operations.
+
+        What is not defined is NaN or infinite; floating-point warnings are off.
+        """
+        with np.errstate(all="ignore"):
+            return np.asarray(_evaluate(self.node, values), dtype=np.float64)
+
+    def interval(self, bounds: Mapping[str, Interval]) -> Interval:
+        """Public bounds of the factor from those of its columns, by interval arithmetic."""
+        return _interval(self.node, bounds)
+
+
+def _evaluate(node: _Node, values: Mapping[str, Array]) -> Any:
+    return _walked(node, values, np.float64, _power, 0)
+
+
+def _interval(node: _Node, bounds: Mapping[str, Interval]) -> Interval:
+    found: Interval = _walked(node, bounds, Interval.point, Interval.power, 1)
+    return found
+
+
+def _walked(
+    node: _Node,
+    columns: Mapping[str, Any],
+    constant: Callable[[float], Any],
+    power: Callable[[Any, float], Any],
+    way: int,
+) -> Any:
+    """The value of a tree: of numbers (way 0), or of their bounds (way 1)."""
+    if node.kind == "constant":
+        return constant(node.value)
+    if node.kind == "column":
+        return columns[node.value]
+    arguments = [_walked(argument, columns, constant, power, way) for argument in node.arguments]
+    if node.kind == "power":
+        return power(arguments[0], node.value)
+    return (_FUNCTIONS if len(arguments) == 1 else _OPERATORS)[node.kind][way](*arguments)
+
+
+def _power(base: Any, exponent: float) -> Any:
+    if exponent == 0.0:
+        return np.where(np.isnan(base), np.nan, 1.0)
+    if exponent < 0.0:
+        return np.divide(1.0, _power(base, -exponent))
+    if exponent == 0.5:
+        return np.sqrt(base)
+    if exponent.is_integer():
+        return repeated_product(base, int(exponent))
+    return np.power(base, exponent)
+
+
+# reading --------------------------------------------------------------------------------------------------------------
+
+
+def parse_expression(text: str, schema: Schema, formula: str, names: Mapping[str, str] | None = None) -> Expression:
+    """The factor that a piece of a formula stands for; odd names in backticks, or replaced before as `names` says.
+
+    Raises `PlanError` for text that is no expression, a column that the schema lacks, a categorical column inside of
+    arithmetic, and anything that is not on the white list; `formula` is named in the message.
+    """
+    plain, quoted_names = without_backticks(text)
+    names = {**(names or {}), **quoted_names}
+    try:
+        tree = ast.parse(plain.strip(), mode="eval").body
+        reader = _Reader(schema, formula, names)
+        node = reader.node(tree)
+        shown = ast.unparse(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        if isinstance(error, PlanError):
+            raise
+        if meant := summary_words(formula):
+            raise PlanError(f"the formula {formula!r} is refused: {meant}") from None
+        raise PlanError(
+            f"{_restored(plain, names).strip()!r} in the formula {formula!r} cannot be read as arithmetic; "
+            "write for example log(income), I(age ** 2) or `odd name`"
+        ) from None
+    shown = names.get(shown, shown) if isinstance(tree, ast.Name) else _restored(shown, names)
+    return Expression(shown, tuple(reader.columns), node)
+
+
+def quoted(name: str) -> str:
+    """A column's name as it stands in arithmetic: in backticks unless it is an ordinary identifier.
+
+    >>> quoted("age"), quoted("odd name"), quoted("class")
+    ('age', '`odd name`', '`class`')
+    """
+    return name if name.isidentifier() and not keyword.iskeyword(name) else f"`{name}`"
+
+
+def unknown_column(name: str, schema: Schema, formula: str) -> PlanError:
+    """The error for a name in a formula that the schema does not have."""
+    return PlanError(
+        f"the formula {formula!r} names {name!r}, which is no column of the schema{near_match(name, schema.names)}; "
+        f"the columns are: {', '.join(schema.names)}; write one of these, or add the column to the schema"
+    )
+
+
+def without_backticks(text: str) -> tuple[str, dict[str, str]]:
+    """The text with every quoted name replaced by an identifier, and what the identifiers stand for.
+
+    The parser of formulas is not given quoted names: it fails on those that are Python keywords.
+
+    >>> without_backticks("log(`odd name`)")
+    ('log(quoted_0_)', {'quoted_0_': 'odd name'})
+    """
+    names: dict[str, str] = {}
+    stem = "quoted_"
+    while stem in text:
+        stem = "_" + stem
+
+    def replaced(match: re.Match[str]) -> str:
+        placeholder = f"{stem}{len(names)}_"
+        names[placeholder] = match.group(1)
+        return placeholder
+
+    return re.sub("`([^`]*)`", replaced, text), names
+
+
+def _restored(text: str, names: Mapping[str, str]) -> str:
+    for placeholder, name in names.items():
+        text = text.replace(placeholder, quoted(name))
+    return text
+
+
+class _Reader:
+    """From Python's syntax tree to a validated expression; collects the columns in order of appearance."""
+
+    def __init__(self, schema: Schema, formula: str, names: Mapping[str, str]) -> None:
+        self.schema = schema
+        self.formula = formula
+        self.names = names
+        self.columns: dict[str, None] = {}
+        self._depth = 0
+
+    def node(self, tree: ast.expr) -> _Node:
+        if isinstance(tree, ast.Constant):
+            return self._constant(tree)
+        if isinstance(tree, (ast.Name, ast.Attribute)):
+            return self._column(tree)
+        # a categorical column may be a factor by itself, but not inside of arithmetic
+        self._depth += 1
+        try:
+            if isinstance(tree, ast.Call):
+                return self._call(tree)
+            if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, (ast.USub, ast.UAdd)):
+                inner = self.node(tree.operand)
+                return _Node("-", arguments=(inner,)) if isinstance(tree.op, ast.USub) else inner
+            if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Pow):
+                return self._powered(tree)
+            if isinstance(tree, ast.BinOp) and type(tree.op) in _SYMBOLS:
+                return _Node(_SYMBOLS[type(tree.op)], arguments=(self.node(tree.left), self.node(tree.right)))
+        finally:
+            self._depth -= 1
+        raise self._refused(tree, "it is none of the operations that are allowed")
+
+    def _constant(self, tree: ast.Constant) -> _Node:
+        if isinstance(tree.value, (int, float)) and not isinstance(tree.value, bool):
+            try:
+                value = float(tree.value)
+            except OverflowError:
+                value = math.inf
+            if math.isfinite(value):
+                return _Node("constant", value)
+        raise self._refused(tree, "a constant must be a finite number")
+
+    def _column(self, tree: ast.Name | ast.Attribute) -> _Node:
+        name = self._text(tree)
+        if name not in self.schema:
+            raise unknown_column(name, self.schema, self.formula)
+        if self._depth and self.schema[name].kind == "categorical":
+            raise PlanError(
+                f"the formula {self.formula!r} uses the categorical column {name!r} in arithmetic, but labels are no "
+                f"numbers; write it as a term of its own, {quoted(name)}, or in an interaction, x:{quoted(name)}"
+            )
+        self.columns[name] = None
+        return _Node("column", name)
+
+    def _call(self, tree: ast.Call) -> _Node:
+        name = self._text(tree.func)
+        function = re.sub(r"^(np|numpy)\.", "", name)
+        if function == "I" or (function in _FUNCTIONS and function != "-"):
+            if len(tree.args) != 1 or tree.keywords or isinstance(tree.args[0], ast.Starred):
+                raise self._refused(tree, f"{function} takes exactly one expression, as in {function}(x)")
+            inner = self.node(tree.args[0])
+            return inner if function == "I" else _Node(function, arguments=(inner,))
+        if meant := summary_words(self.formula):
+            raise PlanError(f"the formula {self.formula!r} is refused: {meant}")
+        reason = _REFUSED.get(function, _REFUSED.get(function.lower()))
+        raise self._refused(
+            tree, reason or f"{name} is not among the functions that are known to look at one record only"
+        )
+
+    def _powered(self, tree: ast.BinOp) -> _Node:
+        exponent = self.node(tree.right)
+        if _columns_of(exponent):
+            raise self._refused(tree, "the exponent must be a constant")
+        value = float(_evaluate_constant(exponent))
+        if not abs(value) <= _LARGEST_EXPONENT:
+            raise self._refused(tree, f"the exponent must be from -{_LARGEST_EXPONENT} to {_LARGEST_EXPONENT}")
+        return _Node("power", value, (self.node(tree.left),))
+
+    def _text(self, tree: ast.expr) -> str:
+        text = ast.unparse(tree)
+        return self.names.get(text, text)
+
+    def _refused(self, tree: ast.expr, reason: str) -> PlanError:
+        text = _restored(ast.unparse(tree), self.names)
+        power = "; a power is written x ** 2" if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitXor) else ""
+        return PlanError(
+            f"{text!r} in the formula {self.formula!r} is refused: {reason}{power}. Allowed are columns, a:b, a*b, "
+            "+ - * / with constants and ** inside of I(), log, log1p, sqrt, exp, abs; for example log(income) or I(age ** 2)"
+        )
+
+
+def _columns_of(node: _Node) -> bool:
+    return node.kind == "column" or any(_columns_of(argument) for argument in node.arguments)
+
+
+def _evaluate_constant(node: _Node) -> Any:
+    with np.errstate(all="ignore"):
+        return _evaluate(node, {})

@@ -1,0 +1,270 @@
+"""Records that a database gives for a query: PostgreSQL, SQLite and others through ADBC, DuckDB through its own package.
+
+All passes of one release read one snapshot: the connection is opened when the release begins, in one transaction that reads only and, in
+PostgreSQL, is of the isolation level "repeatable read" (DuckDB and SQLite have no weaker one), and it is closed when the release ends.
+
+An address may hold a password. It is kept in an object that shows nothing of it and is handed to the driver alone: no message, plan,
+release, ledger or `repr` has it. What a driver says is never repeated, because servers quote addresses, queries and cells; of what it says
+when a query is first looked at, before any record, the SQLSTATE code is told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from importlib import import_module
+from threading import RLock
+from typing import Any, NoReturn
+
+from confide.errors import SourceError
+from confide.sources.formats.plain import kind_of
+from confide.sources.formats.streams import pieces_of, quoted, relation_reader
+from confide.sources.parts import Piece, guarded
+
+__all__ = ["Query", "SqlPart", "sql"]
+
+_CALL = 'cf.sql("postgresql://user@host/database", "select ...")'
+_SCHEME = re.compile(r"(postgresql|postgres|sqlite|duckdb)(?:\+\w+)?://")
+_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+_POSTGRES = ("PostgreSQL", "adbc_driver_postgresql.dbapi", "sql")
+# by scheme: how messages call the database, its driver, the extra that brings it
+_DRIVERS = {
+    "postgresql": _POSTGRES,
+    "postgres": _POSTGRES,
+    "sqlite": ("SQLite", "adbc_driver_sqlite.dbapi", "sql"),
+    "duckdb": ("DuckDB", "duckdb", "duckdb"),
+}
+# what the classes of SQLSTATE mean that a query can meet before it has looked at a record
+_STATES = {
+    "28": "the server refused the user or the password",
+    "3D": "there is no such database",
+    "42": "the query has an error, or names what is not there or may not be read",
+    "57": "the server is not taking queries now",
+    "08": "the connection was lost",
+}
+
+
+class Query:
+    """A query and where it is asked; made by `confide.sql`, taken by `confide.read`. It shows neither address nor query.
+
+    fields: name, kind and note of each column of a table, from the catalogue (`catalog.Database`); nothing is known of any other query's.
+    """
+
+    def __init__(
+        self, database: str, connect: Callable[[], Any], text: str, fields: tuple[tuple[str, str, str], ...] = ()
+    ) -> None:
+        self.database, self.connect, self._text, self.fields = database, connect, text, fields
+
+    def __repr__(self) -> str:
+        return f"confide.sql({self.database})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a query is asked by the process that made it: its address may hold a password, and is not pickled"
+        )
+
+
+def sql(address: Any, query: str) -> Query:
+    """The rows of a query as records: `cf.read(cf.sql("postgresql://user@host/database", "select age, income from survey"), schema)`.
+
+    address: "postgresql://...", as libpq has it (a password is better kept in ~/.pgpass or PGPASSWORD than in an address);
+    "sqlite:///file.db"; "duckdb:///file.db", or "duckdb://" for queries over files, such as "select * from 'survey/*.parquet'"; an open
+    ADBC connection (PEP 249, of the package `adbc_driver_manager`); or a function that opens one.
+    query: one SELECT. It runs once for each pass, for the columns of the schema alone, in one snapshot for all passes of a release. It
+    must give the same rows each time in one snapshot: no random(), no limit without an order.
+
+    PostgreSQL and SQLite need the extra `sql`: pip install 'confide[sql]'; DuckDB its package.
+
+    Raises `SourceError` for another kind of address, and for a driver that is not installed. The server is asked by `confide.read`.
+
+    >>> sql("postgresql://me:secret@localhost/survey", "select age from answers")
+    confide.sql(PostgreSQL)
+    """
+    if not isinstance(query, str) or not query.strip():
+        raise SourceError(f"the query is one SELECT as text; write {_CALL}")
+    text = query.strip().rstrip(";").strip()
+    if isinstance(address, str):
+        made = _by_address(address, text)
+    elif hasattr(address, "adbc_get_info"):
+        said = "the connection does not say what it is connected to"
+        vendor = guarded(said, address.adbc_get_info)["vendor_name"]
+        made = Query(vendor if vendor in ("PostgreSQL", "SQLite") else "ADBC", address.adbc_clone, text)
+    elif callable(address):
+        made = Query("ADBC", address, text)
+    else:
+        made = f"cf.sql takes an address, an open ADBC connection or a function that opens one, got {type(address).__name__}"
+    del address, text, query  # an error report may show the values of variables
+    if isinstance(made, Query):
+        return made
+    raise SourceError(f"{made}; write {_CALL}")
+
+
+def _by_address(address: str, text: str) -> Query | str:
+    """The query, or what is wrong with the address. It is not quoted: what is no address may still hold a password."""
+    found = _SCHEME.match(address)
+    if found is None:
+        return (
+            "the address begins with none of postgresql://, sqlite:///, duckdb:// (it is not shown, as it may hold a password; for another "
+            "database give a function that opens an ADBC connection)"
+        )
+    scheme, rest = found[1], address[found.end() :]
+    database, module, extra = _DRIVERS[scheme]
+    try:
+        import_module(module)
+    except ImportError:
+        return f"{module.partition('.')[0].replace('_', '-')} is not installed; run: pip install 'confide[{extra}]'"
+    if scheme == "duckdb":
+        return Query(database, _Hidden(module, rest.removeprefix("/") or ":memory:"), text)
+    return Query(
+        database, _Hidden(module, rest.removeprefix("/") if scheme == "sqlite" else f"postgresql://{rest}"), text
+    )
+
+
+class _Hidden:
+    """Opens a connection, and shows nothing of where to."""
+
+    def __init__(self, module: str, address: str) -> None:
+        self._module, self._address = module, address
+
+    def __call__(self) -> Any:
+        driver = import_module(self._module)
+        if self._module != "duckdb":
+            return driver.connect(self._address)
+        return driver.connect(self._address, read_only=self._address != ":memory:")
+
+
+class SqlPart:
+    """The rows of a query, read in one snapshot while a session lasts."""
+
+    rereadable = True
+
+    def __init__(self, query: Query) -> None:
+        self._query = query
+        self.type = f"{query.database} query"
+        self.place = f"the query to {query.database}"
+        self._lock = RLock()
+        self._connection: Any = None
+        self._sessions = 0
+        with self.session():
+            self._schema = self._looked_at()
+        self.names = tuple(str(name) for name in self._schema.names)
+
+    def kind(self, name: str) -> Any:
+        return kind_of(self._schema.field(name).type)
+
+    def verify(self) -> None:
+        """Nothing to compare: the passes of a session read one snapshot."""
+
+    def count(self) -> int:
+        with self.session():
+            if self._query.database == "ADBC":
+                return sum(batch.num_rows for batch in self._asked(self._query._text))
+            (batch,) = (one for one in self._asked(self._select("count(*)")) if one.num_rows)
+            return int(batch.column(0)[0].as_py())
+
+    def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
+        with self.session():
+            columns = ", ".join(map(quoted, names or self.names[:1]))
+            text = self._query._text if self._query.database == "ADBC" else self._select(columns)
+            yield from pieces_of(self.place, self._asked(text), names)
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """One snapshot for whatever is read within; sessions may lie in one another."""
+        with self._lock:
+            if self._connection is None:
+                self._connection = self._opened()
+            self._sessions += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._sessions -= 1
+                if not self._sessions:
+                    self._close()
+
+    def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        for step in ("rollback", "close"):
+            with suppress(Exception):
+                getattr(connection, step)()
+
+    def _opened(self) -> Any:
+        """A connection with its transaction begun."""
+        code, connection = "", None
+        try:
+            connection = self._query.connect()
+            if self._query.database == "DuckDB":
+                connection.execute("BEGIN TRANSACTION")
+            elif self._query.database == "PostgreSQL" or _is_postgres(connection):
+                with connection.cursor() as cursor:
+                    cursor.execute(_SNAPSHOT)
+            return connection
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            code = _code(error)
+        if connection is not None:
+            with suppress(Exception):
+                connection.close()
+        # outside the handler: an error raised within would carry the driver's along, with the address in it
+        raise SourceError(
+            f"no connection to {self._query.database} could be opened{code}; check address, user and password"
+        )
+
+    def _looked_at(self) -> Any:
+        """The columns of the query; no row is read."""
+        code = ""
+        try:
+            with self._reader(
+                self._query._text if self._query.database == "ADBC" else self._select("*", " LIMIT 0")
+            ) as reader:
+                return reader.schema
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            code = _code(error)
+        raise SourceError(
+            f"{self._query.database} could not run the query{code}; try it there first, as one SELECT without a parameter"
+        )
+
+    def _select(self, columns: str, end: str = "") -> str:
+        # on lines of its own, so that a comment at its end comments nothing else out
+        return f"SELECT {columns} FROM (\n{self._query._text}\n) AS records{end}"
+
+    def _asked(self, text: str) -> Iterator[Any]:
+        """The batches of a query's answer."""
+        with self._reader(text) as batches:
+            yield from batches
+
+    @contextmanager
+    def _reader(self, text: str) -> Iterator[Any]:
+        if self._query.database == "DuckDB":
+            with closing(relation_reader(self._connection.sql(text))) as reader:
+                yield reader
+        else:
+            # the reader ends with its cursor
+            with self._connection.cursor() as cursor:
+                cursor.execute(text)
+                yield cursor.fetch_record_batch()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a query is asked by the process that made it: its address may hold a password, and is not pickled"
+        )
+
+
+def _is_postgres(connection: Any) -> bool:
+    """Whether what a caller's function opened is PostgreSQL."""
+    info = getattr(connection, "adbc_get_info", None)
+    return info is not None and info().get("vendor_name") == "PostgreSQL"
+
+
+def _code(error: BaseException) -> str:
+    """What may be told of a driver's error when no record has been read: its SQLSTATE."""
+    state = getattr(error, "sqlstate", None)
+    if not isinstance(state, str) or not re.fullmatch(r"[0-9A-Z]{5}", state) or state == "00000":
+        return ""
+    meaning = _STATES.get(state[:2])
+    return f" (SQLSTATE {state}{': ' + meaning if meaning else ''})"

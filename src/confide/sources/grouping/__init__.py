@@ -1,0 +1,1 @@
+"""Rows of one unit or cluster brought together, and which of them count."""
