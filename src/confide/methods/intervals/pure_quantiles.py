@@ -9,9 +9,9 @@ no nodes.
 
 Any quantile is read off round 2; those that the plan names have the narrowest intervals.
 
-Intervals are hulls of whole bins (`aggregates.distributions.cumulative_counts`), for any distribution; the noise, a sum of dozens, is taken as
-normal. Given round 1 the bins are fixed, and round 2's noise is what it is for public ones: intervals hold as they do there. An end that
-is the declared bound because noise may be all that lies beyond the quantile is flagged, status "partial".
+Intervals are hulls of whole bins (`aggregates.distributions.cumulative_counts`), for any distribution; the noise, a sum of dozens, is
+taken as normal. Given round 1 the bins are fixed, and round 2's noise is what it is for public ones: intervals hold as they do there. An
+end that is the declared bound because noise may be all that lies beyond the quantile is flagged, status "partial".
 """
 
 from __future__ import annotations
