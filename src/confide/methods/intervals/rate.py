@@ -97,7 +97,7 @@ class Rate(IntervalMethod):
             f"rates beyond the largest count, {own.cap}, are not ruled out: the interval ends where they are not looked at; declare a "
             "larger one, or ask cf.intervals.mean for the mean of the counts as they are declared"
         )
-        return {"flags": (BOX_ACTIVE,), "status": "partial", "reason": reason}
+        return {"flags": (BOX_ACTIVE,), "status": "weak", "reason": reason}
 
     def confidence(self, release: Release, rows: CountRows, n: int) -> ConfidenceIntervals:
         own = self._sum(release, rows, n)
