@@ -321,6 +321,9 @@ class SurveyTable(CellTable):
             own = (*own, ("Weights", self.ended))
         if self.design.weight is not None:
             own = (*own, ("Assumed", ASSUMPTION))
+        if self.design.psu is not None and self.part:
+            told = f"taken to be {self.design.alike}: sums of larger or closer ones may be cut, and intervals too short then"
+            own = (*own, ("PSUs", told))
         return (*own, ("Design", NOT_COVERED)) if self.design.words else own
 
     def more(self, alpha: float) -> Mapping[str, Any]:
