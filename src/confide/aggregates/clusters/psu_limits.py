@@ -137,9 +137,9 @@ def hidden_part(design: SurveyDesign, mu: float) -> float:
     return LEAST**2 * wide / mu
 
 
-def too_few(design: SurveyDesign, mu: float, n: int | None = None) -> tuple[str, ...]:
+def too_few(design: SurveyDesign, mu: float, n: int | None = None, cells: int = 1) -> tuple[str, ...]:
     """The warning of a plan whose meat is mostly noise, where the number of PSUs is public; where it is not, the note of one that was asked
-    for n persons. mu: of the meat.
+    for n persons. mu: of the meat; cells: of the table, as large as one another.
 
     >>> from confide.schema import SurveyDesign
     >>> too_few(SurveyDesign(psu="v", size=10, count=20), 0.3)[0][:38]
@@ -154,12 +154,13 @@ def too_few(design: SurveyDesign, mu: float, n: int | None = None) -> tuple[str,
         told = f" at n = {n:,}"
     if design.psu is None or count is None:
         return ()
-    sampled = Sampled(count * float(design.size or 1.0), 1.0, 1.0, 1, design)
+    sampled = Sampled(count * float(design.size or 1.0), 1.0, 1.0, cells, design)
+    each = f" in each of {cells:,} cells" if cells > 1 else ""
     share = 2 * LEAST**2 * sampled.spread(0.0) / mu / sampled.measured
     if share <= _WARNED:
         return ()
     return (
-        f"too few PSUs for this budget{told}: the noise of their sums is about {share:.2g} times what they measure, with equal weights, so "
-        f"that intervals are wide; about {ceil(share / _WARNED * count):,} PSUs of {design.psu}, or {share / _WARNED:.1f} times the mu, "
+        f"too few PSUs for this budget{told}: the noise of their sums is about {share:.2g} times what they measure{each}, with equal weights, "
+        f"so that intervals are wide; about {ceil(share / _WARNED * count):,} PSUs of {design.psu}, or {share / _WARNED:.1f} times the mu, "
         "would do",
     )

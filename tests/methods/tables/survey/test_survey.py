@@ -530,6 +530,15 @@ def test_plans_warn_of_too_few_psus_with_the_number_that_would_do() -> None:
     assert not any("too few" in one for one in cf.plan(METHODS["counts"], more, cf.GDP(0.5)).warnings)
 
 
+def test_plans_of_many_cells_warn_of_the_psus_that_each_cell_needs() -> None:
+    schema = cf.Schema(COLUMNS, design=cf.SurveyDesign(psu="v", size=4, largest=4, count=200))
+    warned = []
+    for right in ("1", "cut(x, 2, 3, 4, 5, 6, 7, 8)"):
+        plan = cf.plan(cf.tables.Means(f"y ~ {right}", covers="population"), schema, cf.GDP(1.0))
+        warned.append([one for one in plan.warnings if "too few PSUs" in one])
+    assert not warned[0] and "in each of 8 cells" in warned[1][0]
+
+
 def test_ratios_are_of_persons_with_both_values() -> None:
     frame = records().drop(columns="v")
     release = cf.release(METHODS["ratios"], cf.read(frame, PERSONS), cf.GDP(1e6), ledger=None, noise=ZeroNoise())

@@ -231,18 +231,19 @@ class SurveyPath:
             else ()
         )
         meat = next(sqrt(spend.mu_squared) for spend in spends if spend.name.startswith(MEAT))
+        cells = max(1 if of.dense else self.layout.crossing.cells(of.axes) for of in self.estimands())
         facts |= {
             "target": target,
             "covers": self._covers(),
             "passes": 3 if WEIGHTS in planned else 2,
             "warnings": (
-                *too_few(self.design, meat),
+                *too_few(self.design, meat, cells=cells),
                 *unknown,
                 *((f"assumed: {ASSUMPTION}",) if assumed else ()),
                 *((NOT_COVERED,) if drawn else ()),
             ),
         }
-        facts["notes"] = (*facts.get("notes", ()), *(too_few(self.design, meat, n) if n else ()))
+        facts["notes"] = (*facts.get("notes", ()), *(too_few(self.design, meat, n, cells) if n else ()))
         live = {name: one for name, (one, _) in planned.items()}
         return Plan.of(self.method, self.schema, allowance, Together(spends), live, n=n, **facts)
 
