@@ -160,7 +160,7 @@ def too_few(design: SurveyDesign, mu: float, n: int | None = None, cells: int = 
     if share <= _WARNED:
         return ()
     return (
-        f"too few PSUs for this budget{told}: the noise of their sums is about {share:.2g} times what they measure{each}, with equal weights, "
-        f"so that intervals are wide; about {ceil(share / _WARNED * count):,} PSUs of {design.psu}, or {share / _WARNED:.1f} times the mu, "
+        f"too few PSUs for this budget{told}: the noise of their sums is about {share:.2g} times what they measure{each}, with equal "
+        f"weights, so that intervals are wide; about {ceil(share / _WARNED * count):,} PSUs of {design.psu}, or {share / _WARNED:.1f} times the mu, "
         "would do",
     )

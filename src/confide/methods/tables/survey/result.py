@@ -47,8 +47,8 @@ _FEW, _ONE_SIDED = 10.0, 1.645
 _THIN, _LEAST_DF = 10.0, 3.0
 _FEW_PSUS = 12.0
 _HIDDEN = (
-    "in some cells noise hides how large the sampling variance is, and its upper 95 % bound counts: standard errors are larger for it, by a "
-    "part that the noise share does not have; more PSUs, fewer cells or a larger mu narrow them"
+    "in some cells noise hides how large the sampling variance is, and its upper 95 % bound counts: standard errors are larger for it, by "
+    "a part that the noise share does not have; more PSUs, fewer cells or a larger mu narrow them"
 )
 
 
