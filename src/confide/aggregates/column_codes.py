@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.errors import PlanError
 from confide.protocol.exact import digest
 from confide.schema import Categorical, Schema
 
 __all__ = ["ColumnCodes", "chosen_columns"]
-
-Array = NDArray[np.float64]
 
 
 def chosen_columns(schema: Schema, columns: tuple[str, ...] | None, who: str) -> tuple[str, ...]:

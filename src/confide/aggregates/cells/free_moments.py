@@ -30,6 +30,7 @@ from math import isqrt, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array, Whole
 from confide.aggregates.cells.cell_sums import CellRows
 from confide.aggregates.lines.rows import BITS, BOUND, round_within, steps
 from confide.errors import PlanError
@@ -40,8 +41,6 @@ from confide.schema.formulas.term import Term, numeric_term
 
 __all__ = ["Measure", "MomentRows", "PairRows", "count_steps", "free_moments", "practice_places"]
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 _ONE = 1 << BITS
 # Integer steps in one unit of phi, so that rounding of its four entries stays within 2^20.

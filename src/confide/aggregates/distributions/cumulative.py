@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array, Whole
 from confide.aggregates.cells.cell_sums import CellRows, CellTotals
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.distributions.cumulative_strategy import strategy
@@ -51,8 +52,6 @@ __all__ = [
     "step_of",
 ]
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 MOST_BINS = 1024
 # Integer steps in one unit of (u, 1 - u^2), so that rounding stays within 2^20.

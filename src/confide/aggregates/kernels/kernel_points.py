@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.function_of import FunctionOf
 from confide.aggregates.lines.rows import Codes
 from confide.errors import PlanError
@@ -38,8 +39,6 @@ from confide.schema import Design
 
 __all__ = ["KERNELS", "WEIGHT", "KernelSafety", "PointCurve", "PointMoments", "PointRows"]
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 KERNELS = ("gaussian", "epanechnikov")
 #: W and V, and Q: their products stay below 2^53.

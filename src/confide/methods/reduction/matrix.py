@@ -9,9 +9,9 @@ from math import nan, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide._lazy import later
 from confide.aggregates.joint_moments import JointMoments
 from confide.protocol import Release
@@ -26,7 +26,6 @@ else:
 
 __all__ = ["CorrelationMatrix", "pair_names"]
 
-Array = NDArray[np.float64]
 
 _WEAK = (
     "the records, or the spread of a column, do not stand above their noise; ask for a larger budget or narrower bounds"

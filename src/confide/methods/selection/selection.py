@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.isolation.collected import Collected
 from confide.aggregates.isolation.shards import keyed_hashes
 from confide.errors import PlanError
@@ -42,7 +43,6 @@ __all__ = [
     "uniform",
 ]
 
-Array = NDArray[np.float64]
 
 #: Integer steps of one clip.
 STEPS = 1 << 20

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.crossing import Attribute, Crossing
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.distributions.cumulative import (
@@ -48,7 +49,6 @@ from confide.schema.formulas.formula import cut
 
 __all__ = ["Kruskal", "MannWhitney", "RankAbout", "Wilcoxon"]
 
-Array = NDArray[np.float64]
 
 _FIRST, _SECOND = Fraction(1, 5), Fraction(4, 5)
 #: Bins of round 1; for one sample sizes below 0, 0, and above.

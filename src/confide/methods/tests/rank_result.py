@@ -7,9 +7,9 @@ from math import inf, nan
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.methods.tests.rank_reading import Scored, Shape
@@ -25,7 +25,6 @@ else:
 
 __all__ = ["MeanRanks", "RankEstimate", "RankTest", "read_one", "read_several", "read_two"]
 
-Array = NDArray[np.float64]
 
 # Above this noise sd of the pooled distribution function ranks are too poor for the size of an effect; the test holds all the same.
 POOR = 0.3

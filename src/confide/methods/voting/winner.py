@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.errors import NoResult
 from confide.results.base import BaseResult, Column
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PRINTED_GAPS", "Vote", "draw_errors"]
 
-Array = NDArray[np.float64]
 
 #: Gaps of the printed table.
 PRINTED_GAPS = (0, 1, 2, 5, 10, 20, 50, 100)

@@ -9,8 +9,8 @@ from math import nan, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.ranges import ranged
 from confide.aggregates.lines.rows import BOUND, Box
 from confide.aggregates.scores.limits import LEVERAGE_EDGES, OUTER, USUAL_INDEX, Tail
@@ -65,7 +65,6 @@ _TAIL_ASSUMPTION = Flag(
     "rare; under Intervals stand this assumption and how much wider intervals are without it, by limit='none'",
 )
 
-Array = NDArray[np.float64]
 
 # A coefficient that is correlated with one of such a feature as much as this moves with it: the first number for slopes where the counted
 # tail ends, the second where it does not, and for the intercept, of which slopes are a part.

@@ -9,8 +9,8 @@ from math import nan, sqrt
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.scores.fisher_families import LOGIT, Counts
 from confide.methods.regression.evidence.far_bounds import NEAR
 from confide.methods.regression.evidence.needs import bounds_words, demand_words, plain, tied_words
@@ -42,7 +42,6 @@ from confide.results.pages.words import Flag
 
 __all__ = ["FisherReading"]
 
-Array = NDArray[np.float64]
 
 # A bias above this part of the half-width makes a coefficient no answer.
 _TOO_MUCH = 0.5
