@@ -33,7 +33,7 @@ from confide._arrays import Array
 from confide.aggregates.function_of import FunctionOf
 from confide.aggregates.lines.rows import Codes
 from confide.errors import PlanError
-from confide.protocol import SAFETY_STEPS, Statistic, Total
+from confide.protocol import SAFETY_STEPS
 from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
@@ -197,10 +197,6 @@ class _OfSums(FunctionOf):
 
     map: PointRows
     d0: int
-
-    @property
-    def behind(self) -> Statistic:
-        return Total(self.map)
 
 
 @dataclass(frozen=True)

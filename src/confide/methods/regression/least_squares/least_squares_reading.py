@@ -32,7 +32,7 @@ from confide.methods.regression.evidence.needs import (
     plain,
     tied_words,
 )
-from confide.methods.regression.evidence.remarks import clipped_responses, count_text, few_records
+from confide.methods.regression.evidence.remarks import PlainSample, clipped_responses, count_text, few_records
 from confide.methods.regression.evidence.sandwich import FLOOR, Sandwich
 from confide.methods.regression.least_squares.explained import Explained
 from confide.methods.regression.least_squares.score_sums import decoded_sums, names_of
@@ -76,7 +76,7 @@ _UNIT_FLOOR = 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class LeastSquaresReading:
+class LeastSquaresReading(PlainSample):
     """One release read with one question: the line in corrections delta of where the rounds stood, and back in the data's units."""
 
     release: Release
@@ -310,15 +310,6 @@ class LeastSquaresReading:
     def _drawn_words(self) -> str:
         """How the records were drawn, for the title."""
         return ""
-
-    @property
-    def _told(self) -> tuple[Flag, ...]:
-        """Flags of every table."""
-        return ()
-
-    @property
-    def _head(self) -> tuple[tuple[str, str], ...]:
-        return (("Cov. type", "robust"),)
 
     # the table ----------------------------------------------------------------------------------------------------------
 
