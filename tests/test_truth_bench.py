@@ -12,11 +12,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+import confide as cf
 from confide.methods.regression.likelihood.logistic_design import binary_design
 from confide.regression import SSP, LeastSquares, Logistic
-from confide.schema import Categorical, Design
+from confide.schema import Categorical, Design, Numeric, Schema
 from confide.schema.practice import Practice
-from confide_lab.benchmarks import outside_tables
+from confide_lab.benchmarks import log_odds, outside_tables
 from confide_lab.benchmarks.truth import adversary as truth_adversary
 from confide_lab.benchmarks.truth import bench as truth
 from confide_lab.benchmarks.truth import cases as truth_cases
@@ -289,3 +290,25 @@ def test_the_judge_asks_for_all_that_the_rule_names() -> None:
         (n, mu, how) for n in (500, 2_000, 10_000, 0) for mu in (0.3, 1.0, 3.0) for how in ("add-remove", "substitute")
     }
     assert isinstance(truth_runs.made(cells[0]), LeastSquares) and isinstance(truth_runs.made(cells[-1]), Logistic)
+
+
+def test_resamples_that_lack_a_group_are_left_out_of_a_bootstrap() -> None:
+    schema = Schema({"f": Categorical(["common", "rare"]), "y": Numeric(0, 1)})
+    frame = pd.DataFrame({"f": ["common"] * 200 + ["rare"] * 2, "y": np.linspace(0, 1, 202)})
+    method = cf.tables.Distribution("y ~ f", quantiles=(0.5,))
+    found = truth_plain.plain_intervals(method, Practice.of(frame, schema))
+    assert found and all(np.isfinite(ends).all() for ends in found.values())
+    alone = frame[frame["f"] == "common"].reset_index(drop=True)
+    assert truth_plain.plain_intervals(method, Practice.of(alone, schema)) == {}
+
+
+def test_designs_of_log_odds_are_judged_together() -> None:
+    held = {"design": "d", "n": 9, "mu": 1.0, "answered": 1.0, "coverage": 0.95, "plain": 0.95, "worst": 0.9, "of": "x"}
+    rows = [{**held, "passed": True}, {**held, "coverage": 0.9, "passed": False}, {**held, "answered": 0.1}]
+    told = log_odds.together(rows)
+    assert (
+        told.startswith("2 cells")
+        and "0.900 at least, 0.925 on average" in told
+        and "fails in 1 (d n=9 mu=1: x)" in told
+    )
+    assert log_odds.together(rows[2:]) == "no cell has 10 answers"

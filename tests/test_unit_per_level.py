@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from scipy import stats
 import confide as cf
 from confide.audit import audit
 from confide.noise import SimulatedNoise
-from confide.protocol.units.orthogonal import separates
+from confide.protocol.units.orthogonal import separates, unit_squared
+from confide.protocol.units.over import StatisticOver
 from confide.sources.grouping import units as clustering
 from confide.testing import ZeroNoise
 from confide_lab.methods.gradient_descent import GradientDescent
@@ -126,6 +128,29 @@ def test_a_smaller_bound_would_be_wrong() -> None:
     assert all(separates(plan.statistic(name), "year") for name in plan.statistics if name != "contributions")
     with pytest.raises(cf.PlanError, match="is not crossed with year"):
         cf.plan(cf.tables.Counts("cut(year, 2020) * g", covers="dataset"), schema(), cf.GDP(1.0))
+
+
+class _Closer:
+    """A statistic that a row replaced moves by less than one that comes: by 1 and by 2."""
+
+    shape, norm = (1,), "l2"
+
+    class map:
+        columns, separates = ("year",), ("year",)
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        return Fraction(4 if relation == "add-remove" else 1)
+
+
+def test_years_that_one_has_and_the_other_has_not_are_charged_when_persons_are_replaced() -> None:
+    """Replaced by a person of k other years: 2 k moves by what a row that comes or goes moves, each."""
+    own: Any = _Closer()
+    assert unit_squared(own, "add-remove", 3, "year") == 3 * 4
+    assert unit_squared(own, "substitute", 3, "year") == 2 * 3 * 4
+    # and by one who is outside of a subgroup, which is one who leaves it
+    over = StatisticOver()
+    over.statistic = own
+    assert over.sensitivity_squared("substitute") == 4
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])

@@ -16,6 +16,8 @@ from tests.methods.regression.test_survey_logistic import OWN, records
 from tests.methods.tables.survey.test_survey import LISTS, NAMES
 
 import confide as cf
+from confide.noise import SimulatedNoise
+from confide.protocol import Meter, Noisy
 
 UNIT = cf.Unit("pid")
 LISTED = cf.Schema(
@@ -119,3 +121,28 @@ def test_a_person_in_several_psus_is_in_one_of_them_whatever_the_order() -> None
         ]
         for other in found[1:]:
             assert max(moved(other, found[0]).values()) == 0.0
+
+
+@pytest.mark.parametrize("kind", list(METHODS))
+@pytest.mark.parametrize("schema", [LISTED, IDS], ids=["listed", "ids"])
+def test_what_is_told_beside_noise_follows_from_noisy_numbers_alone(
+    kind: str, schema: cf.Schema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other records under the same noisy numbers are told the same cut of weights, limits, scales and forms, to the bit."""
+    told: dict[str, Noisy] = {}
+    draw = Meter.draw
+
+    def once(self: Meter, name: str, integers: Any) -> Noisy:
+        found = draw(self, name, integers)
+        return told.setdefault(name, found)
+
+    monkeypatch.setattr(Meter, "draw", once)
+    plan = cf.plan(METHODS[kind], schema, cf.GDP(1.0))
+    one = crowd()
+    other = one.iloc[:20].assign(w=0.1, y=100.0, x=9.0, o=0, sex="m")
+    first, second = (
+        cf.release(plan, cf.read(frame, schema), ledger=None, noise=SimulatedNoise(1)).public for frame in (one, other)
+    )
+    assert len(told) >= 3 and list(first) == list(second) and len(first) >= 2
+    for name, value in first.items():
+        assert np.array_equal(value, second[name], equal_nan=True), name

@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 from tests.pace import quick
 
-from confide.methods.intervals.posteriors.counted import share_posterior
+from confide.methods.intervals.posteriors.counted import Cells, share_posterior
 from confide.methods.intervals.posteriors.laws import NoiseLaw
+from confide.methods.intervals.posteriors.line_posterior import NoisyMoments, line_posterior
 from confide.methods.intervals.posteriors.normal_posterior import NormalSums, normal_posterior
 from confide.methods.intervals.posteriors.poisson_posterior import PoissonSum, rate_posterior
 from confide_lab.experiments.precise import exact_coverage
@@ -71,6 +72,25 @@ def test_a_large_budget_loses_nothing(n: int, gaussian: bool) -> None:
 
     ours = _mean(n, (0.0, n / HALF**2), noise_of("normal", 50.0, gaussian))
     assert ours / (2 * stats.t.ppf(0.975, n - 1) / sqrt(n)) == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize("law", ["normal", "laplace"])
+def test_without_noise_a_line_and_all_levels_have_their_conjugate_posteriors(law: str) -> None:
+    """The quantiles of a slope are Student's, with n - d - 2 degrees of freedom; those of a level Beta's."""
+    g, n = np.random.default_rng(4), 60
+    x = np.column_stack([np.ones(n), g.uniform(-1, 1, (n, 2))])
+    y = x @ [0.1, 0.4, -0.2] + g.normal(0, 0.2, n)
+    rows = np.column_stack([x, y])
+    none = NoiseLaw(law, 1e-9)
+    found = line_posterior(NoisyMoments(rows.T @ rows, none, none, n, True), g)
+    b, (rss,), *_ = np.linalg.lstsq(x, y, rcond=None)
+    q, free = np.array([0.025, 0.5, 0.975]), n - 3 - 2
+    for j, scale in enumerate(np.sqrt(rss / free * np.diag(np.linalg.inv(x.T @ x)))):
+        assert found.marginal(np.eye(3)[j]).quantile(q) == pytest.approx(b[j] + scale * stats.t.ppf(q, free), abs=1e-6)
+    counts = np.array([30, 10, 20])
+    cells = Cells(counts, n, NoiseLaw("normal" if law == "normal" else "geometric", 0.01), np.full(3, 0.5))
+    for j, k in enumerate(counts):
+        assert cells.marginal(j).quantile(q) == pytest.approx(stats.beta.ppf(q, 0.5 + k, 1 + n - k), abs=1e-6)
 
 
 @pytest.mark.parametrize(("n", "mu"), [(100, 0.1), (100, 0.5), (1000, 0.1)])

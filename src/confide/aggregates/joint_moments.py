@@ -144,8 +144,12 @@ class JointMoments:
     @cached_property
     def clear(self) -> NDArray[np.bool_]:
         """Of which columns the spread stands so far above its noise that what is divided by it is nearly normal, (p,)."""
-        enough = np.diag(self.covariance) > _CLEAR * self._variance_sd
-        return np.asarray(enough & (self.gram[0, 0] > _CLEAR * sqrt(self.variance)))
+        return np.asarray((np.diag(self.covariance) > _CLEAR * self._variance_sd) & self.counted)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the number of records stands as far above its noise."""
+        return bool(self.gram[0, 0] > _CLEAR * sqrt(self.variance))
 
     @cached_property
     def chosen(self) -> Array:

@@ -36,12 +36,21 @@ class PairSums:
         return mu, mv, 1 - float(m[2, 0]) / n - mu * mu, 1 - float(m[0, 2]) / n - mv * mv, float(m[1, 1]) / n - mu * mv
 
     @property
-    def clear(self) -> bool:
-        """Whether records and spreads stand above their noise: that of the sums, and of the count that they are divided by."""
+    def counted(self) -> bool:
+        """Whether the number of records stands above its noise."""
+        return bool(self.sums[0, 0] > _LOST * sqrt(self.noise[0, 0]))
+
+    @property
+    def spread(self) -> tuple[bool, bool]:
+        """Whether each spread stands above its noise: that of the sums, and of the count that they are divided by."""
         mu, mv, vu, vv, _ = self.moments()
         of_u = _LOST * self._spread_sd(mu, vu, self.noise[1, 0], self.noise[2, 0])
         of_v = _LOST * self._spread_sd(mv, vv, self.noise[0, 1], self.noise[0, 2])
-        return bool(self.sums[0, 0] > _LOST * sqrt(self.noise[0, 0]) and vu > of_u and vv > of_v)
+        return bool(vu > of_u), bool(vv > of_v)
+
+    def clear_from(self, mean: float, variance: float) -> float:
+        """How many records make a column of u clear all but surely: its variance two sds of its noise above the threshold."""
+        return (_LOST + 2) * self._spread_sd(mean, variance, self.noise[1, 0], self.noise[2, 0]) * self.size / variance
 
     def _spread_sd(self, mean: float, variance: float, of_sum: float, of_squares: float) -> float:
         """The noise sd of a variance 1 - s/n - (t/n)^2, by those of t and s and of n."""

@@ -40,6 +40,9 @@ dataset = "{UNFILLED}"
 # who is protected: the id column of a person or household, as in unit = {{ column = "person_id" }}, which is enforced (all rows of one
 # id count as one row; the column needs no table below, and a table of it is deleted); "record" when each row is another's
 unit = "{UNFILLED}"
+# A sample with weights, strata or clusters says so in a table at the end, and means, totals and lines are those of the population: [design]
+# with weight = "w" (a numeric column below), strata = "region" (a categorical one), psu = "village" (categorical too, with the public lists
+# psus = {{ north = ["n1", "n2"], south = ["s1", "s2"] }}; or an id column, without a table below) and size = 12, the persons in a PSU
 """
 
 # No header line is longer; a longer first line is not a header.

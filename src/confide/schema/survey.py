@@ -230,6 +230,11 @@ class SurveyDesign:
         parts += [f"declared design effect {self.deff:g}"] if self.deff is not None else []
         return ", ".join(parts)
 
+    @property
+    def alike(self) -> str:
+        """What PSUs are taken for, whose sums are cut beyond that."""
+        return f"of at most about {self.most:,.6g} persons, alike by at most {self.icc:g}"
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form of what was said; numbers that may be fractions as `float.hex`.
 

@@ -7,7 +7,8 @@ responses of the real sets as counts; and apart from them the outside tables tha
 of counts `confide_lab.benchmarks.outside_counts`).
 Printed: what was said, in words, against what came; how often realised standard errors lie within the forecast's interval, how wide it is
 as the ratio of its ends, and for how many none is said.
-CONFIDE_FORECASTS (sets, families, counts, outside, outside-counts; comma-separated, default all) chooses.
+CONFIDE_FORECASTS (bounds, sets, families, counts, outside, outside-counts; comma-separated, default all) chooses; "bounds" prints how many
+features of the real sets and of the outside tables of lines keep to less than 5 % of their bounds (`methods.regression.practice`).
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ import confide as cf
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
 from confide.regression import Logistic
+from confide.schema import Categorical, Integer
 from confide_lab.benchmarks import log_odds
 from confide_lab.benchmarks.outcome_sets import OutcomeSet, count_sets, family_sets, outcome_sets
 from confide_lab.benchmarks.outside_counts import outside_counts
-from confide_lab.benchmarks.outside_tables import OUTCOMES, frame_of, missing
+from confide_lab.benchmarks.outside_tables import OUTCOMES, TABLES, frame_of, missing
+from confide_lab.datasets import SETS, available
+from confide_lab.datasets import table as table_of
 
 OUT = Path("out/bench")
-CHOSEN = tuple(os.environ.get("CONFIDE_FORECASTS", "sets,families,counts,outside,outside-counts").split(","))
+CHOSEN = tuple(os.environ.get("CONFIDE_FORECASTS", "bounds,sets,families,counts,outside,outside-counts").split(","))
 SIZES, LEVELS, RELEASES = (2_000, 10_000), (0.3, 1.0, 3.0), 3
 
 
@@ -96,14 +100,44 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
     ).round(2)  # fmt: skip
 
 
+def bounds() -> pd.DataFrame:
+    """How much of its bounds 95 % of each feature of numbers lies in, by table; columns of two values are left out."""
+    found = []
+    tables = [(name, table_of(name).frame, table_of(name).schema) for name in SETS if available(name) is None]
+    tables += [(name, frame_of(name), own.schema) for name, own in TABLES.items() if missing(name) is None]
+    responses = {name: table_of(name).target for name in SETS if available(name) is None}
+    responses |= {name: own.formula.split("~")[0].strip() for name, own in TABLES.items()}
+    for name, frame, schema in tables:
+        for column, own in schema.columns.items():
+            if column != responses[name] and not isinstance(own, Categorical) and own.steps > 2:
+                values = frame[column].astype(float).clip(own.low, own.high).dropna()
+                low, high = np.quantile(values, [0.025, 0.975])
+                kind = "whole numbers" if isinstance(own, Integer) else "numbers"
+                found.append((name, column, kind, (high - low) / (own.high - own.low)))
+    return pd.DataFrame(found, columns=["table", "column", "kind", "part"])
+
+
+def _said_of_bounds() -> None:
+    found = bounds()
+    for kind, own in found.groupby("kind"):
+        far = own["part"] < 0.05
+        each = far.groupby(own["table"]).mean()
+        print(
+            f"{kind}: {far.sum()} of {len(own)} columns keep to less than 5 % of their bounds; by table, of {len(each)}, "
+            f"{each.mean():.3f} of them on average; the least part {own['part'].min():.1g}"
+        )
+
+
 def run() -> list[dict[str, Any]]:
     """All kinds of tables."""
     checks = []
+    if "bounds" in CHOSEN:
+        _said_of_bounds()
     kinds = {
         "sets": outcome_sets, "families": family_sets, "counts": count_sets, "outside": outside,
         "outside-counts": outside_counts,
     }  # fmt: skip
-    for kind in CHOSEN:
+    for kind in (kind for kind in CHOSEN if kind != "bounds"):
         tables = kinds[kind]()
         found = measured(tables)
         if not len(found):

@@ -32,6 +32,8 @@ from confide_lab.benchmarks.truth.plain import plain_intervals
 REPLICATIONS = int(os.environ.get("CONFIDE_LOG_ODDS_REPS", "40"))
 CHOSEN = tuple(name for name in os.environ.get("CONFIDE_LOG_ODDS", "").split(",") if name)
 _SIZE = 200_000
+# Fewer answers tell nothing of a cell.
+_TOLD = 10
 
 
 @dataclass(frozen=True)
@@ -361,12 +363,27 @@ def lines(found: list[dict[str, Any]]) -> Iterator[str]:
         yield f"| {' | '.join([*cells, *rest])} |"
 
 
+def together(found: list[dict[str, Any]]) -> str:
+    """What cells with at least ten answers hold, in one sentence."""
+    told = [row for row in found if "worst" in row and row["answered"] * REPLICATIONS >= _TOLD]
+    if not told:
+        return f"no cell has {_TOLD} answers"
+    covered, plain = (np.array([row[name] for row in told]) for name in ("coverage", "plain"))
+    lost = [f"{row['design']} n={row['n']} mu={row['mu']:g}: {row['of']}" for row in told if not row["passed"]]
+    return (
+        f"{len(told)} cells with at least {_TOLD} answers: all coefficients covered {covered.min():.3f} at least, {covered.mean():.3f} on "
+        f"average (without privacy {plain.min():.3f}, {plain.mean():.3f}); the worst coefficient fails in {len(lost)}"
+        + (f" ({'; '.join(lost)})" if lost else "")
+    )
+
+
 def run() -> list[dict[str, Any]]:
     found = []
     for one in cells():
         found.append({"check": "{} n={} mu={}".format(*one), **cell(*one)})
         print(found[-1], flush=True)
     print("\n".join(lines(found)), flush=True)
+    print(together(found), flush=True)
     return found
 
 

@@ -18,10 +18,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from confide.methods.intervals.difference import contrasts
 from confide.methods.intervals.posteriors.counted import Cells, share_posterior
 from confide.methods.intervals.posteriors.laws import NoiseLaw
 from confide.methods.intervals.posteriors.line_posterior import NoisyMoments, line_posterior
-from confide.methods.intervals.posteriors.marginals import Marginal
+from confide.methods.intervals.posteriors.marginals import Marginal, SampledMarginal
 from confide.methods.intervals.posteriors.normal_posterior import NormalSums, normal_posterior
 from confide.methods.intervals.posteriors.poisson_posterior import PoissonSum, rate_posterior
 from confide_lab.experiment import Block, Check, Experiment, Quantity, Record
@@ -34,7 +35,15 @@ Array = NDArray[np.float64]
 ALARM = 1e-3
 _CAP, _LEVELS, _LEAST_SD = 25, 3, 0.05
 #: family -> records of a data set.
-FAMILIES = {"bernoulli": 100, "categorical": 100, "poisson": 100, "mean": 400, "variance": 400, "slope": 100}
+FAMILIES = {
+    "bernoulli": 100,
+    "categorical": 100,
+    "poisson": 100,
+    "mean": 400,
+    "variance": 400,
+    "difference": 200,
+    "slope": 100,
+}
 
 
 def rank_of(family: str, law: str, budget: float, generator: np.random.Generator, fault: float = 1.0) -> float:
@@ -48,6 +57,7 @@ def rank_of(family: str, law: str, budget: float, generator: np.random.Generator
         "poisson": _rate,
         "mean": _mean,
         "variance": _variance,
+        "difference": _difference,
         "slope": _slope,
     }
     posterior, truth = drawn[family](FAMILIES[family], law, budget, generator, fault)
@@ -74,6 +84,15 @@ def _level(n: int, law: str, budget: float, g: np.random.Generator, fault: float
     noise = _whole(law, (2**0.5 if law == "normal" else 2.0) / budget)
     y = g.multinomial(n, p) + noise.draws(g, _LEVELS)
     return Cells(y, n, _taken(noise, fault), prior).marginal(0), float(p[0])
+
+
+def _difference(n: int, law: str, budget: float, g: np.random.Generator, fault: float) -> tuple[Marginal, float]:
+    prior = np.full(4, 0.5)
+    p = g.dirichlet(prior)
+    noise = _whole(law, (2**0.5 if law == "normal" else 2.0) / budget)
+    y = g.multinomial(n, p) + noise.draws(g, 4)
+    drawn = contrasts(Cells(y, n, _taken(noise, fault), prior).draws(g, 4_000))[:, 0]
+    return SampledMarginal.of(drawn), float(contrasts(p[None])[0, 0])
 
 
 def _rate(n: int, law: str, budget: float, g: np.random.Generator, fault: float) -> tuple[Marginal, float]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from confide_lab.experiment import Block, Drawing, Experiment, Quantity
+from confide_lab.layouts import Layout
 from confide_lab.published.precise import C0, density_gap
 
 __all__ = ["FIGURE5", "TABLE2"]
@@ -167,6 +168,7 @@ TABLE2 = Experiment(
             quantities=(Quantity("C"), Quantity("I"), Quantity("G_0")),
             replications=1,
             full=1,
+            layouts=(Layout(("parameter",), ("method", "quantity"), title="Table 2"),),
             title="C, Fisher's information I and G_0 = C I/sqrt(2 pi e)",
             titles={"formula": "the paper's formula, restored", "records": f"C of n = {_N:,} records"},
         ),

@@ -69,7 +69,6 @@ def _block(name: str, p: int, intercept: int, grid: Mapping[str, Any], replicati
 
 
 _GRID = {"n": NS, "budget": BUDGETS}
-_CELLS = {"n": (1000, 5000), "budget": (0.5, 1.0, 5.0)}
 
 REGRESSION = Experiment(
     "precise.regression",
@@ -77,8 +76,8 @@ REGRESSION = Experiment(
     (
         _block("slope", 1, 1, _GRID, 200),
         _block("origin", 1, 0, _GRID, 100),
-        _block("two", 2, 1, _CELLS, 100),
-        _block("four", 4, 1, _CELLS, 40),
+        _block("two", 2, 1, _GRID, 100),
+        _block("four", 4, 1, _GRID, 40),
     ),
     sources=("Zhou, Liu 2025, section 4.1 (slope)",),
 )

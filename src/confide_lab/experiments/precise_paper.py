@@ -22,6 +22,7 @@ from confide.methods.intervals.posteriors.poisson_posterior import PoissonSum, r
 from confide_lab.experiment import Block, Drawing, Experiment, Printed, Quantity
 from confide_lab.experiments.measures import shared
 from confide_lab.experiments.precise_families import CAP, HALF, drawn, noise_of, rival, sums_of
+from confide_lab.layouts import Layout
 from confide_lab.published.interval_rivals import bag_of_little_bootstraps, deconvolved_bootstrap, repro_normal
 from confide_lab.published.precise import C0, draws_of, precise
 
@@ -171,6 +172,7 @@ TABLE3 = Experiment(
                 for method, values in _SECONDS.items()
                 for n, value in zip(_SIZES, values, strict=True)
             },
+            layouts=(Layout(("n",), ("method",), quantity="seconds", title="Table 3: seconds for one interval"),),
             title="seconds of one processor; the paper's are of its authors' machine (R, Apple M3 Max)",
         ),
     ),
@@ -266,6 +268,20 @@ TABLE4 = Experiment(
                 for name, width in _ORIGINAL.items()
                 for budget in (0.1, 0.5)
             },
+            layouts=tuple(
+                Layout(
+                    ("class", "budget"),
+                    ("method",),
+                    {"method": ("original", *_COLUMNS, *VERSIONS, "noise-aware")},
+                    quantity,
+                    f"Table 4: {title}",
+                )
+                for quantity, title in (
+                    ("width", "average widths in per cent"),
+                    ("sd of width", "their standard deviation over runs"),
+                    ("printed sd", "standard deviations as the paper prints them"),
+                )
+            ),
             title="width in per cent, mean and standard deviation over 100 runs; counts of the two data sets as the paper prints them",
             titles={"original": "no privacy", "noise-aware": "noise-aware posterior, all counts at once"},
         ),

@@ -89,8 +89,17 @@ def test_a_sampler_of_any_kind_gives_intervals(sampler, parameters, truth, secon
     assert (ends[1] - ends[0] < 0.4).all() and (found.params.to_numpy() == pytest.approx(truth, abs=0.15))
 
 
+def _broken() -> list[float]:
+    raise ValueError("a record")
+
+
 @pytest.mark.usefixtures("blocks_in_place")
-def test_a_sampler_that_always_fails_on_records_gives_a_release() -> None:
+@pytest.mark.parametrize(
+    "says",
+    [_broken, lambda: [np.nan] * 5, lambda: [np.inf, 1.0], list, lambda: [[[0.0]]], lambda: "no", lambda: None],
+    ids=["raises", "nan", "infinite", "none", "shape", "text", "nothing"],
+)
+def test_a_sampler_that_always_fails_on_records_gives_a_release(says) -> None:
     """Practice records spread over the bounds, and these do not: it raises on all blocks, which says the middle of the bounds.
 
     Another of the 65,536 points comes out with a chance of about 65,536 exp(-25 epsilon/8): below 1e-11 at epsilon 12, a fifth at 4.
@@ -98,7 +107,7 @@ def test_a_sampler_that_always_fails_on_records_gives_a_release() -> None:
 
     def failing(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         if table[:, 0].std() < 1.6:
-            raise ValueError("a record")
+            return says()
         return generator.normal(size=10)
 
     found = cf.private_block_posterior(

@@ -126,7 +126,8 @@ def test_verbs_under_add_remove_answer_from_tables_or_say_what_does() -> None:
     with pytest.raises(cf.PlanError, match="public number of records"):
         I.mean(data, "x", kind="credible", **asked)
     with pytest.raises(
-        cf.PlanError, match=r"cf\.GDP\(\.\.\.\).*with relation='substitute'.* proportion has a pure guarantee"
+        cf.PlanError,
+        match=r"cf\.GDP\(\.\.\.\).*with relation='substitute'.* proportion has a pure guarantee",
     ):
         I.proportion(data, "s", **{**asked, "privacy": cf.PureDP(1.0, relation="add-remove")})
 
@@ -147,14 +148,25 @@ def test_differences_that_have_no_posterior_have_confidence_limits_under_substit
     assert list(found.names) == names and (found.relation, found.status) == ("substitute", "ok")
     ends = found.conf_int().to_numpy()
     assert (ends[:, 0] <= truth).all() and (truth <= ends[:, 1]).all() and (ends[:, 1] - ends[:, 0] < 0.5).all()
-    with pytest.raises(cf.PlanError, match="posterior of a difference of two shares has a pure guarantee"):
-        I.difference(
-            cf.read(_records(100), SCHEMA),
-            formula,
-            kind=kind,
-            privacy=cf.PureDP(1.0, relation="substitute"),
-            ledger=None,
-        )
+    data, pure = cf.read(_records(300), SCHEMA), cf.PureDP(1.0, relation="substitute")
+    with pytest.raises(
+        cf.PlanError, match=r"got PureDP.*; write cf\.GDP.*two columns of two levels each, without kind"
+    ):
+        I.difference(data, formula, kind=kind, privacy=pure, ledger=None)
+    if formula == "s ~ t":
+        assert I.difference(data, formula, privacy=pure, ledger=None, noise=SimulatedNoise(1)).guarantee == pure
+
+
+def test_a_subgroup_is_answered_where_the_number_of_records_is_secret() -> None:
+    """The interval is of the records above 0. A setting that there is not is refused with those that there are."""
+    data = cf.read(_records(3_000), SCHEMA)
+    asked = {"privacy": cf.GDP(2.0, relation="add-remove"), "ledger": None, "noise": SimulatedNoise(1)}
+    assert I.mean(data, "x", where="x > 0", **asked).conf_int()[0].iloc[0] > 0.5
+    assert I.quantile(data, "x", where="x > 0", **asked).params.iloc[0] > 0.5
+    pure = {**asked, "privacy": cf.PureDP(2.0)}
+    assert I.quantile(data, "x", where="x > 0", **pure).params.iloc[0] > 0.5
+    with pytest.raises(cf.PlanError, match="quantiles take q and where under pure epsilon, got bins"):
+        I.quantile(data, "x", bins=20, **pure)
 
 
 def test_a_prior_that_says_as_much_as_the_records_is_flagged() -> None:
@@ -242,7 +254,55 @@ def test_ends_that_are_the_declared_bound_alone_are_said() -> None:
     assert "the low end of 0.02 is the declared bound" in some.reason and "records" in some.reason
     assert "declared_bound" in str(some)
     assert asked(6, (0.02, 0.5)).status == "uninformative"
-    assert asked(20_000, (0.02, 0.5)).status == "ok"
+    # at 99.9 % the same end of more records is one, at 95 % it is not
+    more = asked(600, (0.02, 0.5))
+    assert more.status == "ok" and "declared_bound" not in str(more)
+    far = more.to_frame(alpha=0.001)
+    assert list(far.flag) == ["declared_bound", ""] and far.low.iloc[0] == -4
+
+
+def test_ends_that_are_the_declared_bound_alone_are_said_under_gdp_too() -> None:
+    schema = cf.Schema({"x": cf.Numeric(-4, 4), "t": SCHEMA["t"]})
+    g = np.random.default_rng(1)
+
+    def asked(n: int, formula: str = "x") -> object:
+        data = cf.read({"x": g.normal(size=n), "t": g.choice(["f", "m"], n)}, schema)
+        return cf.tables.distribution(
+            formula,
+            data,
+            covers="population",
+            quantiles=(0.02, 0.5),
+            privacy=cf.GDP(1.0),
+            ledger=None,
+            noise=SimulatedNoise(2),
+        )
+
+    some = asked(300)
+    assert some.status == "partial" and list(some.to_frame().flag) == ["declared_bound", ""]
+    assert some.conf_int()[0].iloc[0] == -4 and some.params.notna().all()
+    assert "the low end of 0.02 is the declared bound" in some.reason and "records" in some.reason
+    assert "declared_bound" in str(some) and asked(20_000).status == "ok"
+    groups = asked(300, "x ~ t")
+    assert groups.status == "partial" and "the low end of t=f, 0.02" in groups.reason
+    # a quantile that is at the last value for certain has no end that records could move
+    ones = cf.Schema({"k": cf.Integer(0, 9)})
+    top = cf.read({"k": np.where(np.arange(100) % 10, 9, 0)}, ones)
+    found = I.quantile(top, "k", q=0.95, privacy=cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
+    assert found.status == "ok" and found.conf_int().to_numpy().tolist() == [[9, 9]]
+
+
+def test_the_noisy_number_of_records_is_shown_where_it_is_private() -> None:
+    schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing=0.0), "y": cf.Numeric(-4, 4)})
+    data = cf.read(schema.sample(2_000, seed=1), schema)
+    for relation, column, where, shown in (
+        ("substitute", "x", None, False),
+        ("substitute", "x", "y > 0", True),
+        ("substitute", "y", None, True),
+        ("add-remove", "x", None, True),
+    ):
+        privacy = cf.PureDP(2.0, relation=relation)
+        found = I.quantile(data, column, where=where, privacy=privacy, ledger=None, noise=SimulatedNoise(3))
+        assert ("Records" in str(found)) is shown
 
 
 def test_an_atom_at_a_bound_is_no_open_end() -> None:
@@ -328,3 +388,13 @@ def test_bounds_that_nobody_knows_are_found_and_paid_for(privacy: object, tmp_pa
 def test_few_records_give_less_cover_and_say_so() -> None:
     found = cf.find_bounds({"x": np.arange(200.0)}, "x", privacy=cf.PureDP(0.2), ledger=None, noise=SimulatedNoise(1))
     assert found.cover < 0.9 and "were asked for" in str(found)
+
+
+@pytest.mark.parametrize("privacy", [cf.GDP(0.5), cf.PureDP(0.5), cf.PureDP(0.5, relation="substitute")], ids=str)
+@pytest.mark.parametrize(
+    "values", [np.arange(3.0), np.full(200, np.nan), np.array([])], ids=["three", "missing", "none"]
+)
+def test_bounds_where_noise_hides_every_record_say_nothing(privacy: object, values: np.ndarray) -> None:
+    for seed in range(5):
+        found = cf.find_bounds({"x": values}, "x", privacy=privacy, ledger=None, noise=SimulatedNoise(seed))
+        assert found.cover == 0 and found.low <= -1e12 and found.high >= 1e12 and "say nothing" in str(found)

@@ -163,7 +163,7 @@ def test_a_plan_says_from_how_many_records_on_a_column_is_answered() -> None:
                 own = found if isinstance(method, cf.reduction.Correlations) else found.correlations
                 clear.append(np.isfinite(own.estimates).mean())
             assert least <= np.mean(clear) <= most
-    assert cf.plan(method, SCHEMA, cf.GDP(1.0), n=100).notes[-1].count("a sixth or a tenth") == 1
+    assert "is unlikely for columns a, b, c, d" in cf.plan(method, SCHEMA, cf.GDP(1.0), n=50).notes[-1]
     schema = cf.plan(method, typical, cf.GDP(1.0)).to_json()
     assert "answered where" not in schema, "a forecast is in no file"
 

@@ -107,6 +107,26 @@ def test_levels_next_to_empty_occur_until_shares_are_stated() -> None:
     assert min(least([0.3, 0.2, 0.2, 0.1, 0.1, 0.1])) > 0.08
 
 
+def test_bounds_lie_far_out_now_and_then_and_change_no_other_column() -> None:
+    schema = cf.Schema({"a": cf.Numeric(0, 100), "b": cf.Integer(0, 10_000), "y": cf.Numeric(0, 1)})
+    told = cf.Schema({"a": cf.Numeric(0, 100, typical=(20, 60)), "b": cf.Integer(0, 9), "y": cf.Numeric(0, 1)})
+    found = {}
+    for own in (schema, told):
+        design = Design.of("y ~ a + b", own)
+        parts = []
+        for near, far in zip(shapes(design, own, 400), shapes(design, own, 400, far=True), strict=True):
+            moved = [bool(np.any(near.scaled[:, j] != far.scaled[:, j])) for j in (1, 2)]
+            for j in (1, 2):
+                if moved[j - 1]:
+                    low, high = np.quantile(far.scaled[:, j], [0.05, 0.95])
+                    assert (high - low) / 2 < 0.05 or own is told
+            parts.append(moved)
+        found[own] = np.mean(parts, axis=0)
+    # 99.9 % of 400 draws of .05 and of .02
+    assert 0.02 <= found[schema][0] <= 0.095 and 0.0025 <= found[schema][1] <= 0.05
+    assert found[told][0] == 0.0
+
+
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_a_number_where_all_is_stated_else_an_interval_that_is_wider_than_it(formula: str) -> None:
     design = Design.of(formula, TOLD)

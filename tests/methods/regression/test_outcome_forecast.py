@@ -77,7 +77,8 @@ def test_more_records_and_more_budget_make_answers_likelier_and_the_plan_stays_t
     plans = [cf.plan(Logistic(FORMULA), BOX, cf.GDP(mu), n=n) for n, mu in cells]
     for kind in ("ok", "answered"):
         few, many, dear = (plan.forecast[kind][f"{n:,}"] for plan, (n, _) in zip(plans, cells, strict=True))
-        assert few < 0.5 < many <= dear + 0.05 and dear >= 0.8
+        # some feature's bounds are far in 1 - .95^3 = .14 of the shapes
+        assert few < 0.5 < many <= dear + 0.05 and dear >= 0.7
     assert plans[0].sha256 == plans[1].sha256
 
 

@@ -276,3 +276,10 @@ def test_an_sd_that_is_noise_is_a_dash() -> None:
     said = str(found.summary())
     row = next(line for line in said.splitlines() if line.startswith("income: mean"))
     assert row.count("(-)") == 3 and row.split()[-1] == "-" and "stand above its noise" in said.replace("\n", " ")
+
+
+def test_a_group_without_records_has_no_reference() -> None:
+    frame = _frame(200).assign(arm="A")
+    found = TableOne("age + smoker ~ arm", medians=("age",)).reference(Practice.of(frame, SCHEMA))
+    told = {name for name, value in found.items() if np.isfinite(value)}
+    assert {name for name in found if "B" not in name} == told

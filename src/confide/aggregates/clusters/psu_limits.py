@@ -7,23 +7,26 @@ is that over mu of the meat. What it measures in one of p cells is about
 
 as weights are about the same within a PSU. G is made for PSUs of the weights that sums are made of, E omega^2/E omega, not of the mean one;
 persons are cut at 3 sds times the root of that, as few are near omega = 1 where weights are uneven. Both grow from there as long as that
-ratio stays below `FINE`, up to a length that cuts nobody in PSUs of the stated sizes. The centred form is taken where its ratio at the
-least limits is below `CENTRED`. All from public facts and earlier noisy numbers; source: derived here.
+ratio stays below `FINE`, up to a length that cuts nobody in PSUs of the stated sizes. From there G may grow alone, up to `wide`: sums of
+PSUs that are more alike than declared, or whose means are skewed, are cut by more than noise of that size is worth. The centred form is
+taken where its ratio at the least limits is below `CENTRED`. All from public facts and earlier noisy numbers; source: derived here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, sqrt
 
 from confide.schema import SurveyDesign
 
-__all__ = ["LEAST", "Limits", "Sampled", "hidden_part", "too_few"]
+__all__ = ["LEAST", "WIDE", "Limits", "Sampled", "hidden_part", "too_few"]
 
 #: Standard deviations of persons and of PSUs at which cuts begin.
 LEAST = 3.0
 #: Noise over what a meat measures: where longer limits stop, up to which strata are centred, and above which a plan warns.
 FINE, CENTRED, _WARNED = 0.05, 0.2, 0.5
+#: The same up to which G grows alone for tables: a quarter of the variance unknown leaves 30 degrees of freedom.
+WIDE = 0.25
 
 _MULTIPLES = (3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 16.0, 24.0, 32.0, 64.0, 128.0)
 
@@ -85,9 +88,10 @@ class Limits:
         centred: bool = False,
         fixed: bool = False,
         first: float = LEAST,
+        wide: float = 0.0,
     ) -> Limits:
         """mu: of the meat, over what one person moves it by; longest: of a person's score, in sds; centred: whether it may be; fixed: they
-        are short, so that none is cut; first: where cuts of persons of the whole weight begin.
+        are short, so that none is cut; first: where cuts of persons of the whole weight begin; wide: the noise up to which G grows alone.
         """
         design, spread = sampled.design, sampled.spread(shift)
         # with uneven weights few persons are near omega = 1
@@ -113,6 +117,8 @@ class Limits:
             if noise(longer) > FINE:
                 break
             chosen = longer
+        if design.psu is not None:
+            chosen = replace(chosen, psu=min(chosen.psu * max(wide / noise(chosen), 1.0), max(largest, chosen.psu)))
         return chosen
 
     def moved(self, alone: bool) -> float:
@@ -131,9 +137,9 @@ def hidden_part(design: SurveyDesign, mu: float) -> float:
     return LEAST**2 * wide / mu
 
 
-def too_few(design: SurveyDesign, mu: float, n: int | None = None) -> tuple[str, ...]:
+def too_few(design: SurveyDesign, mu: float, n: int | None = None, cells: int = 1) -> tuple[str, ...]:
     """The warning of a plan whose meat is mostly noise, where the number of PSUs is public; where it is not, the note of one that was asked
-    for n persons. mu: of the meat.
+    for n persons. mu: of the meat; cells: of the table, as large as one another.
 
     >>> from confide.schema import SurveyDesign
     >>> too_few(SurveyDesign(psu="v", size=10, count=20), 0.3)[0][:38]
@@ -148,12 +154,13 @@ def too_few(design: SurveyDesign, mu: float, n: int | None = None) -> tuple[str,
         told = f" at n = {n:,}"
     if design.psu is None or count is None:
         return ()
-    sampled = Sampled(count * float(design.size or 1.0), 1.0, 1.0, 1, design)
+    sampled = Sampled(count * float(design.size or 1.0), 1.0, 1.0, cells, design)
+    each = f" in each of {cells:,} cells" if cells > 1 else ""
     share = 2 * LEAST**2 * sampled.spread(0.0) / mu / sampled.measured
     if share <= _WARNED:
         return ()
     return (
-        f"too few PSUs for this budget{told}: the noise of their sums is about {share:.2g} times what they measure, with equal weights, so "
-        f"that intervals are wide; about {ceil(share / _WARNED * count):,} PSUs of {design.psu}, or {share / _WARNED:.1f} times the mu, "
+        f"too few PSUs for this budget{told}: the noise of their sums is about {share:.2g} times what they measure{each}, with equal "
+        f"weights, so that intervals are wide; about {ceil(share / _WARNED * count):,} PSUs of {design.psu}, or {share / _WARNED:.1f} times the mu, "
         "would do",
     )

@@ -14,7 +14,7 @@ distribution, whole bins; noise is taken as normal.
 from __future__ import annotations
 
 from functools import cached_property
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
 
@@ -88,11 +88,28 @@ class CumulativeCounts:
         return int(inside[0]), int(inside[-1])
 
     def unbacked(self, q: float, alpha: float) -> tuple[bool, bool]:
-        """Whether no records may lie below the low end's bin, and none above the high end's: noise alone would put these ends there."""
+        """Whether no records may lie below the low end's bin, and none above the high end's: noise alone would put these ends there.
+
+        Of a quantile that can be in the outermost bin alone, that end is known: nothing is beyond.
+        """
         first, last = self.hull(q, alpha)
         _, upper, lower = self._reach(q, float(-special.ndtri(alpha / 2)))
         low, high = -q * self.size >= lower[first + 1], (1 - q) * self.size <= upper[last]
-        return bool(low or self.below_noise), bool(high or self.below_noise)
+        if self.below_noise:
+            return True, True
+        return bool(low and (high or last > 0)), bool(high and (low or first < len(self.counts) - 1))
+
+    def backing(self, q: float, high: bool, alpha: float = 0.05) -> tuple[float, float]:
+        """About how many records, and how many times the budget (infinite where none does), would back the low or the high end."""
+        z, r = float(-special.ndtri(alpha / 2)), 1 - q if high else q
+        first, last = self.hull(q, alpha)
+        variance = self.unit * float(self.strategy.centred(q)[last if high else first + 1])
+        # r n = z sqrt(n q (1 - q) + variance), solved for n and for the variance
+        half = z * z * q * (1 - q) / 2
+        records = (half + sqrt(half * half + (z * r) ** 2 * variance)) / r**2
+        size = max(self.size, 0.0)
+        room = (r * size) ** 2 / z**2 - size * q * (1 - q)
+        return records, sqrt(variance / room) if room > 0 else inf
 
     def _reach(self, q: float, z: float) -> tuple[Array, Array, Array]:
         """P - q N at each edge, and how far it may be above and below 0 there."""

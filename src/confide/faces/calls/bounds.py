@@ -28,6 +28,7 @@ _BINS = 1024
 _LEAST, _MOST = 1e-6, 1e12
 # Below so many noise sds of a cumulative count a tail says nothing; the cover is then what stands above them.
 _ABOVE = 3.0
+_WIDEST = 0.25
 _WARNING = (
     "these bounds follow from the records: what lies beyond them is moved to them, so that means and slopes are of the clipped column, and "
     "an interval does not cover those of the column before clipping; bounds from public knowledge are better where there are any"
@@ -50,8 +51,8 @@ class FoundBounds:
     """Bounds with what they cost and cover.
 
     low, high: of the column, in its units; cover: the share of records that they are meant to hold, which is less than was asked for where
-    the noise hides the tails; column: the schema's entry, with its provenance; release: the charged release; warning: what they do to
-    intervals.
+    the noise hides the tails, and 0 where it hides the quarters too: the bounds are then the ends of the grid, and say nothing; column:
+    the schema's entry, with its provenance; release: the charged release; warning: what they do to intervals.
     """
 
     name: str
@@ -74,14 +75,16 @@ class FoundBounds:
         return Schema(columns, rows_per_unit=schema.rows_per_unit, unit=schema.unit, dataset=schema.dataset)
 
     def __str__(self) -> str:
-        held = f"about {self.cover:.1%} of the records"
+        held = (
+            f"hold about {self.cover:.1%} of the records" if self.cover else "are the ends of the grid, and say nothing"
+        )
         less = (
             ""
             if self.cover >= self.asked - 1e-9
             else f" ({self.asked:.1%} were asked for, and noise hides what lies further out)"
         )
         return (
-            f"{self.name}: {self.low:.6g} to {self.high:.6g} hold {held}{less}\n{self.release.charged}\nnote: {self.warning}\n"
+            f"{self.name}: {self.low:.6g} to {self.high:.6g} {held}{less}\n{self.release.charged}\nnote: {self.warning}\n"
             + self.to_toml()
         )
 
@@ -148,10 +151,17 @@ def _read(release: Release, method: Any, column: str, cover: float, ledger: Ledg
         method.cumulative(release) if isinstance(method, PureQuantiles) else _of_distribution(method, release)
     )
     size = max(float(sums[-1]), 1.0)
-    tail = min(max((1 - cover) / 2, _ABOVE * float(np.median(sds)) / size), 0.25)
+    tail = max((1 - cover) / 2, _ABOVE * float(np.median(sds)) / size)
+    # beyond a quarter on either side the middle of the noise would be taken for that of the records
+    hidden = tail > _WIDEST
+    tail = 0.5 if hidden else tail
     even = monotone(sums)
-    first = int(np.clip(np.searchsorted(even, tail * size, side="left") - 1, 0, len(edges) - 2))
-    last = int(np.clip(np.searchsorted(even, (1 - tail) * size, side="left"), first + 1, len(edges) - 1))
+    first = 0 if hidden else int(np.clip(np.searchsorted(even, tail * size, side="left") - 1, 0, len(edges) - 2))
+    last = (
+        len(edges) - 1
+        if hidden
+        else int(np.clip(np.searchsorted(even, (1 - tail) * size, side="left"), first + 1, len(edges) - 1))
+    )
     low, high = _outwards(_LEAST * sinh(edges[first]), down=True), _outwards(_LEAST * sinh(edges[last]), down=False)
     if not low < high:
         low, high = low - 1.0, high + 1.0

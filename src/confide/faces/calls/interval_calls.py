@@ -122,21 +122,18 @@ def _of_quantile(
             'quantiles have confidence intervals, for any distribution; leave kind out, or write kind="confidence"'
         )
     made: Any
-    if isinstance(privacy, PureDP) or pure_ledger:
-        unknown = set(settings) - {"q", "where"}
-        if unknown:
-            raise PlanError(
-                f"under pure epsilon quantiles take q and where, got {', '.join(sorted(unknown))}; leave it out"
-            )
+    pure = isinstance(privacy, PureDP) or pure_ledger
+    unknown = set(settings) - ({"q", "where"} if pure else {"q", "bins", "where"})
+    if unknown:
+        raise PlanError(
+            f"quantiles take {'q and where under pure epsilon' if pure else 'q, bins and where'}, got {', '.join(sorted(unknown))}; leave "
+            "it out"
+        )
+    if pure:
         made = PureQuantiles(column, **settings)
     else:
-        q, bins = settings.get("q", 0.5), settings.get("bins")
-        unknown = set(settings) - {"q", "bins", "where"}
-        if unknown:
-            raise PlanError(
-                f"{', '.join(sorted(unknown))} belong to quantiles under pure epsilon; here there are q, bins, where"
-            )
-        made = Distribution(column, bins=bins, quantiles=q, covers=_POPULATION, where=settings.get("where"))
+        own = {"quantiles": settings.pop("q", 0.5), "covers": _POPULATION}
+        made = Distribution(column, **own, **settings)
     return Answer(made, made.infer)
 
 
@@ -157,10 +154,12 @@ def _of_tables(
             "relation='substitute' in the guarantee and the ledger"
         )
     if isinstance(privacy, PureDP):
-        alone = "a posterior of a difference of two shares" if verb == "difference" else verb
+        alone = f"{verb} has a pure guarantee"
+        if verb == "difference":
+            alone = "the difference of two columns of two levels each, without kind, has a pure guarantee, and no other one has"
         raise PlanError(
-            f"{verb} is answered by a table with Gaussian noise here, got {privacy}; write cf.GDP(...) or cf.ApproxDP(...), on a ledger "
-            f"with such a budget; with relation='substitute' in the guarantee and the ledger {alone} has a pure guarantee"
+            f"{verb} of {column!r} is answered by a table with Gaussian noise here, got {privacy}; write cf.GDP(...) or cf.ApproxDP(...), "
+            f"on a ledger with such a budget; with relation='substitute' in the guarantee and the ledger {alone}"
         )
     level = settings.pop("level", None)
     where = settings.pop("where", None)
@@ -241,7 +240,7 @@ def _read(
 def _one_call(said: Callable[[], Any]) -> Callable[..., Any]:
     """Make the call of a verb, which plans, releases and infers, of a function that says what it answers: its name and docstring."""
     verb = said.__name__
-    known = ("kind", *VERBS[verb])
+    known = ("kind", *VERBS[verb], "where")
 
     def call(
         data: Source,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 __all__ = ["VERBS"]
 
-#: What each call takes besides data, column (a formula for slope and difference), privacy, ledger, noise, n and kind.
+#: What each call takes besides data, column (a formula for slope and difference), privacy, ledger, noise, n, kind and where.
 VERBS: Mapping[str, tuple[str, ...]] = {
     "proportion": ("level", "prior"),
     "mean": ("of", "prior"),

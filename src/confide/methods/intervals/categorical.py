@@ -75,7 +75,8 @@ class CategoricalShares(IntervalMethod):
 
     def credible(self, release: Release, rows: LevelRows, n: int, prior: float) -> Posterior:
         names, law = self._names(rows.schema), self.law(release)
-        cells = Cells(self.sums(release), n, law, np.full(len(names), prior))
+        sums = self.sums(release)
+        cells = Cells(sums, n, law, np.full(len(names), prior))
         return Posterior.read(
             release,
             response=self.column,
@@ -83,6 +84,7 @@ class CategoricalShares(IntervalMethod):
             marginals=[cells.marginal(j) for j in range(len(names))],
             bounds=[(0.0, 1.0)] * len(names),
             joint=cells.draws,
+            reached=lambda alpha: [law.allows(float(y), 0, n, alpha) for y in sums],
             prior=f"Dirichlet({prior:g}, ...)",
             facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
         )

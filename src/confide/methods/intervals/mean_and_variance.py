@@ -172,11 +172,18 @@ class MeanAndVariance(IntervalMethod):
             bounds=bounds,
             flags=(BOX_ACTIVE,) if grid.edge else (),
             joint=lambda generator, size: self._draws(grid, generator, size, half, middle),
+            reached=lambda alpha: self._reached(sums, alpha),
             prior={"uniform": "uniform in (mean, sd) over the bounds", "reference": "1/sd^2"}.get(
                 prior, "Jeffreys of the release"
             ),
             facts=(("Records", f"{n:,} (public)"), ("Noise", f"of the sum, in half-ranges: {sums.law1.words()}")),
         )
+
+    def _reached(self, sums: NormalSums, alpha: float) -> list[tuple[bool, bool]]:
+        """The mean of a column is at a bound where every record is."""
+        whole = self.of == "column"
+        mean = sums.law1.allows(sums.first, -sums.n, sums.n, alpha) if whole else (False, False)
+        return [mean if one == "mean" else (False, False) for one in self.show]
 
     def _draws(self, grid: NormalGrid, generator: np.random.Generator, size: int, half: float, middle: float) -> Array:
         m, s = grid.draws(generator, size)

@@ -99,7 +99,8 @@ class Proportion(IntervalMethod):
     def credible(self, release: Release, rows: LevelRows, n: int, prior: tuple[float, ...]) -> Posterior:
         a, b = prior
         law = self.law(release)
-        found = share_posterior(float(self.sums(release)[0]), n, law, a, b)
+        y = float(self.sums(release)[0])
+        found = share_posterior(y, n, law, a, b)
         return Posterior.read(
             release,
             response=self.column,
@@ -107,6 +108,7 @@ class Proportion(IntervalMethod):
             marginals=(found,),
             bounds=((0.0, 1.0),),
             joint=lambda generator, size: found.draws(generator, size)[:, None],
+            reached=lambda alpha: [law.allows(y, 0, n, alpha)],
             prior=f"Beta({a:g}, {b:g})",
             facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
         )

@@ -9,9 +9,9 @@ no nodes.
 
 Any quantile is read off round 2; those that the plan names have the narrowest intervals.
 
-Intervals are hulls of whole bins (`aggregates.cells.cumulative_counts`), for any distribution; the noise, a sum of dozens, is taken as
-normal. Given round 1 the bins are fixed, and round 2's noise is what it is for public ones: intervals hold as they do there. An end that
-is the declared bound because noise may be all that lies beyond the quantile is flagged, status "partial".
+Intervals are hulls of whole bins (`aggregates.distributions.cumulative_counts`), for any distribution; the noise, a sum of dozens, is
+taken as normal. Given round 1 the bins are fixed, and round 2's noise is what it is for public ones: intervals hold as they do there. An
+end that is the declared bound because noise may be all that lies beyond the quantile is flagged, status "partial".
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, inf, sqrt
+from math import ceil, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide import _special as special
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.distributions.cumulative import Bins
@@ -40,7 +39,7 @@ from confide.guarantees.validation import is_finite
 from confide.methods.intervals.posteriors.rows import numeric
 from confide.methods.intervals.result import ConfidenceIntervals
 from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Together
-from confide.results.pages.words import Flag
+from confide.results.declared_bounds import DECLARED_BOUND, open_ends
 from confide.schema import Integer, Practice, Schema
 from confide.schema.formulas.expression import quoted
 
@@ -48,11 +47,6 @@ __all__ = ["PureQuantiles", "QuantileAbout"]
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
-
-DECLARED_BOUND = Flag(
-    "declared_bound",
-    "an end of this interval is the declared bound alone: noise may be all that lies beyond the quantile, and the records did not move it",
-)
 
 _TREE, _SMALL = (16, 16), (16,)
 _BINS = 256
@@ -231,9 +225,14 @@ class PureQuantiles(Method):
             found = [own.interval(q, alpha, whole=whole) for q in qs]
             return [a for a, _ in found], [b for _, b in found]
 
+        def marks(alpha: float) -> list[str]:
+            return [str(DECLARED_BOUND) if any(own.unbacked(q, alpha)) else "" for q in qs]
+
         bound = [own.unbacked(q, 0.05) for q in qs]
-        status = {"status": "partial", "reason": own.needed(qs, bound), "flags": (DECLARED_BOUND,)}
+        reason = open_ends(((f"{q:g}", own, q, sides) for q, sides in zip(qs, bound, strict=True)), "epsilon")
+        status = {"status": "partial", "reason": reason, "flags": (DECLARED_BOUND,)}
         useless = all(a and b for a, b in bound)
+        size = (("Records", f"{own.size:,.0f} (noise sd {own.size_sd:,.3g})"),)
         return ConfidenceIntervals.read(
             release,
             response=self.column,
@@ -241,13 +240,18 @@ class PureQuantiles(Method):
             limits=limits,
             estimates=[own.point(q, whole=whole) for q in qs],
             bounds=[(low, high)] * len(qs),
-            marks=tuple(str(DECLARED_BOUND) if a or b else "" for a, b in bound),
+            marks=marks,
             facts=(
-                ("Records", f"{own.size:,.0f} (noise sd {own.size_sd:,.3g})"),
+                *(size if self._hides_size(release, about) else ()),
                 ("Bins", f"{len(own.counts):,}, {low:,g} to {high:,g}"),
             ),
             **(status if any(a or b for a, b in bound) and not useless else {}),
         )
+
+    def _hides_size(self, release: Release, about: QuantileAbout) -> bool:
+        """Whether the number of records that count is private: not under substitute, where each one does."""
+        left_out = about.place.schema[self.column].on_missing == "drop" or self.where is not None
+        return left_out or release.guarantees[0].relation != "substitute"
 
     def cumulative(self, release: Release) -> tuple[Array, Array, Array]:
         """(sums up to each edge, sds of their noise, edges in the column's units), (m + 1,) each."""
@@ -300,25 +304,6 @@ class _Tree(CumulativeCounts):
         part = (target - rising[j - 1]) / inside if inside > 0 else 0.5
         found = float(self.edges[j - 1] + np.clip(part, 0.0, 1.0) * (self.edges[j] - self.edges[j - 1]))
         return float(np.ceil(found - 0.5)) if whole else found
-
-    def needed(self, qs: Sequence[float], bound: Sequence[tuple[bool, bool]]) -> str:
-        """Which ends are the declared bounds alone, and about how many records, or how many times epsilon, would give them."""
-        z = float(-special.ndtri(0.025))
-        ends, records, times = [], 0.0, 0.0
-        for q, sides in zip(qs, bound, strict=True):
-            noise = self.unit * self.strategy.centred(q)
-            for side, r, variance in zip(("low", "high"), (q, 1 - q), (float(noise[1]), float(noise[-2])), strict=True):
-                if not sides[side == "high"]:
-                    continue
-                ends.append(f"the {side} end of {q:g}")
-                # r n = z sqrt(n q (1 - q) + variance), solved for n and for the variance
-                half = z * z * q * (1 - q) / 2
-                records = max(records, (half + sqrt(half * half + (z * r) ** 2 * variance)) / r**2)
-                room = (r * max(self.size, 0.0)) ** 2 / z**2 - max(self.size, 0.0) * q * (1 - q)
-                times = max(times, sqrt(variance / room) if room > 0 else inf)
-        more = f", or {times:.1f} times this epsilon," if times < inf else ""
-        are = f"{', '.join(ends)} {'is the declared bound' if len(ends) == 1 else 'are the declared bounds'} alone"
-        return f"{are}: noise may be all that lies beyond; about {ceil(records):,} records{more} would do"
 
 
 def _checked(q: Any) -> tuple[float, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from confide.methods.intervals.method import IntervalMethod, parsed_prior
 from confide.methods.intervals.posteriors.clipped import ClippedPoisson
 from confide.methods.intervals.posteriors.poisson_posterior import PoissonSum, rate_limits, rate_posterior
 from confide.methods.intervals.posteriors.rows import CountRows
-from confide.methods.intervals.result import ConfidenceIntervals, Posterior
+from confide.methods.intervals.result import BOX_ACTIVE, ConfidenceIntervals, Posterior
 from confide.protocol import Release
 from confide.schema import Practice, Schema
 
@@ -82,9 +83,21 @@ class Rate(IntervalMethod):
             marginals=(found,),
             bounds=((0.0, float(rows.cap)),),
             joint=lambda generator, size: found.draws(generator, size)[:, None],
+            reached=lambda alpha: [(own.law.allows(own.y, 0.0, inf, alpha)[0], False)],
             prior=f"{said} on (0, {rows.cap}]",
             facts=(("Records", f"{n:,} (public)"), ("Noise", own.law.words())),
+            **self._beyond(own),
         )
+
+    def _beyond(self, own: PoissonSum) -> dict[str, Any]:
+        """Flag and status where the largest rate that the bounds allow is not too large for the release: then no larger one is either."""
+        if own.tail(float(own.cap), -1.0) < 0.025:
+            return {}
+        reason = (
+            f"rates beyond the largest count, {own.cap}, are not ruled out: the interval ends where they are not looked at; declare a "
+            "larger one, or ask cf.intervals.mean for the mean of the counts as they are declared"
+        )
+        return {"flags": (BOX_ACTIVE,), "status": "weak", "reason": reason}
 
     def confidence(self, release: Release, rows: CountRows, n: int) -> ConfidenceIntervals:
         own = self._sum(release, rows, n)
@@ -100,6 +113,7 @@ class Rate(IntervalMethod):
             limits=limits,
             bounds=((0.0, float(rows.cap)),),
             facts=(("Records", f"{n:,} (public)"), ("Noise", own.law.words())),
+            **self._beyond(own),
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:

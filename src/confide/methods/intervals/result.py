@@ -28,6 +28,7 @@ __all__ = ["BOX_ACTIVE", "PRIOR_DOMINATES", "ConfidenceIntervals", "Posterior"]
 
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Array]
+Reached = Callable[[float], Sequence[tuple[bool, bool]]]
 Limits = Callable[[float], tuple[Sequence[float], Sequence[float]]]
 
 PRIOR_DOMINATES = Flag(
@@ -35,7 +36,7 @@ PRIOR_DOMINATES = Flag(
     "at this size and budget the interval is wider than half of what the bounds allow: the prior says as much as the records; "
     "kind='confidence' of the same release holds without a prior",
 )
-BOX_ACTIVE = Flag("box_active", "most of the posterior lies at an edge of what the bounds allow")
+BOX_ACTIVE = Flag("box_active", "the parameter may lie at an edge of what the bounds allow, or beyond")
 
 _PICTURED = 201
 # Of the range that is allowed: a credible interval that is wider says little that the prior does not.
@@ -76,7 +77,9 @@ class Posterior(_Inferred):
     """Posterior distributions given a release: medians, standard deviations, credible intervals, quantiles, densities, draws.
 
     names; marginals: the distribution of each; bounds: what each may be at all, infinite where nothing bounds it; joint: draws of all of
-    them at once, (size, p); prior: in words.
+    them at once, (size, p); prior: in words; reached: alpha -> of each, whether its least and its greatest value are not rejected at
+    alpha/2. Equal tails of a density leave out a share of 0 whatever is released: intervals reach what is not rejected, and then hold more
+    than they say.
     """
 
     names: tuple[str, ...]
@@ -84,6 +87,7 @@ class Posterior(_Inferred):
     bounds: tuple[tuple[float, float], ...]
     joint: Draw
     prior: str
+    reached: Reached | None = None
 
     family: ClassVar[str] = "posterior"
 
@@ -111,7 +115,7 @@ class Posterior(_Inferred):
             marginals=tuple(marginals),
             bounds=tuple((float(a), float(b)) for a, b in bounds),
             flags=marks,
-            **{**weak, **others},
+            **{**others, **weak},
         )
 
     @property
@@ -124,7 +128,11 @@ class Posterior(_Inferred):
 
     def _ends(self, alpha: float) -> tuple[Array, Array]:
         found = np.array([one.quantile(np.array([alpha / 2, 1 - alpha / 2])) for one in self.marginals])
-        return found[:, 0], found[:, 1]
+        if self.reached is None:
+            return found[:, 0], found[:, 1]
+        least, most = np.array(self.reached(alpha)).T
+        low, high = np.array(self.bounds).T
+        return np.where(least, low, found[:, 0]), np.where(most, high, found[:, 1])
 
     def quantile(self, q: float | Sequence[float]) -> pd.DataFrame:
         """Quantiles of each posterior, one row for each name, one column for each q in (0, 1)."""
@@ -208,14 +216,14 @@ def _spans(marginal: Marginal, whole: float) -> bool:
 class ConfidenceIntervals(_Inferred):
     """Confidence intervals by inversion of the distribution of a noisy statistic, at any level.
 
-    limits: alpha -> (lows, highs); estimates: where both tails are alike; marks: of a family whose rows have flags, one text for each row.
+    limits: alpha -> (lows, highs); estimates: where both tails are alike; marks: alpha -> the flags of each row, of a family that has some.
     """
 
     names: tuple[str, ...]
     estimates: Sequence[float]
     limits: Limits
     bounds: tuple[tuple[float, float], ...]
-    marks: tuple[str, ...] = ()
+    marks: Callable[[float], Sequence[str]] | None = None
 
     family: ClassVar[str] = "confidence intervals"
 
@@ -246,7 +254,7 @@ class ConfidenceIntervals(_Inferred):
             estimates=np.clip(middle, low, high),
             limits=limits,
             bounds=tuple((float(a), float(b)) for a, b in bounds),
-            **{**status, **others},
+            **{**others, **status},
         )
 
     def _estimates(self) -> Array:
@@ -259,7 +267,8 @@ class ConfidenceIntervals(_Inferred):
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """estimate and interval, and the flags of rows where the family has them."""
         (low, high), heads = self._ends(alpha), level_heads(alpha)
-        marked = (Column("flag", self.marks, "text", printed=any(self.marks)),) if self.marks else ()
+        marks = None if self.marks is None else self.marks(alpha)
+        marked = () if marks is None else (Column("flag", marks, "text", printed=any(marks)),)
         return (
             Column("name", self.names, "name"),
             Column("estimate", self._estimates()),

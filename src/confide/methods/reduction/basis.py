@@ -14,7 +14,7 @@ from confide._arrays import Array
 from confide._lazy import later
 from confide.aggregates.cells.free_moments import Measure
 from confide.errors import NoResult, PlanError
-from confide.methods.reduction.matrix import CorrelationMatrix
+from confide.methods.reduction.matrix import CorrelationMatrix, unclear
 from confide.methods.reduction.spectrum import Spectrum
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
@@ -33,7 +33,7 @@ CLOSE = Flag(
     "close",
     "two eigenvalues are nearer to each other than noise and sampling can tell: the directions of these components are not determined",
 )
-_WEAK = "the records, or the spread of a column, do not stand above their noise; ask for a larger budget, narrower bounds or fewer columns"
+_WEAK = "no eigenvalue stands above its noise; ask for a larger budget, more records, narrower bounds or fewer columns"
 _UNSURE = "some eigenvalues do not stand above their noise; their intervals are left out"
 # An eigenvalue of which the standard error is a larger part is not shown with an interval.
 _LARGEST = 0.25
@@ -95,10 +95,10 @@ class Basis(BaseResult):
             spread=by,
             total=float(len(half)) if own.correlation else float(np.diag(own.own.covariance) @ half**2),
             columns_of=names,
-            correlations=CorrelationMatrix.read(release, own.own, names),
+            correlations=CorrelationMatrix.read(release, own.own, measures),
             flags=flags,
             status=status,
-            reason={"ok": "", "partial": _UNSURE, "weak": _WEAK}[status],
+            reason="" if status == "ok" else unclear(own.own, measures) or (_UNSURE if status == "partial" else _WEAK),
             facts=(
                 ("Records", f"{own.own.gram[0, 0]:,.0f} (noise sd {sqrt(own.own.variance):,.3g})"),
                 ("Matrix", scale),

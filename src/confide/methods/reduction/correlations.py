@@ -78,7 +78,7 @@ class Correlations(Method):
 
     def table(self, release: Release, about: JointMomentRows, question: Question) -> CorrelationMatrix:
         own = joint_moments(about, release["moments"])
-        return CorrelationMatrix.read(release, own, tuple(measure.name for measure in about.measures))
+        return CorrelationMatrix.read(release, own, about.measures)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The correlations of practice records."""

@@ -13,9 +13,11 @@ import numpy as np
 from confide import _special as special
 from confide._arrays import Array
 from confide._lazy import later
+from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.joint_moments import JointMoments
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
+from confide.results.pages.spreads import hidden_words
 from confide.results.pages.words import LITERAL, short
 
 if TYPE_CHECKING:
@@ -24,13 +26,9 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["CorrelationMatrix", "pair_names"]
+__all__ = ["CorrelationMatrix", "pair_names", "unclear"]
 
 
-_WEAK = (
-    "the records, or the spread of a column, do not stand above their noise; ask for a larger budget or narrower bounds"
-)
-_SOME = "the spread of some columns does not stand above its noise; their correlations are left out"
 # A map of at most so many columns has its numbers in it.
 _WRITTEN = 15
 # Times the variance of a normal distribution: where r is near 1, fourth moments less squares of second ones are noise.
@@ -40,6 +38,17 @@ _MOST = 20.0
 def pair_names(columns: Sequence[str]) -> tuple[str, ...]:
     """ "r(a, b)" of all pairs, as in the upper triangle."""
     return tuple(f"r({a}, {b})" for a, b in combinations(columns, 2))
+
+
+def unclear(own: JointMoments, measures: Sequence[Measure]) -> str:
+    """Why columns are left out, "" where none is."""
+    hidden = [measure for measure, clear in zip(measures, own.clear, strict=True) if not clear]
+    if not hidden:
+        return ""
+    rest = "ask for a larger budget, more records or fewer columns"
+    return (
+        f"{hidden_words(hidden)}, or {rest}" if own.counted else f"the records do not stand above their noise; {rest}"
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -60,9 +69,9 @@ class CorrelationMatrix(BaseResult):
     rows_called: ClassVar[str] = "correlations"
 
     @classmethod
-    def read(cls, release: Release, own: JointMoments, columns: tuple[str, ...]) -> CorrelationMatrix:
+    def read(cls, release: Release, own: JointMoments, measures: Sequence[Measure]) -> CorrelationMatrix:
         """From noisy moments; pairs of a column that does not stand above the noise are left out."""
-        pairs = list(combinations(range(own.p), 2))
+        columns, pairs = tuple(measure.name for measure in measures), list(combinations(range(own.p), 2))
         r, kappa, noise = (np.full(len(pairs), nan) for _ in range(3))
         for i, (k, l) in enumerate(pairs):  # noqa: E741
             if own.clear[k] and own.clear[l]:
@@ -81,7 +90,7 @@ class CorrelationMatrix(BaseResult):
             noise=noise,
             bias=np.array([abs(x) * float(own.chosen[list(pair)].mean()) for x, pair in zip(r, pairs, strict=True)]),
             status=status,
-            reason={"ok": "", "partial": _SOME, "weak": _WEAK}[status],
+            reason=unclear(own, measures),
             facts=(("Records", f"{own.gram[0, 0]:,.0f} (noise sd {sqrt(own.variance):,.3g})"),),
         )
 

@@ -54,7 +54,8 @@ class Forecast(Mapping[str, Any]):
     """The table of `forecast_table`, simulated when it is first looked at: most plans are made to be kept, not to be read.
 
     offer: what else could be asked, said for numbers of records where this is dear or unlikely to be answered. bare: standard errors
-    without privacy, of least squares when left out. most: shapes, where each takes long.
+    without privacy, of least squares when left out. most: shapes, where each takes long; far: whether bounds of features may lie far out
+    (`practice`).
     """
 
     design: Design
@@ -64,6 +65,7 @@ class Forecast(Mapping[str, Any]):
     offer: str = ""
     bare: Callable[[Shape, int], Array] | None = None
     most: int = _SHAPES
+    far: bool = False
 
     def __post_init__(self) -> None:
         to_units(
@@ -72,7 +74,7 @@ class Forecast(Mapping[str, Any]):
 
     @cached_property
     def table(self) -> dict[str, Any]:
-        found = forecast_table(self.design, self.schema, self.n, self.expect, self.bare, self.most)
+        found = forecast_table(self.design, self.schema, self.n, self.expect, self.bare, self.most, far=self.far)
         dear = {key: found["ok"][key] < _CHANCE or not found["price"][key] <= _DEAR for key in found["ok"]}
         return found | {"offer": {key: self.offer for key in dear if dear[key]} if self.offer else {}}
 
@@ -96,6 +98,8 @@ def forecast_table(
     expect: Expect,
     without: Callable[[Shape, int], Array] | None = None,
     most: int = _SHAPES,
+    *,
+    far: bool = False,
 ) -> dict[str, Any]:
     """Predicted standard errors by number of records and name, and the chance that the status is `ok`.
 
@@ -109,9 +113,9 @@ def forecast_table(
     known = stated(design, schema)
     names = coefficient_names(design, list(range(len(design.terms))))
     groups, sizes = _alike(design, schema)
-    drawn = list(shapes(design, schema, min(_number_of_shapes(len(names)), most)))
+    drawn = list(shapes(design, schema, _number_of_shapes(len(names), most), far=far))
     table: dict[str, Any] = {
-        "assumes": _assumes(known, len(drawn), whole(design, schema)),
+        "assumes": _assumes(known, len(drawn), whole(design, schema), far=far),
         "ok": {},
         "answered": {},
         "price": {},
@@ -157,8 +161,8 @@ def errors_of(design: Design, covariance: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", matrix, covariance, matrix), 0.0)))
 
 
-def _number_of_shapes(p: int) -> int:
-    return int(np.clip(_WORK // p**2, _FEWEST, _SHAPES))
+def _number_of_shapes(p: int, most: int) -> int:
+    return int(np.clip(_WORK // p**2, _FEWEST, most))
 
 
 def _alike(design: Design, schema: Schema) -> tuple[Mapping[str, list[int]], Array]:
@@ -204,9 +208,13 @@ def _rounded(value: float) -> float:
     return float(f"{value:.2g}")
 
 
-def _assumes(known: bool, count: int, everything: bool) -> str:
+def _assumes(known: bool, count: int, everything: bool, *, far: bool) -> str:
     """everything: own shares and shares of levels are stated too."""
-    family = "the schema's typical spreads, tails normal to long" if known else FAMILY
+    family = (
+        "the schema's typical spreads, tails normal to long"
+        if known
+        else FAMILY + ("; one feature of numbers in 20 in less than 5 % of its bounds" if far else "")
+    )
     kind = "the median over" if known else f"{_HOLDS:.0%} of those in"
     rough = (
         "; own shares or shares of levels are not stated, without which a number is off by more than a factor of 2 about every other time: "

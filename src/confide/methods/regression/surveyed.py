@@ -112,10 +112,7 @@ class Drawn:
         own = self.design
         if own.psu is not None:
             within = f" within {own.strata}" if own.listed is not None and own.strata else ""
-            return (
-                f"independent PSUs of {own.psu}{within}, of at most about {own.most:,.6g} persons, alike by at most {own.icc:g} (sums of "
-                "larger or closer ones are cut)"
-            )
+            return f"independent PSUs of {own.psu}{within}, {own.alike} (sums of larger or closer ones are cut)"
         return "independent persons" if own.deff is None else f"a declared design effect of {own.deff:g}"
 
     def warnings(self, meat: float, coordinates: int) -> list[str]:

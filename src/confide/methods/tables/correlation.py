@@ -11,7 +11,7 @@ Source: Fisher 1915; the influence variance as in Devlin, Gnanadesikan, Kettenri
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import atanh, inf, nan, sqrt
 from typing import Any, ClassVar
@@ -25,17 +25,17 @@ from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.free_moments import Measure, PairRows, practice_places
 from confide.aggregates.pair_sums import PairSums
 from confide.errors import PlanError
+from confide.guarantees import Guarantee
 from confide.methods.tables.cells.layout import summands
-from confide.protocol import Method, Question, Release, Statistic
+from confide.protocol import Method, Plan, Question, Release, Statistic
 from confide.results.hypothesis import HypothesisTests
+from confide.results.pages.spreads import hidden_words, spread_words
 from confide.schema import Practice, Schema
 
 __all__ = ["Correlation"]
 
 
-_WEAK = (
-    "the records, or the spread of a column, do not stand above their noise; ask for a larger budget or narrower bounds"
-)
+_MORE = "a larger budget or more records"
 
 
 @dataclass(frozen=True)
@@ -77,21 +77,37 @@ class Correlation(Method):
     def statistics(self, about: Any, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
         return {"moments": (CellTotals(self._rows(about, relation)), Fraction(1))}
 
+    def plan(
+        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """Joint moments; a note says from how many records on, and from which spreads on, there is an answer."""
+        made = super().plan(schema, privacy, n=n, public=public)
+        about, sd = self.about(schema), made.spend("moments").noise_sd
+        assert sd is not None
+        own = self._sums(self._rows(about, made.relation), np.zeros(25), sd**2)
+        return replace(made, notes=(*made.notes, spread_words(about, schema, own.clear_from, n)))
+
+    @staticmethod
+    def _sums(rows: PairRows, sums: Array, variance: float) -> PairSums:
+        """Noisy numbers in units of one record."""
+        a0, a1 = rows.shares
+        units = rows.steps * np.outer([a0, *[a1] * 4], [a0, *[a1] * 4])
+        return PairSums(sums.reshape(5, 5) / units, variance / units**2)
+
     def facts(self, about: Any) -> Mapping[str, Any]:
         return {"target": f"correlation of {about[0].name} and {about[1].name}", "covers": self.intervals}
 
     def table(self, release: Release, about: Any, question: Question) -> HypothesisTests:
         rows, noisy = self._rows(about, release.plan.relation), release["moments"]
-        a0, a1 = rows.shares
-        units = rows.steps * np.outer([a0, *[a1] * 4], [a0, *[a1] * 4])
-        own = PairSums(noisy.decode().reshape(5, 5) / units, noisy.variance / units**2)
+        own = self._sums(rows, noisy.decode(), noisy.variance)
         name = f"r({about[0].name}, {about[1].name})"
         common: dict[str, Any] = {"response": self.formula, "names": (name,), "statistic": "z", "null": "normal"}
-        if not own.clear:
+        reason = _unclear(own, about)
+        if reason:
             return HypothesisTests.of(
                 release,
                 status="weak",
-                reason=_WEAK,
+                reason=reason,
                 statistics=[nan],
                 df=[nan],
                 pvalues=[nan],
@@ -133,3 +149,11 @@ class Correlation(Method):
         low = {name: schema[name].low for name in names}
         high = {name: schema[name].high for name in names}
         return (low, high), (low, {**low, names[-1]: schema[names[-1]].high})
+
+
+def _unclear(own: PairSums, about: tuple[Measure, Measure]) -> str:
+    """Why there is no interval, "" where there is one."""
+    if not own.counted:
+        return f"the records do not stand above their noise; ask for {_MORE}"
+    hidden = [measure for measure, clear in zip(about, own.spread, strict=True) if not clear]
+    return f"{hidden_words(hidden)}, or ask for {_MORE}" if hidden else ""

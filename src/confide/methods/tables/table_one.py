@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import sqrt
+from math import nan, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -216,12 +216,12 @@ class TableOne(Method):
         for row, values, keep in _values(about, codes):
             groups = [("", place < about.cells), *((n, place == k) for k, n in enumerate(about.names) if n)]
             for name, own in groups:
-                number = values[own & keep]
-                value = (
-                    float(np.quantile(number, 0.5, method="inverted_cdf"))
-                    if row.endswith("median")
-                    else float(np.average(number, weights=weights[own & keep]))
-                )
+                number, weight = values[own & keep], weights[own & keep]
+                value = nan  # of a group without records
+                if len(number) and row.endswith("median"):
+                    value = float(np.quantile(number, 0.5, method="inverted_cdf"))
+                elif weight.any():
+                    value = float(np.average(number, weights=weight))
                 found[f"{row} | {name}" if name else row] = value
         return found
 

@@ -37,6 +37,7 @@ from confide_lab.benchmarks.truth import ridge as truth_ridge
 from confide_lab.benchmarks.truth import rows as truth_rows
 from confide_lab.benchmarks.truth import runs as truth_runs
 from confide_lab.benchmarks.truth.adversary import ADVERSARY
+from confide_lab.benchmarks.truth.answers import ANSWERS
 from confide_lab.benchmarks.truth.cases import DESIGNS
 from confide_lab.benchmarks.truth.models import MODELS
 from confide_lab.benchmarks.truth.others import MORE, SIZES
@@ -76,8 +77,10 @@ def cells(kind: str) -> Iterator[Cell]:
         if kind == "full" and case in MODELS:
             sizes, levels = (500, 2_000, 10_000), _LEVELS
             yield Cell(case, method, 10_000, 1.0, "substitute")
-        for n in sizes:
-            yield from (Cell(case, method, n, mu, _relation(method)) for mu in levels)
+        pairs = [(n, mu) for n in sizes for mu in levels]
+        if kind == "full" and (case, method) in ANSWERS:
+            pairs = [(2_000, 1.0), *((n, mu) for n in (500, 10_000) for mu in (0.3, 3.0))]
+        yield from (Cell(case, method, n, mu, _relation(method)) for n, mu in pairs)
     for case in RECORDS:
         for method in LINES:
             for n in (500, 10_000) if kind == "full" else (2_000,):

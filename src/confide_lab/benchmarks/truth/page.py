@@ -33,10 +33,10 @@ least-squares coefficients of the response and the features clipped to their pub
 inside (`efficient_ptr`: the line of its public weights, which its title names); for the others `reference` of the method;
 `posterior_sampling` states the ridge line of the very records and is held to that of each sample. Outside tables are real ones; their
 bounds are declared from the meaning of their columns: `confide_lab/benchmarks/outside_tables.py`, and with an outcome of two values
-`confide_lab/benchmarks/outside_outcomes.py`. Nothing was tuned to the latter. The former are not all untouched: which far bounds are
-answered for, and
-how far counts of long scores are believed, was settled after looking at some (doctor, nmes, diamonds, credit, wells, hmda, gss, fair,
-randhie), and the margin of SSP's cap after doctor and gss.
+`confide_lab/benchmarks/outside_outcomes.py`. Of the latter `resumes` and `chains` were looked at (which coefficients beside withheld ones
+are answered; how far forecasts take bounds to lie); nothing else was settled on them. The former are not all untouched: which far bounds
+are answered for, and how far counts of long scores are believed, was settled after looking at some (doctor, nmes, diamonds, credit, wells,
+hmda, gss, fair, randhie), and the margin of SSP's cap after doctor and gss.
 
 - **worst coefficient**: the least coverage among coefficients answered in at least a tenth of the runs, with its 99.9 % Clopper-Pearson
   interval; **without privacy**: what the non-private interval (HC1 for lines, HC0 for models, the bootstrap's for what has no other)

@@ -41,15 +41,25 @@ def plain_intervals(method: Any, sample: Practice, *, any_size: bool = False) ->
 
 def bootstrap(method: Any, sample: Practice, any_size: bool) -> Ends:
     """The reference of the sample, with the sds that resampling gives it (Efron 1979)."""
-    generator, n, found = np.random.default_rng(1), len(sample), method.reference(sample)
+    generator, n, found = np.random.default_rng(1), len(sample), _referred(method, sample)
+    if not found:
+        return {}
     drawn = []
     for _ in range(_RESAMPLES):
         rows = generator.integers(0, n, generator.poisson(n) if any_size else n)
-        again = method.reference(Practice(sample.schema, {name: own[rows] for name, own in sample.codes.items()}))
+        again = _referred(method, Practice(sample.schema, {name: own[rows] for name, own in sample.codes.items()}))
         drawn.append([again.get(name, np.nan) for name in found])
     sds = np.nanstd(np.array(drawn), axis=0, ddof=1)
     known = [(name, value, sd) for (name, value), sd in zip(found.items(), sds, strict=True) if np.isfinite(value + sd)]
     return {name: _normal(value, sd) for name, value, sd in known if sd > 0}
+
+
+def _referred(method: Any, sample: Practice) -> Mapping[str, float]:
+    """The reference, nothing where the sample lacks a group that it needs."""
+    try:
+        return dict(method.reference(sample))
+    except PlanError:
+        return {}
 
 
 def line(method: Any, sample: Practice, weight: Callable[[Array], Array] | None = None) -> Ends:

@@ -499,12 +499,44 @@ def test_limits_grow_with_the_budget_and_cut_nobody_in_the_end() -> None:
     assert most.whole and most.psu == 200.0 and most.centred
 
 
+def test_sums_of_psus_that_are_skewed_and_closer_than_declared_count_as_far_as_noise_allows() -> None:
+    """One in four PSUs is rich, weights differ between PSUs, and icc is left at its .2: the standard error is that of Binder's formula."""
+    g, count, size = np.random.default_rng(3), 400, 12
+    frame = pd.DataFrame({"v": np.repeat([f"q{k}" for k in range(count)], size)})
+    frame["w"] = np.repeat(np.clip(g.lognormal(0, 0.6, count), 0, 6), size)
+    frame["y"] = np.repeat(np.where(g.random(count) < 0.25, 70.0, 20.0), size) + g.normal(0, 15, count * size)
+    schema = cf.Schema(
+        {"y": cf.Numeric(0, 100), "w": cf.Numeric(0, 6)},
+        design=cf.SurveyDesign(weight="w", psu="v", size=size, largest=size, count=count),
+    )
+    w, y = frame.w.to_numpy(), frame.y.clip(0, 100).to_numpy()
+    sums = pd.Series(w * (y - np.average(y, weights=w)) / w.sum()).groupby(frame.v).sum()
+    known = float(np.sqrt(count / (count - 1) * (sums**2).sum()))
+    method = cf.tables.Means("y ~ 1", covers="population")
+    release = cf.release(method, cf.read(frame, schema), cf.GDP(1.0), ledger=None, noise=ZeroNoise())
+    table = cf.infer(release)
+    own = table.estimated[(), 0]
+    assert 0.92 < float(np.sqrt(own.sampling[0, 0]) / own.x[0]) / known < 1.02
+    assert 0.92 < float(table.bse.iloc[0]) / known < 1.25
+    told = dict(table.notes())["PSUs"]
+    assert "of at most about 12 persons, alike by at most 0.2" in told and "too short" in told
+
+
 def test_plans_warn_of_too_few_psus_with_the_number_that_would_do() -> None:
     few = cf.Schema(COLUMNS, design=cf.SurveyDesign(psu="v", size=4, largest=4, count=20))
     (text,) = [one for one in cf.plan(METHODS["counts"], few, cf.GDP(0.5)).warnings if "too few PSUs" in one]
     enough = int(text.split("about ")[-1].split(" PSUs")[0].replace(",", ""))
     more = cf.Schema(COLUMNS, design=cf.SurveyDesign(psu="v", size=4, largest=4, count=enough))
     assert not any("too few" in one for one in cf.plan(METHODS["counts"], more, cf.GDP(0.5)).warnings)
+
+
+def test_plans_of_many_cells_warn_of_the_psus_that_each_cell_needs() -> None:
+    schema = cf.Schema(COLUMNS, design=cf.SurveyDesign(psu="v", size=4, largest=4, count=200))
+    warned = []
+    for right in ("1", "cut(x, 2, 3, 4, 5, 6, 7, 8)"):
+        plan = cf.plan(cf.tables.Means(f"y ~ {right}", covers="population"), schema, cf.GDP(1.0))
+        warned.append([one for one in plan.warnings if "too few PSUs" in one])
+    assert not warned[0] and "in each of 8 cells" in warned[1][0]
 
 
 def test_ratios_are_of_persons_with_both_values() -> None:

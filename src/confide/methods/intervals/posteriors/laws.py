@@ -148,6 +148,14 @@ class NoiseLaw:
         top = 1 / (2 * self.scale) if self.name == "laplace" else np.tanh(1 / (2 * self.scale))
         return np.asarray(-z / self.scale + np.log(top))
 
+    def allows(self, y: float, least: float, most: float, alpha: float) -> tuple[bool, bool]:
+        """Whether y could be the least, and the most, that there can be, plus noise: neither is rejected at alpha/2.
+
+        >>> NoiseLaw("normal", 1.0).allows(1.5, 0.0, 100.0, 0.05)
+        (True, False)
+        """
+        return bool(self.tail(y - least) >= alpha / 2), bool(self.tail(most - y) >= alpha / 2)
+
     def tail(self, z: Any) -> Array:
         """P(Z >= z); of the geometric law at whole z."""
         z = np.asarray(z, dtype=np.float64)

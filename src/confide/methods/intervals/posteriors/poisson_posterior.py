@@ -52,7 +52,7 @@ class PoissonSum:
         # the noise's largest density where the sums can lie is divided out, so that nothing underflows
         ends = own.reach(self.n)
         top = float(self.law.logpdf(max(ends[0] - self.y, self.y - ends[1], 0.0)))
-        found = own.expected(self.n, lambda s: np.exp(self.law.logpdf(self.y - s) - top))
+        found = own.expected(self.n, lambda s: np.exp(np.minimum(self.law.logpdf(self.y - s) - top, 0.0)))
         return np.asarray(np.log(np.maximum(found, 1e-300)) + top)
 
     def tail(self, rate: float, side: float) -> float:

@@ -45,8 +45,8 @@ def level_axis(layout: Layout) -> int | None:
         if own.column == per and own.coded:
             return axis
     raise PlanError(
-        f"a {layout.crossing.schema.protects} counts once in each {per}, and {layout.formula!r} is not crossed with {per}: sums over its "
-        f"levels are no numbers of {layout.crossing.schema.protects}; write {_crossed(layout, per)!r}, or read the records with "
+        f"each {layout.crossing.schema.protects} counts once in each {per}, and {layout.formula!r} is not crossed with {per}: sums over "
+        f"its levels are no numbers of {layout.crossing.schema.protects}; write {_crossed(layout, per)!r}, or read the records with "
         f"unit=cf.Unit({layout.crossing.schema.protects!r}), where each counts once in the whole table"
     )
 
@@ -103,7 +103,7 @@ def check_within(layout: Layout, within: Axes) -> None:
     if axis is not None and axis not in within:
         name = layout.crossing.attributes[axis].name
         raise PlanError(
-            f"shares of a table in which a {layout.crossing.schema.protects} counts once in each {name} are within {name}; write "
+            f"shares of a table in which each {layout.crossing.schema.protects} counts once in each {name} are within {name}; write "
             f"within={name!r}"
         )
 

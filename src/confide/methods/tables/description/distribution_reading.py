@@ -1,6 +1,6 @@
 r"""What cumulative counts say: quantiles, the distribution function with its band, numbers between edges, of one group of records.
 
-Quantiles are hulls of whole bins (`aggregates.cells.cumulative_counts`).
+Quantiles are hulls of whole bins (`aggregates.distributions.cumulative_counts`).
 
 Band. Its half-width is the 95 % quantile of the largest error over the edges, of draws of a multinomial at the released distribution and
 noise; never below Kolmogorov's. The monotone estimate, the mean of the running maximum and the running minimum from the right, is nowhere
@@ -34,13 +34,17 @@ _BEYOND = 4.0
 
 @dataclass(frozen=True, eq=False)
 class Quantiles:
-    """Quantiles of one group, (k,) each: estimates, ends, and whether the interval is all that the bounds allow."""
+    """Quantiles of one group, (k,) each: estimates, ends, and whether the interval is all that the bounds allow.
+
+    bound (k, 2): whether the low and the high end are the declared bound alone.
+    """
 
     q: Array
     estimates: Array
     low: Array
     high: Array
     open: NDArray[np.bool_]
+    bound: NDArray[np.bool_]
 
 
 def kolmogorov(alpha: float, size: float) -> float:
@@ -76,12 +80,17 @@ class Group(CumulativeCounts):
 
     def quantiles(self, q: Array, alpha: float) -> Quantiles:
         """Estimates and intervals at level 1 - alpha."""
-        ends = [self.hull(float(one), alpha) for one in q]
+        last, ends, bound = self.bins.size - 1, [], []
+        for one in q:
+            (first, final), sides = self.hull(float(one), alpha), self.unbacked(float(one), alpha)
+            ends.append((0 if sides[0] else first, last if sides[1] else final))
+            bound.append(sides)
         low = np.array([self.bins.lows[first] for first, _ in ends])
-        high = np.array([self.bins.highs[last] for _, last in ends])
+        high = np.array([self.bins.highs[final] for _, final in ends])
         estimates = np.clip(np.array([self._point(float(one)) for one in q]), low, high)
-        open_ = np.array([first == 0 and last == self.bins.size - 1 for first, last in ends])
-        return Quantiles(np.asarray(q), estimates, low, high, open_)
+        return Quantiles(
+            np.asarray(q), estimates, low, high, np.array([end == (0, last) for end in ends]), np.array(bound)
+        )
 
     def _point(self, q: float) -> float:
         """Interpolated in the first bin whose cumulative count reaches q N."""

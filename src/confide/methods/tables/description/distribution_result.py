@@ -13,10 +13,12 @@ from confide._arrays import Array
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.methods.tables.cells.intervals import difference
-from confide.methods.tables.description.distribution_reading import BAND_DRAWS, Group
+from confide.methods.tables.description.distribution_reading import BAND_DRAWS, Group, Quantiles
 from confide.noise import keyed_generator
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
+from confide.results.declared_bounds import DECLARED_BOUND, open_ends
+from confide.results.pages.shown import ANSWERED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +36,7 @@ _COVERS = {
 _FLAGS = {
     "below_noise": "the number of records is below three standard deviations of its privacy noise",
     "whole_range": "the noise leaves every value within the bounds possible",
+    str(DECLARED_BOUND): DECLARED_BOUND.words,
 }
 _DRAWINGS = ("box", "cdf", "density")
 # Bins of a histogram when nobody says how many.
@@ -67,13 +70,22 @@ class DistributionResult(BaseResult):
         legend: tuple[tuple[str, str], ...] = (),
     ) -> Self:
         """The result of a release."""
-        rows = [(group.below_noise, bool(one)) for group in groups for one in group.quantiles(np.array(q), 0.05).open]
+        found = [(group, group.quantiles(np.array(q), 0.05)) for group in groups]
+        rows = [(group.below_noise, bool(one)) for group, own in found for one in own.open]
+        bound = [
+            (_name(group, one), group, one, sides)
+            for group, own in found
+            for one, whole, sides in zip(q, own.open, own.bound, strict=True)
+            if any(sides) and not (whole or group.below_noise)
+        ]
         status, reason = "ok", ""
         few = "in every group; ask for fewer groups or a larger budget"
         if all(open_ for _, open_ in rows):
             status, reason = "uninformative", f"the noise leaves every value within the bounds possible {few}"
         elif all(low or open_ for low, open_ in rows):
             status, reason = "weak", f"the number of records does not stand above its noise {few}"
+        elif bound:
+            status, reason = "partial", open_ends(bound, "mu")
         measure = release.plan.target.removeprefix("distribution of ").split(" by ")[0].split(", clipped")[0]
         return cls.of(
             release,
@@ -98,7 +110,7 @@ class DistributionResult(BaseResult):
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """estimate, low, high, flag; one row for each quantile of each group."""
         found = [group.quantiles(np.array(self.q), alpha) for group in self.groups]
-        (low, high), marks = level_heads(alpha), self._marks(self.q)
+        (low, high), marks = level_heads(alpha), self._marks(found)
         return (
             Column("name", self.names, "name", head=self.rows_are),
             Column("estimate", np.concatenate([one.estimates for one in found])),
@@ -107,12 +119,13 @@ class DistributionResult(BaseResult):
             Column("flag", marks, "text", printed=any(marks)),
         )
 
-    def _marks(self, q: Sequence[float]) -> list[str]:
+    def _marks(self, found: Sequence[Quantiles]) -> list[str]:
         marks = []
-        for group in self.groups:
-            own = group.quantiles(np.array(q), 0.05)
-            flags = [("below_noise", group.below_noise)]
-            marks += [" ".join(name for name, on in [*flags, ("whole_range", open_)] if on) for open_ in own.open]
+        for group, own in zip(self.groups, found, strict=True):
+            for whole, sides in zip(own.open, own.bound, strict=True):
+                alone = any(sides) and not (whole or group.below_noise)
+                flags = ("below_noise", group.below_noise), ("whole_range", whole), (str(DECLARED_BOUND), alone)
+                marks.append(" ".join(name for name, on in flags if on))
         return marks
 
     def head(self) -> tuple[tuple[str, str], ...]:
@@ -124,7 +137,7 @@ class DistributionResult(BaseResult):
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         """The flags that occur, in words, and the guarantee."""
-        used = {name for mark in self._marks(self.q) for name in mark.split()}
+        used = {name for mark in self.columns(0.05)[-1].values for name in str(mark).split()}
         own = tuple((name, words) for name, words in _FLAGS.items() if name in used)
         return (*own, ("In words", self.guarantee.describe()))
 
@@ -140,7 +153,7 @@ class DistributionResult(BaseResult):
     def params(self) -> pd.Series[float]:
         """The quantiles by name; NaN where the status says that they mean nothing."""
         values = np.asarray(self.columns(0.05)[1].values, dtype=np.float64)
-        return pd.Series(values if self.status == "ok" else np.full_like(values, np.nan), index=list(self.names))
+        return pd.Series(values if self.status in ANSWERED else np.full_like(values, np.nan), index=list(self.names))
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Intervals at level 1 - alpha, columns 0 (low) and 1 (high), one row for each name."""

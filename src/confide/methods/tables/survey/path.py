@@ -27,7 +27,7 @@ from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cells.survey_scores import Complete, Squares, SurveyScores
 from confide.aggregates.cells.weight_cap import CELLS, Cap, WeightCells
 from confide.aggregates.cells.weighted_cells import CappedWeight
-from confide.aggregates.clusters.psu_limits import Limits, Sampled, hidden_part, too_few
+from confide.aggregates.clusters.psu_limits import WIDE, Limits, Sampled, hidden_part, too_few
 from confide.aggregates.clusters.psu_meat import Listed, PersonMeat, PsuMeat, bits_for, design_of
 from confide.aggregates.lines.rows import BITS
 from confide.errors import PlanError
@@ -231,18 +231,19 @@ class SurveyPath:
             else ()
         )
         meat = next(sqrt(spend.mu_squared) for spend in spends if spend.name.startswith(MEAT))
+        cells = max(1 if of.dense else self.layout.crossing.cells(of.axes) for of in self.estimands())
         facts |= {
             "target": target,
             "covers": self._covers(),
             "passes": 3 if WEIGHTS in planned else 2,
             "warnings": (
-                *too_few(self.design, meat),
+                *too_few(self.design, meat, cells=cells),
                 *unknown,
                 *((f"assumed: {ASSUMPTION}",) if assumed else ()),
                 *((NOT_COVERED,) if drawn else ()),
             ),
         }
-        facts["notes"] = (*facts.get("notes", ()), *(too_few(self.design, meat, n) if n else ()))
+        facts["notes"] = (*facts.get("notes", ()), *(too_few(self.design, meat, n, cells) if n else ()))
         live = {name: one for name, (one, _) in planned.items()}
         return Plan.of(self.method, self.schema, allowance, Together(spends), live, n=n, **facts)
 
@@ -250,7 +251,7 @@ class SurveyPath:
         own = self.design
         if own.psu is not None:
             alike = "independent PSUs" + (f" within {own.strata}" if self.listed is not None and own.strata else "")
-            alike += f" of at most about {own.most:,.6g} persons, alike by at most {own.icc:g} (sums of larger or closer ones are cut)"
+            alike += f" {own.alike} (sums of larger or closer ones are cut)"
         else:
             alike = f"a declared design effect of {own.deff:g}" if own.deff is not None else "independent persons"
         return f"{self.kind} of the population, linearised variances; {alike}; privacy noise and the cut of weights"
@@ -345,6 +346,7 @@ class SurveyPath:
             shift=shift_of(sums) / float(np.mean(spread)) if of.base is None else 0.0,
             centred=self.listed is not None,
             fixed=of.kind in ("shares", "counts"),
+            wide=WIDE,
         )
         scales = limits.person * spread
         scores = self.scores(of).at(tuple(theta), tuple(scales), of.layout.heaviest if of.layout.weight else None)

@@ -46,6 +46,10 @@ _FEW, _ONE_SIDED = 10.0, 1.645
 # Fewer PSUs, persons above noise, or degrees of freedom than this and an interval is not to be relied on.
 _THIN, _LEAST_DF = 10.0, 3.0
 _FEW_PSUS = 12.0
+_HIDDEN = (
+    "in some cells noise hides how large the sampling variance is, and its upper 95 % bound counts: standard errors are larger for it, by "
+    "a part that the noise share does not have; more PSUs, fewer cells or a larger mu narrow them"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +117,11 @@ class Estimated:
         df = np.where(np.isfinite(df), df, most)
         short = df < min(_FEW, most)
         return np.where(short, own + _ONE_SIDED * error, own), np.where(short, most, np.maximum(df, 1.0))
+
+    @property
+    def hidden(self) -> NDArray[np.bool_]:
+        """Where the noise of M leaves so little that its upper bound counts."""
+        return np.asarray(self._freedom[0] > self.part * np.maximum(np.diag(self.sampling), 0.0))
 
     @property
     def variance(self) -> Array:
@@ -317,10 +326,15 @@ class SurveyTable(CellTable):
 
     def notes(self) -> Sequence[tuple[str, str]]:
         own = tuple(super().notes())
+        if any(one.hidden.any() for one in self.estimated.values()):
+            own = (*own, ("Sampling", _HIDDEN))
         if self.ended:
             own = (*own, ("Weights", self.ended))
         if self.design.weight is not None:
             own = (*own, ("Assumed", ASSUMPTION))
+        if self.design.psu is not None and self.part:
+            told = f"taken to be {self.design.alike}: sums of larger or closer ones may be cut, and intervals too short then"
+            own = (*own, ("PSUs", told))
         return (*own, ("Design", NOT_COVERED)) if self.design.words else own
 
     def more(self, alpha: float) -> Mapping[str, Any]:

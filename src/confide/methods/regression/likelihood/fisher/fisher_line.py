@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
+from confide.aggregates.scores.fisher_families import LOGIT, Family
 from confide.aggregates.scores.unit_scores import Counting
 from confide.errors import PlanError
 from confide.methods.regression.forecast import Forecast
@@ -54,8 +54,8 @@ def no_weighted_reference(target: str) -> None:
         )
 
 
-# Of practice records that a forecast runs the rounds on, for one number of records and for three; counts are of two kinds.
-_SHAPES, _SHAPES_OF_COUNTS, _SHAPES_OF_THREE = 32, 48, 24
+# Of practice records that a forecast runs the rounds on, for one number of records and for three.
+_SHAPES, _SHAPES_OF_THREE = 96, 24
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ class FisherLine:
             self.design, self.schema, event, statistics,
             family=self.family, share=self.share, typical=spread.high if spread else None, weighted=self.weighted,
         )  # fmt: skip
-        most = (_SHAPES_OF_COUNTS if isinstance(self.family, Counts) else _SHAPES) if n else _SHAPES_OF_THREE
-        return Forecast(self.design, self.schema, n, own.expect, bare=own.bare, most=most)
+        most = _SHAPES if n else _SHAPES_OF_THREE
+        return Forecast(self.design, self.schema, n, own.expect, bare=own.bare, most=most, far=True)
 
     @property
     def _model(self) -> str:

@@ -1,0 +1,93 @@
+"""Records that are all alike, at a bound or beyond what the family allows: intervals hold them, or say that they may not."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import confide as cf
+from confide.methods.intervals.posteriors.counted import share_posterior
+from confide.methods.intervals.posteriors.laws import NoiseLaw
+from confide.noise import SimulatedNoise
+
+I = cf.intervals  # noqa: E741
+
+SCHEMA = cf.Schema(
+    {
+        "s": cf.Categorical(["no", "yes"], on_missing="no"),
+        "g": cf.Categorical(["a", "b", "c"], on_missing="a"),
+        "v": cf.Integer(0, 25, on_missing=0),
+        "x": cf.Numeric(-80, 80, on_missing="midpoint"),
+    }
+)
+BUDGETS = [cf.PureDP(1.0, relation="substitute"), cf.GDP(1.0, relation="substitute")]
+
+
+def _alike(n: int, high: bool) -> Any:
+    values = {"s": ["no", "yes"][high], "g": ["a", "c"][high], "v": 25.0 * high, "x": 80.0 if high else -80.0}
+    return cf.read({name: [value] * n for name, value in values.items()}, SCHEMA)
+
+
+@pytest.mark.parametrize("privacy", BUDGETS, ids=str)
+@pytest.mark.parametrize("kind", ["credible", "confidence"])
+@pytest.mark.parametrize("high", [False, True])
+def test_a_parameter_at_a_bound_is_held(privacy: Any, kind: str, high: bool) -> None:
+    """20 draws of noise: shares of 0 and 1, a mean at its bound, a rate of 0. At .95 fewer than 14 of 20 hold once in 30,000."""
+    held: dict[str, list[bool]] = {}
+    data = _alike(400, high)
+    for seed in range(20):
+        asked = {"privacy": privacy, "ledger": None, "noise": SimulatedNoise(seed), "kind": kind}
+        ends = I.proportion(data, "s", **asked).conf_int().to_numpy()[0]
+        held.setdefault("share", []).append(bool(ends[int(high)] == high))
+        ends = I.categorical(data, "g", **asked).conf_int().to_numpy()
+        truth = np.array([0.0, 0.0, 1.0] if high else [1.0, 0.0, 0.0])
+        held.setdefault("levels", []).append(bool(((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean() > 0.6))
+        ends = I.mean(data, "x", **asked).conf_int().to_numpy()[0]
+        held.setdefault("mean", []).append(bool(ends[int(high)] == (80 if high else -80)))
+        if not high:
+            held.setdefault("rate", []).append(I.rate(data, "v", **asked).conf_int().iloc[0, 0] == 0)
+    assert all(sum(found) >= 14 for found in held.values()), {name: sum(found) for name, found in held.items()}
+
+
+@pytest.mark.parametrize("privacy", [*BUDGETS, cf.GDP(20.0, relation="substitute")], ids=str)
+@pytest.mark.parametrize("kind", ["credible", "confidence"])
+def test_a_rate_beyond_the_largest_count_is_said(privacy: Any, kind: str) -> None:
+    """Rates of 40 and of 10 where 25 is the largest count: the first is beyond what is looked at, and no warning speaks of it."""
+    for rate, status in ((40.0, "weak"), (10.0, "ok")):
+        counts = np.minimum(np.random.default_rng(1).poisson(rate, 5_000), 25)
+        data = cf.read({"v": counts}, cf.Schema({"v": SCHEMA["v"]}))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = I.rate(data, "v", privacy=privacy, ledger=None, noise=SimulatedNoise(1), kind=kind)
+        assert found.status == status and ("box_active" in found.flags) is (status == "weak")
+        ends = found.conf_int().to_numpy()
+        assert np.isfinite(ends).all() and (status == "ok" or ends[0, 1] > 24.9)
+    assert (
+        "declare a larger one"
+        in I.rate(_alike(500, True), "v", privacy=privacy, ledger=None, noise=SimulatedNoise(1), kind=kind).reason
+    )
+
+
+@pytest.mark.parametrize(("share", "n", "epsilon"), [(0.3, 100, 0.1), (0.02, 100, 1.0), (0.0, 50, 0.5)])
+def test_reaching_a_bound_that_is_not_rejected_costs_next_to_no_width(share: float, n: int, epsilon: float) -> None:
+    """Summed over all releases: at most half a per cent wider; a share of 0, which equal tails never hold, is held at the level."""
+    law = NoiseLaw("geometric", 1 / epsilon)
+    z = np.arange(-int(25 / epsilon), int(25 / epsilon) + 1)
+    chances = np.convolve(stats.binom.pmf(np.arange(n + 1), n, share), np.exp(law.logpdf(z)))
+    widths, held = np.zeros(2), np.zeros(2)
+    for y, chance in zip(np.arange(z[0], n + z[-1] + 1), chances, strict=True):
+        if chance < 1e-6:
+            continue
+        low, high = share_posterior(float(y), n, law).quantile([0.025, 0.975])
+        least, most = law.allows(float(y), 0, n, 0.05)
+        for k, (a, b) in enumerate(((low, high), (0.0 if least else low, 1.0 if most else high))):
+            widths[k] += chance * (b - a)
+            held[k] += chance * (a <= share <= b)
+    if share > 0:
+        assert widths[1] <= 1.005 * widths[0] and held[1] >= held[0]
+    else:
+        assert held[0] == 0 and held[1] >= 0.95
