@@ -22,6 +22,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
 from confide.methods.regression.likelihood.poisson_results import PoissonEstimates
@@ -36,7 +37,6 @@ except ImportError:  # `adapt` says so
 
 __all__ = ["ReleasedRegression", "adapt"]
 
-Array = NDArray[np.float64]
 
 # Of a column's range: half its square is what the step costs, and rounding a thousandth of that.
 _STEP = 1e-3

@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from confide import gate, registry
+from confide._arrays import Array
 from confide._text import near_match
 from confide.advice.expectation import Advice, Expectation, mean_ratio, ranked
 from confide.advice.tasks import TASKS, Task
@@ -36,7 +37,6 @@ from confide.testing.practice import ZeroNoise
 
 __all__ = ["TASKS", "Advice", "Expectation", "advise"]
 
-Array = NDArray[np.float64]
 Progress = Callable[[int, int, str], None]
 
 _POPULATION = 100_000

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from confide import registry
+from confide._arrays import Array
 from confide._special import expit
 from confide.errors import PlanError
 from confide.methods.regression.practice import frame
@@ -20,7 +20,6 @@ from confide.schema import Categorical, Schema
 
 __all__ = ["TASKS", "Task"]
 
-Array = NDArray[np.float64]
 Named = tuple[str, Mapping[str, Any]]
 
 _SEED = 20260104

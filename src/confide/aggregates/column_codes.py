@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.errors import PlanError
 from confide.protocol.exact import digest
 from confide.schema import Categorical, Schema
 
-__all__ = ["ColumnCodes", "chosen_columns"]
-
-Array = NDArray[np.float64]
+__all__ = ["CodedColumns", "ColumnCodes", "chosen_columns"]
 
 
 def chosen_columns(schema: Schema, columns: tuple[str, ...] | None, who: str) -> tuple[str, ...]:
@@ -35,14 +33,8 @@ def chosen_columns(schema: Schema, columns: tuple[str, ...] | None, who: str) ->
 
 
 @dataclass(frozen=True)
-class ColumnCodes:
-    """One record as the codes of its columns; `table` gives them in the columns' units.
-
-    >>> import confide as cf
-    >>> codes = ColumnCodes(cf.Schema({"x": cf.Numeric(0, 1, steps=11, on_missing="midpoint")}), ("x",))
-    >>> codes.table(np.array([[0.0, 10.0]])).tolist(), codes.l2_squared
-    ([[0.0], [1.0]], 100)
-    """
+class CodedColumns:
+    """What maps of one record to codes of its columns share: no code is larger than its column's last."""
 
     schema: Schema
     columns: tuple[str, ...]
@@ -52,12 +44,28 @@ class ColumnCodes:
         return len(self.columns)
 
     @property
+    def largest(self) -> list[int]:
+        """The largest code of each column."""
+        return [self.schema[name].steps - 1 for name in self.columns]
+
+    @property
     def l1(self) -> int:
-        return sum(self.schema[name].steps - 1 for name in self.columns)
+        return sum(self.largest)
 
     @property
     def l2_squared(self) -> int:
-        return sum((self.schema[name].steps - 1) ** 2 for name in self.columns)
+        return sum(code**2 for code in self.largest)
+
+
+@dataclass(frozen=True)
+class ColumnCodes(CodedColumns):
+    """One record as the codes of its columns; `table` gives them in the columns' units.
+
+    >>> import confide as cf
+    >>> codes = ColumnCodes(cf.Schema({"x": cf.Numeric(0, 1, steps=11, on_missing="midpoint")}), ("x",))
+    >>> codes.table(np.array([[0.0, 10.0]])).tolist(), codes.l2_squared
+    ([[0.0], [1.0]], 100)
+    """
 
     @property
     def digest(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from confide.protocol import Beginning, Statistic
+from confide.protocol import Beginning, Statistic, Total
 
 __all__ = ["FunctionOf"]
 
@@ -20,10 +20,12 @@ class FunctionOf:
 
     norm: ClassVar[str] = "l2"
 
+    map: Any
+
     @property
     def behind(self) -> Statistic:
-        """The additive statistic."""
-        raise NotImplementedError
+        """The additive statistic: the total, unless a subclass says otherwise."""
+        return Total(self.map)
 
     @property
     def shape(self) -> tuple[int, ...]:

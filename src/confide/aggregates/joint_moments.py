@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.free_moments import Measure, free_moments
 from confide.aggregates.lines.rows import BITS, BOUND, round_within, steps
 from confide.aggregates.pair_sums import PairSums
@@ -27,7 +28,6 @@ from confide.protocol.exact import digest
 
 __all__ = ["InfluenceRows", "JointMomentRows", "JointMoments", "clear_from", "variance_sd"]
 
-Array = NDArray[np.float64]
 
 _STEPS = steps(1.0, 4)
 # A variance of fewer noise sds is no divisor: its square root is then off by more than 1/20.

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
+
+from confide._arrays import Array
 
 __all__ = ["PairSums"]
 
-Array = NDArray[np.float64]
 
 # Below so many noise sds the records, or a spread, do not stand out. At 3 a spread that noise makes too large passes often enough for
 # what passes to be wrong.

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.scores.fisher_families import Counts, Family
 from confide.errors import PlanError
 from confide.schema import Design
@@ -20,7 +20,6 @@ from confide.schema.practice import Practice
 
 __all__ = ["least_squares", "likeliest_line", "log_odds_line", "smooth"]
 
-Array = NDArray[np.float64]
 
 # Points of a curve whose kernels are held at once.
 _BLOCK = 64

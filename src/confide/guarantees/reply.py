@@ -31,8 +31,9 @@ from itertools import pairwise
 from math import ceil, erfc, exp, expm1, inf, log, sqrt
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from confide._arrays import Array
 from confide._special import log_ndtr, ndtr, ndtri
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees.calibration import calibrate_gaussian
@@ -52,7 +53,6 @@ __all__ = [
     "worst_delta",
 ]
 
-Array = NDArray[np.float64]
 
 # Shares of mu^2 that a test spends exactly: millionths, at most a half.
 _PARTS, _HALF = 10**6, Fraction(1, 2)

@@ -7,7 +7,6 @@ from math import inf, nan
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from confide.errors import PlanError
 from confide.local.fits.corrected import METHODS
@@ -22,7 +21,6 @@ from confide.results.estimates import Estimates
 
 __all__ = ["FEW", "ProtectedEstimates", "fit", "protection_facts", "scaled"]
 
-Array = NDArray[np.float64]
 
 #: Records beyond the coefficients from which on normal intervals are given.
 FEW = 20

@@ -15,8 +15,8 @@ from math import nan, prod, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee
@@ -38,7 +38,6 @@ else:
 
 __all__ = ["Outlook", "Way", "outlook", "planning_records"]
 
-Array = NDArray[np.float64]
 
 # Rows for planning: enough for two digits of a standard error, tails of the noise included.
 _ROWS = 50_000

@@ -20,9 +20,9 @@ from math import inf, nan, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.signal import lfilter
 
+from confide._arrays import Array
 from confide.errors import PlanError
 from confide.local.estimates import FEW, ProtectedEstimates, protection_facts
 from confide.local.protection import Noised, Protection
@@ -30,7 +30,6 @@ from confide.local.table import read_protected
 
 __all__ = ["Function", "mean", "optimal_weights"]
 
-Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 
 #: Cells of the optimal weight on the bounds, and on each side of them.

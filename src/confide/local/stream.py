@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.errors import SourceError
 from confide.local.release import ROWS, STREAM, Planned, Rows, arrow_schema, charged, noised, published
 from confide.noise import SecureNoise
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Stream"]
 
-Array = NDArray[np.float64]
 
 #: Numbers that are gathered and put in the order of their ids before they are stored. The store keeps its rows in that order: ids that
 #: come in another would touch all of its pages with each transaction.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from confide.protocol.statistic import Statistic
 
-__all__ = ["Behind", "Source"]
+__all__ = ["Behind", "Source", "Through"]
 
 
 class Source(Protocol):
@@ -60,3 +60,14 @@ class Behind:
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         """As the source behind it."""
         return self._source.aggregate(*statistics)
+
+
+class Through(Behind):
+    """A source whose sums are of other statistics than were asked for. of: the one that stands for each."""
+
+    def __init__(self, source: Source, of: Callable[[Statistic], Statistic]) -> None:
+        super().__init__(source)
+        self._of = of
+
+    def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
+        return self._source.aggregate(*map(self._of, statistics))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
+from confide._arrays import Array
 from confide._lazy import later
 from confide.errors import NoResult, PlanError
 from confide.results.estimates import Estimates
@@ -26,7 +27,6 @@ else:
 
 __all__ = ["ClassModel", "ClassTable", "class_names"]
 
-Array = NDArray[np.float64]
 
 # Told apart by shape as well as by colour, in print and by colour-blind readers.
 _COLOURS = ("#1f4e79", "#d1772e", "#3a7d44", "#8a4f9e", "#b8860b", "#555555")

@@ -8,9 +8,10 @@ from math import exp, inf, isfinite, nan, pi
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from confide import _special as special
+from confide._arrays import Array
 from confide._lazy import later
 from confide.errors import NoResult, PlanError
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
@@ -26,8 +27,6 @@ else:
 __all__ = ["Curve", "point_names"]
 
 optimize = later("scipy.optimize")
-
-Array = NDArray[np.float64]
 
 
 def point_names(features: Sequence[str], points: ArrayLike) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from math import nan
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
@@ -21,7 +21,6 @@ else:
 
 __all__ = ["HypothesisTests", "holm"]
 
-Array = NDArray[np.float64]
 
 # Tests that are known by their statistic.
 _KINDS = {"t": "t ", "F": "F "}

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.schema.categorical import Categorical
@@ -28,8 +28,6 @@ else:
     pd = later("pandas")
 
 __all__ = ["Practice"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

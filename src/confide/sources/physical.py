@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -73,13 +73,19 @@ def is_readable(kind: Any) -> bool:
     >>> is_readable(np.dtype("float32")), is_readable(pa.string()), is_readable(pa.date32())
     (True, True, False)
     """
+    tests = (_is_number, _is_text, pa.types.is_boolean, pa.types.is_decimal)
+    return is_one_of(kind, "biufOUT", tests)
+
+
+def is_one_of(kind: Any, letters: str, tests: Sequence[Callable[[Any], bool]]) -> bool:
+    """Whether a physical type is a NumPy dtype of one of these kinds, or a pyarrow type, or a dictionary of one, that passes a test."""
     if isinstance(kind, np.dtype):
-        return kind.kind in "biufOUT"
+        return kind.kind in letters
     if not isinstance(kind, pa.DataType):
         return False
     if pa.types.is_dictionary(kind):
-        return is_readable(kind.value_type)
-    return _is_number(kind) or _is_text(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)
+        return is_one_of(kind.value_type, letters, tests)
+    return any(test(kind) for test in tests)
 
 
 class Reader(ABC):

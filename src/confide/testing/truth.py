@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 from confide import gate
+from confide._arrays import Array
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.protocol import Method, Result
@@ -33,7 +34,6 @@ from confide.testing.practice import ZeroNoise
 
 __all__ = ["ALARM", "Runs", "balanced", "coverage", "population", "truth_of"]
 
-Array = NDArray[np.float64]
 
 #: How often a valid method fails, at most: in one of 1,000 contracts.
 ALARM = 0.001

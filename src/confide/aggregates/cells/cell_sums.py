@@ -22,14 +22,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array, Whole
 from confide.aggregates.cells.crossing import Axes, Crossing
 from confide.aggregates.cells.histogram import CellNumber
 from confide.protocol.exact import digest
 
 __all__ = ["CellCounts", "CellIndex", "CellRows", "CellTotals"]
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 # Rows that are added at once: 2^20 entries of at most 2^30 are exact in doubles.
 _CHUNK = 1 << 20

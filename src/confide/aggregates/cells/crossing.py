@@ -18,8 +18,8 @@ from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array, Whole
 from confide._text import near_match
 from confide.errors import PlanError, SchemaError
 from confide.protocol.exact import digest
@@ -27,8 +27,6 @@ from confide.schema import Categorical, Integer, Schema
 
 __all__ = ["Attribute", "Axes", "Crossing"]
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 #: Positions of the attributes of a marginal, increasing.
 Axes = tuple[int, ...]
 

@@ -22,14 +22,13 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array, Whole
 from confide.protocol.exact import digest
 from confide.schema import Categorical, Design
 from confide.schema.formulas.term import Indicator, Term
 
 __all__ = ["Block", "FactorLevels"]
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 # Combinations of levels that one block may have, and cells in all: beyond, a release of whole tables is mostly noise.
 _MOST_LEVELS = 1024

@@ -22,14 +22,17 @@ Everything is coded at 2^20 steps less room for rounding, and a block that break
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt, sqrt
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array, Whole
 from confide.aggregates.cells.cell_sums import CellRows
 from confide.aggregates.lines.rows import BITS, BOUND, round_within, steps
 from confide.errors import PlanError
@@ -40,8 +43,6 @@ from confide.schema.formulas.term import Term, numeric_term
 
 __all__ = ["Measure", "MomentRows", "PairRows", "count_steps", "free_moments", "practice_places"]
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 _ONE = 1 << BITS
 # Integer steps in one unit of phi, so that rounding of its four entries stays within 2^20.
@@ -154,6 +155,18 @@ class _Measured(CellRows):
     """What blocks of measures share: the columns that they read."""
 
     measures: tuple[Measure, ...]
+    #: Of the digest.
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def _setting(self) -> Any:
+        """What a map has beside its measures, of the digest."""
+
+    @property
+    def digest(self) -> str:
+        own = [measure.digest for measure in self.measures]
+        return digest([self.kind, self.crossing.digest, list(self.axes), own, self._setting])
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -179,6 +192,7 @@ class MomentRows(_Measured):
 
     measures: tuple[Measure, ...]
     count: int
+    kind = "free moments"
     additive = True
 
     @property
@@ -215,9 +229,8 @@ class MomentRows(_Measured):
         return self.count + len(self.measures) * 2 * _ONE
 
     @property
-    def digest(self) -> str:
-        own = [measure.digest for measure in self.measures]
-        return digest(["free moments", self.crossing.digest, list(self.axes), own, self.count])
+    def _setting(self) -> int:
+        return self.count
 
     def rows(self, codes: Array) -> tuple[Whole, Array]:
         place = self.crossing.places(codes[: len(self.crossing.columns)], self.axes)
@@ -245,6 +258,7 @@ class PairRows(_Measured):
 
     measures: tuple[Measure, Measure]
     even: bool = False
+    kind = "pairs of free moments"
     block = 25
 
     @property
@@ -272,9 +286,8 @@ class PairRows(_Measured):
         return 2 * BOUND + (1 << 24) if self.even else 4 * BOUND
 
     @property
-    def digest(self) -> str:
-        own = [measure.digest for measure in self.measures]
-        return digest(["pairs of free moments", self.crossing.digest, list(self.axes), own, self.even])
+    def _setting(self) -> bool:
+        return self.even
 
     def rows(self, codes: Array) -> tuple[Whole, Array]:
         place = self.crossing.places(codes[: len(self.crossing.columns)], self.axes)

@@ -28,6 +28,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array, Whole
 from confide.aggregates.cells.factor_levels import FactorLevels
 from confide.aggregates.cells.histogram import Histogram, WholeSums
 from confide.aggregates.lines.rows import BITS, BOUND, Codes, round_within, steps
@@ -35,8 +36,6 @@ from confide.protocol.exact import digest
 
 __all__ = ["LevelRows", "LevelScores", "LevelSquares", "LevelSums", "ResidualCells", "ResidualIndices", "SquaredRows"]
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 Fits = tuple[tuple[float, ...], ...]
 
 _ONE = 1 << BITS

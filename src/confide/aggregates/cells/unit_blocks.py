@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array, Whole
 from confide.aggregates.cells.free_moments import MomentRows, free_moments
 from confide.aggregates.cells.weighted_cells import DoubledRows
 from confide.aggregates.lines.rows import BOUND, round_within
@@ -36,8 +36,6 @@ from confide.schema.unit import MOST
 
 __all__ = ["UnitCells", "UnitWeight"]
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 _FINE = 2.0**32
 

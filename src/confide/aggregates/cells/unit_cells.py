@@ -18,7 +18,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.crossing import Array, Attribute, Axes, Crossing, Whole
+from confide._arrays import Array, Whole
+from confide.aggregates.cells.crossing import Attribute, Axes, Crossing
 from confide.errors import PlanError
 from confide.protocol.exact import digest
 from confide.protocol.units.whose import WHOLE_ROW

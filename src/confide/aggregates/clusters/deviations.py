@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.protocol import Source, Statistic
+from confide.protocol import Statistic
 from confide.protocol.events import Spend
 from confide.protocol.exact import digest
-from confide.protocol.source import Behind
+from confide.protocol.source import Source, Through
 from confide.protocol.spending.allowance import Allowance
 from confide.protocol.statistic import Codes, RecordMap
 from confide.protocol.units.over import MapOver, StatisticOver
@@ -37,9 +37,9 @@ __all__ = [
     "Deviations",
     "DeviationsAllowance",
     "OfDeviations",
-    "SourceOfDeviations",
     "deviations_of",
     "inner_statistic",
+    "source_of_deviations",
 ]
 
 # Steps between the middle of the grid, which is a deviation of 0, and either end.
@@ -191,12 +191,6 @@ class DeviationsAllowance:
         return self.allowance.spend(name, deviations_of(statistic, self.deviations), share)
 
 
-class SourceOfDeviations(Behind):
+def source_of_deviations(source: Source, deviations: Deviations) -> Source:
     """A source whose sums are over deviations: what the rounds of a line are handed."""
-
-    def __init__(self, source: Source, deviations: Deviations) -> None:
-        super().__init__(source)
-        self._deviations = deviations
-
-    def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
-        return self._source.aggregate(*(deviations_of(one, self._deviations) for one in statistics))
+    return Through(source, lambda one: deviations_of(one, deviations))

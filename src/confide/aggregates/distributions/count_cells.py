@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.rows import DesignRows
 from confide.schema import Design
 
 __all__ = ["COUNT_CELLS", "CountIndices", "count_edges"]
 
-Array = NDArray[np.float64]
 
 #: Cells between 0 and C.
 COUNT_CELLS = 31

@@ -27,11 +27,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import ceil
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array, Whole
 from confide.aggregates.cells.cell_sums import CellRows, CellTotals
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.distributions.cumulative_strategy import strategy
@@ -51,8 +52,6 @@ __all__ = [
     "step_of",
 ]
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 MOST_BINS = 1024
 # Integer steps in one unit of (u, 1 - u^2), so that rounding stays within 2^20.
@@ -240,6 +239,16 @@ class BinRows(CellRows):
 
     measure: Measure
     bins: Bins
+    #: Of the digest.
+    kind: ClassVar[str]
+
+    @property
+    def together(self) -> int:
+        return 2 * self.l2_squared
+
+    @property
+    def digest(self) -> str:
+        return digest(self._facts())
 
     @property
     @abstractmethod
@@ -268,13 +277,15 @@ class BinRows(CellRows):
         place, bins = self.placed(codes)
         return place, np.asarray(self.table[:, bins], dtype=np.float64)
 
-    def _facts(self, name: str) -> list[Any]:
-        return [name, self.crossing.digest, list(self.axes), self.measure.digest, list(self.bins.starts)]
+    def _facts(self) -> list[Any]:
+        return [self.kind, self.crossing.digest, list(self.axes), self.measure.digest, list(self.bins.starts)]
 
 
 @dataclass(frozen=True)
 class CumulativeRows(BinRows):
     """One record as its column of the strategy's K."""
+
+    kind = "cumulative rows"
 
     @property
     def block(self) -> int:
@@ -288,14 +299,6 @@ class CumulativeRows(BinRows):
     def l2_squared(self) -> int:
         return strategy(self.bins.size).longest
 
-    @property
-    def together(self) -> int:
-        return 2 * self.l2_squared
-
-    @property
-    def digest(self) -> str:
-        return digest(self._facts("cumulative rows"))
-
 
 @dataclass(frozen=True)
 class SignedRows(BinRows):
@@ -303,6 +306,8 @@ class SignedRows(BinRows):
 
     A record is one column of K, as in `CumulativeRows`.
     """
+
+    kind = "signed cumulative rows"
 
     @property
     def half(self) -> int:
@@ -324,14 +329,6 @@ class SignedRows(BinRows):
     def l2_squared(self) -> int:
         return strategy(self.half).longest
 
-    @property
-    def together(self) -> int:
-        return 2 * self.l2_squared
-
-    @property
-    def digest(self) -> str:
-        return digest(self._facts("signed cumulative rows"))
-
 
 @dataclass(frozen=True)
 class ScoreRows(BinRows):
@@ -342,6 +339,7 @@ class ScoreRows(BinRows):
 
     count: int
     scores: tuple[float, ...] = field(default=())
+    kind = "score rows"
 
     @property
     def block(self) -> int:
@@ -369,7 +367,7 @@ class ScoreRows(BinRows):
     @property
     def digest(self) -> str:
         # scores are left out: the bounds hold for any, and the plan does not know them yet
-        return digest([*self._facts("score rows"), self.count])
+        return digest([*self._facts(), self.count])
 
 
 @dataclass(frozen=True)

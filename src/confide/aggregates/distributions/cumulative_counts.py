@@ -17,14 +17,13 @@ from functools import cached_property
 from math import inf, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide.aggregates.distributions.cumulative_strategy import Strategy
 
 __all__ = ["CumulativeCounts", "monotone"]
 
-Array = NDArray[np.float64]
 
 # Below so many noise standard deviations of its number of records a group says nothing.
 _FEWEST = 3.0

@@ -7,14 +7,11 @@ from functools import cached_property, lru_cache
 from math import comb, isqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array, Whole
 from confide.aggregates.lines.rows import BITS
 
 __all__ = ["Strategy", "strategy"]
-
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

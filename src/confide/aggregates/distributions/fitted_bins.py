@@ -22,16 +22,14 @@ from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array, Whole
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.distributions.cumulative import Bins, Histograms, step_of
 from confide.aggregates.distributions.cumulative_counts import monotone
 
 __all__ = ["OUTLINE", "Fine", "FineHistograms", "about_quantiles", "fitted", "of_starts", "outline"]
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 #: Bins of round 1.
 OUTLINE = 64

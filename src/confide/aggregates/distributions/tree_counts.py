@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Whole
 from confide.aggregates.cells.histogram import CellNumber, WholeSums
 from confide.aggregates.distributions.cumulative_strategy import Strategy
 from confide.aggregates.distributions.fitted_bins import Fine
@@ -28,8 +29,6 @@ from confide.protocol.exact import digest
 from confide.schema import Schema
 
 __all__ = ["FinePlace", "TreeCounts", "tree_strategy"]
-
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.isolation.isolated import Answers, Isolated, Room, Work, seeded
 
 __all__ = ["in_place", "runner"]
 
-Array = NDArray[np.float64]
 
 _SWITCH = ContextVar("blocks in place", default=False)
 

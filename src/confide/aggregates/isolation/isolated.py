@@ -41,15 +41,14 @@ from time import monotonic, sleep
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from confide._arrays import Array
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees.validation import is_finite, is_whole
 
 __all__ = ["Answers", "Isolated", "Room", "Work", "seeded"]
 
-Array = NDArray[np.float64]
 
 #: What is run on a block: (table of the block, its own generator) -> numbers.
 Work = Callable[[Array, np.random.Generator], Any]

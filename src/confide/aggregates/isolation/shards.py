@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.isolation.collected import Collected
 from confide.aggregates.isolation.in_place import runner
 from confide.aggregates.isolation.isolated import Answers, Room, Work
@@ -27,7 +28,6 @@ from confide.protocol import Noise, RecordMap, Source
 
 __all__ = ["BY", "Tabled", "blocks", "divided", "fresh_key", "keyed_hashes"]
 
-Array = NDArray[np.float64]
 
 #: Relation -> how a record finds its block.
 BY = {"substitute": "position", "add-remove": "identity"}

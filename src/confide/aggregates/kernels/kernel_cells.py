@@ -31,6 +31,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array, Whole
 from confide.aggregates.cells.histogram import WholeSums
 from confide.aggregates.lines.rows import Codes, DesignRows
 from confide.protocol.exact import digest, pack
@@ -38,8 +39,6 @@ from confide.schema import Design
 
 __all__ = ["HALF", "UNIT", "Axis", "KernelRows", "KernelSums", "ResidualRows"]
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 #: V = Q = S: integer steps of the response, of a squared residual and of a row of A.
 UNIT = 1 << 16

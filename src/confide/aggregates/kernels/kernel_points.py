@@ -29,17 +29,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.function_of import FunctionOf
 from confide.aggregates.lines.rows import Codes
 from confide.errors import PlanError
-from confide.protocol import SAFETY_STEPS, Statistic, Total
+from confide.protocol import SAFETY_STEPS
 from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
 __all__ = ["KERNELS", "WEIGHT", "KernelSafety", "PointCurve", "PointMoments", "PointRows"]
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 KERNELS = ("gaussian", "epanechnikov")
 #: W and V, and Q: their products stay below 2^53.
@@ -198,10 +197,6 @@ class _OfSums(FunctionOf):
 
     map: PointRows
     d0: int
-
-    @property
-    def behind(self) -> Statistic:
-        return Total(self.map)
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.rows import BITS, Box, CodedRows, leverage
 from confide.protocol import Beginning
 from confide.schema import Design
 
 __all__ = ["Coordinates", "Frame", "InCoordinates", "Located", "LocatedRows", "Locating", "PartialFrame"]
 
-Array = NDArray[np.float64]
 
 # Sums of products stay below this, with room for the rounding of the map.
 _ROOM = 2.0**52

@@ -14,15 +14,13 @@ from math import sqrt
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.rows import BITS, Box, CodedRows, Codes, round_within, scaled, steps
 from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
 __all__ = ["CurvatureRows", "LabelledRows", "features_box"]
-
-Array = NDArray[np.float64]
 
 
 def features_box(design: Design) -> tuple[Array, Array]:

@@ -18,13 +18,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.histogram import WholeSums
 from confide.aggregates.lines.rows import Box, DesignRows, IndicatorRows
 from confide.schema import Design
 
 __all__ = ["CELLS", "CellIndices", "Present", "RangeCells", "found_ranges", "private_box", "ranged"]
 
-Array = NDArray[np.float64]
 
 #: Cells of each feature's histogram.
 CELLS = 64

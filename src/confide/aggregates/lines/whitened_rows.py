@@ -18,15 +18,13 @@ from math import floor, sqrt
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.lines.coordinates import Frame, Located, LocatedRows, Locating
 from confide.aggregates.lines.rows import BITS, BOUND, Box, IndicatorRows, lengths, round_within, shares, steps
 
 __all__ = ["FarResiduals", "Frame", "LeverageCells", "LeverageIndices", "ScoreRows", "WhitenedRows"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -40,13 +40,12 @@ from math import log, pi, sqrt
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._special import erfcx, expit, log_expit, log_ndtr, ndtr, ndtri
 
 __all__ = ["LOGIT", "PROBIT", "Counts", "Family", "Logit", "Probit"]
 
-Array = NDArray[np.float64]
 
 # Rows whose exponentials are computed together.
 _BLOCK = 4096

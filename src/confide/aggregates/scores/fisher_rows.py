@@ -56,6 +56,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.weighted_cells import CappedWeight, places_of_weights
 from confide.aggregates.lines.rows import BITS, BOUND, LongRows, aligned, lengths, leverage, pieces, round_within
 from confide.aggregates.lines.whitened_rows import Frame
@@ -77,7 +78,6 @@ __all__ = [
     "SumAndExcess",
 ]
 
-Array = NDArray[np.float64]
 
 #: c: 2 c^2 <= 2^40.
 CROSS = 741_455

@@ -20,8 +20,8 @@ from itertools import product
 from math import inf, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.metric import Layout
@@ -41,7 +41,6 @@ __all__ = [
     "score_edges",
 ]
 
-Array = NDArray[np.float64]
 
 #: Edges of the histogram of |v|, in sqrt(F2).
 LEVERAGE_EDGES = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 12.0)

@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.schema import Design
 from confide.schema.formulas.term import Indicator, Term
 
 __all__ = ["Cell", "Layout", "Metric", "floored_moments"]
 
-Array = NDArray[np.float64]
 Cell = tuple[int, int]
 
 # No share of a level is taken to be below this: its cell would be given weight that its records cannot use.

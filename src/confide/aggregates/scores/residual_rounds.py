@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.blocks import BlockGram, multipliers
 from confide.aggregates.lines.linear_rows import ClippedRows
 from confide.aggregates.lines.ranges import CellIndices, Present, RangeCells, private_box, ranged
@@ -56,7 +57,6 @@ from confide.schema import Design
 
 __all__ = ["cross_noise", "draw_line", "plan_line"]
 
-Array = NDArray[np.float64]
 
 # Shares of mu^2; found by simulation, see docs/methods/least_squares.md.
 _COUNT = Fraction(1, 100)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.scores.rounds import Round, first_variance, shrunken
 from confide.schema import Design
 
 __all__ = ["RoundLines", "allowed_lines", "restriction"]
-
-Array = NDArray[np.float64]
 
 
 def allowed_lines(design: Design, keep: list[int] | None = None, box: Box | None = None) -> tuple[Array, Array]:

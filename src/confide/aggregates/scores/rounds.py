@@ -10,8 +10,8 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.blocks import BlockGram, multipliers
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
@@ -21,7 +21,6 @@ from confide.schema import Design
 
 __all__ = ["Round", "first_round", "first_variance", "last_round", "round_names", "shrunken", "split_of"]
 
-Array = NDArray[np.float64]
 
 # How a round splits between Gram matrix, cross products and square; one proved split for substitute, where cross products cost more.
 _EARLY = (Fraction(45, 100), Fraction(45, 100), Fraction(10, 100))

@@ -25,6 +25,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.histogram import CellNumber
 from confide.aggregates.lines.coordinates import Coordinates, Frame, InCoordinates, Located, LocatedRows, PartialFrame
 from confide.aggregates.lines.rows import BOUND, lengths, round_within, steps
@@ -43,7 +44,6 @@ __all__ = [
     "cell_among",
 ]
 
-Array = NDArray[np.float64]
 
 #: Cells of a histogram of sizes at most: of |v r|, whose tail may be long, and of |v|. Where fewer edges are asked for the last ones stay
 #: empty.

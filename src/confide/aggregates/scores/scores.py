@@ -19,8 +19,8 @@ from math import isfinite, sqrt
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.rows import Box, CodedRows, Codes, leverage, residual, round_within, scaled, steps
 from confide.errors import PlanError
 from confide.guarantees.validation import is_whole
@@ -30,7 +30,6 @@ from confide.schema import Design
 
 __all__ = ["ClippedScores", "descend", "plan_descent"]
 
-Array = NDArray[np.float64]
 
 # A coefficient beyond this many half-ranges of the response is useless; the descent stops there, so that scores stay numbers.
 _FAR = 1e6

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
+
+from confide._arrays import Array
 
 __all__ = ["NoisySystem", "choose_prior", "symmetric_noise", "wiener"]
 
-Array = NDArray[np.float64]
 
 # How unequally noise is split: the solving copy gets noise 1 + f^2, the scoring one 1 + 1/f^2 times the original.
 _SPLIT = 0.7

@@ -23,6 +23,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.rows import BITS, leverage, round_within, steps
 from confide.aggregates.scores.fisher_rows import FisherScores
 from confide.aggregates.scores.score_rows import InCoordinates, LimitedScores, SizeIndices, cell_among
@@ -34,7 +35,6 @@ from confide.schema import Schema, Unit
 
 __all__ = ["Counting", "UnitFisherScores", "UnitScores", "UnitSizes", "summed_by_unit"]
 
-Array = NDArray[np.float64]
 
 _FINER = float(1 << 12)
 _MOST = 2.0**46

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.audit.searches.pairs import Axis, Domain, Record
 from confide.protocol import Plan, Statistic, moved_squared
 from confide.schema import Schema
@@ -18,8 +18,6 @@ __all__ = ["extreme_pairs"]
 _CANDIDATES = 1_500
 _PLACES = 65
 _SWEEPS = 3
-
-Array = NDArray[np.float64]
 
 
 def extreme_pairs(plan: Plan, schema: Schema, generator: np.random.Generator) -> list[tuple[Record | None, Record]]:

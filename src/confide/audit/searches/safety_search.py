@@ -14,13 +14,12 @@ from math import inf, isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.audit.searches.pairs import Axis, Domain
 
 __all__ = ["Attack", "attack_bound"]
 
-Array = NDArray[np.float64]
 
 _TRIES = 900
 _PATIENCE = 250

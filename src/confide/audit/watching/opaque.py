@@ -29,8 +29,8 @@ from math import inf
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._special import ndtr, ndtri
 from confide.audit.runs.lower_bounds import mu_lower_bound, upper_rate
 from confide.audit.searches.pairs import Domain, Record
@@ -43,7 +43,6 @@ from confide.protocol.events import Either, Event, Together
 
 __all__ = ["FEW", "RUNS", "Held", "Setting", "attack_opaque", "certificates", "silent"]
 
-Array = NDArray[np.float64]
 Outcome = Mapping[str, Array]
 
 #: Runs of the whole release on each neighbour, at most; and of one that asks for much noise, or that was attacked by many runs at once.

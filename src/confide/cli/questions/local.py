@@ -106,15 +106,7 @@ def protect(
     from confide.sources import read
 
     public_schema = load_schema(schema)
-    asked: dict[str, Any] = {
-        "public": _names(public),
-        "level": level,
-        "privacy": privacy.guarantee() if privacy.given else None,
-        "noise": noise,
-        "levels": _epsilons(levels),
-        "zeta": zeta,
-        "accept_verbatim_rows": accept,
-    }
+    asked = _asked(public, level, privacy, noise, levels, zeta, accept=accept)
     names = _names(columns) or ()
     made = local.plan(public_schema, names, **asked)
     if look:
@@ -182,15 +174,8 @@ def plan(
     session: Session = ctx.obj
     from confide.faces import local
 
-    asked: dict[str, Any] = {
-        "public": _names(public),
-        "level": level,
-        "privacy": privacy.guarantee() if privacy.given else None,
-        "noise": noise,
-        "levels": _epsilons(levels),
-        "zeta": zeta,
-        "accept_verbatim_rows": True,  # a plan publishes none
-    }
+    # a plan publishes no verbatim rows
+    asked = _asked(public, level, privacy, noise, levels, zeta, accept=True)
     with session.doing("planning the protected table"):
         made = local.plan(
             load_schema(schema), _names(columns) or (), formula=formula, n=n, loss=loss, tau=tau, k=k, **asked
@@ -246,6 +231,28 @@ def fit(
             raise reading_only(error) from None
     show_result(session, result, alpha, drawings)
     session.answer({"result": result_facts(result, alpha), **vars(drawings)} if session.json else {})
+
+
+def _asked(
+    public: str | None,
+    level: str,
+    privacy: Privacy,
+    noise: float | None,
+    levels: str | None,
+    zeta: float,
+    *,
+    accept: bool,
+) -> dict[str, Any]:
+    """What a protected table is asked to be, as the calls of `cf.local` take it."""
+    return {
+        "public": _names(public),
+        "level": level,
+        "privacy": privacy.guarantee() if privacy.given else None,
+        "noise": noise,
+        "levels": _epsilons(levels),
+        "zeta": zeta,
+        "accept_verbatim_rows": accept,
+    }
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

@@ -30,9 +30,9 @@ from functools import lru_cache
 from math import ceil, exp, expm1, inf, log1p, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide.errors import PrivacyError
 from confide.guarantees.mechanisms.gaussian import gaussian_delta, gaussian_mu
 
@@ -49,7 +49,6 @@ __all__ = [
     "stable_sensitivity",
 ]
 
-Array = NDArray[np.float64]
 
 # Z in cells of equal width between +-_REACH; below counts as the first end, above as a loss without bound.
 _REACH = 9.5

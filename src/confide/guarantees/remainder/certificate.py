@@ -23,14 +23,13 @@ from dataclasses import dataclass
 from math import fsum, log, pi, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from confide._arrays import Array
 from confide.guarantees.remainder.hockey_stick import ACCURACY, divergence
 
 __all__ = ["Inequality"]
 
-Array = NDArray[np.float64]
 
 # The normal deviate beyond which a divergence underflows, and how often and how far intervals may be halved.
 _DEEPEST = 36.0

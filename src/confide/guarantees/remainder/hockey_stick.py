@@ -11,13 +11,12 @@ within a hundredth of each other their difference is the integral of 1 - x M(x).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._special import erfcx, ndtr
 
 __all__ = ["ACCURACY", "divergence"]
 
-Array = NDArray[np.float64]
 
 #: What a divergence may be wrong by, relative to itself and to what is missing to 1 (measured: below 2^-43 up to A = 38).
 ACCURACY = 2.0**-40

@@ -13,8 +13,8 @@ from functools import lru_cache
 from math import ceil, exp, fsum, inf, isfinite
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.errors import NoConversion
 from confide.guarantees.curves import Curve, Objective, RandomisedResponse, Relaxed, ZeroInflated
 from confide.guarantees.losses.loss_grid import HIGHEST, convex_slopes
@@ -23,7 +23,6 @@ from confide.guarantees.rounding import SLACK
 
 __all__ = ["DELTA_UNIT", "Pair", "pair_of"]
 
-Array = NDArray[np.float64]
 _Profile = tuple[Array, Array]
 
 #: One unit in which a ledger counts delta.

@@ -28,13 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide.errors import PrivacyError
 from confide.guarantees.mechanisms.gaussian import gaussian_delta, gaussian_epsilon
 from confide.guarantees.selection.laws import Poisson, RunLaw, TruncatedNegativeBinomial
 
 __all__ = ["profile_delta", "profile_epsilon", "renyi_epsilon", "tradeoff_delta"]
 
-Array = NDArray[np.float64]
 
 _REACH = 9.0
 _LOSSES = 1500

@@ -27,15 +27,15 @@ from math import exp, expm1, inf, log, log1p
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from confide import _special as special
+from confide._arrays import Array
 from confide.errors import PrivacyError
 from confide.guarantees.validation import is_finite, is_whole
 
 __all__ = ["Binomial", "Fixed", "Poisson", "RunLaw", "TruncatedNegativeBinomial", "Weights", "run_law"]
 
-Array = NDArray[np.float64]
 
 # Weights are kept to this many bits; the tail that is left out is below 2^-60.
 _BITS = 192

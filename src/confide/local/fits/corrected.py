@@ -27,14 +27,13 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.errors import PlanError
 from confide.local.fits.losses import Loss
 
 __all__ = ["METHODS", "Corrected", "Rows"]
 
-Array = NDArray[np.float64]
 
 METHODS = ("naive", "DR", "SDR", "SL", "RB")
 

@@ -8,16 +8,15 @@ from functools import cached_property, lru_cache
 from math import inf, log, nan, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize
 from scipy.stats import norm
 
+from confide._arrays import Array
 from confide.local.fits.corrected import Corrected, Rows
 from confide.local.fits.losses import Loss, Squared
 
 __all__ = ["Fitted", "fitted", "residual_sd", "selected"]
 
-Array = NDArray[np.float64]
 Minimum = tuple[float, Array]  # mean loss and parameters
 
 #: Parameters lie within this of zero, in units of the declared domains: corrected losses may have no minimum at all beyond.

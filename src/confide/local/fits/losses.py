@@ -17,15 +17,13 @@ from math import inf
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from confide._arrays import Array
 from confide.errors import PlanError
 from confide.local.fits.noisy_means import Tail, absolute, density, log_odds, log_odds_smoothed, sign, signed_square
 
 __all__ = ["LOSSES", "Check", "Hinge", "Huber", "Logistic", "Loss", "Poisson", "Squared", "loss_named"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

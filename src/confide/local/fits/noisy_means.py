@@ -12,9 +12,10 @@ from math import sqrt
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 from scipy.special import erfc, erfcx, ndtr
+
+from confide._arrays import Array
 
 __all__ = [
     "NEXT_TO_NOTHING",
@@ -28,7 +29,6 @@ __all__ = [
     "signed_square",
 ]
 
-Array = NDArray[np.float64]
 
 _ROOT_2PI = sqrt(2 * np.pi)
 #: Below this scale, in units of the index, Laplace noise is a second derivative: differences would lose all digits.

@@ -9,15 +9,14 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.errors import PlanError
 from confide.local.fits.losses import Loss
 from confide.local.fits.noisy_means import NEXT_TO_NOTHING, laguerre
 
 __all__ = ["OwnLoss"]
 
-Array = NDArray[np.float64]
 
 _NODES, _TINY = 64, 1e-14
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from math import nan, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.local.fits.fitting import Fitted, residual_sd
 from confide.local.fits.losses import Check
 from confide.local.fits.terms import Model
 
 __all__ = ["RECORDS", "beyond", "own_intercept"]
 
-Array = NDArray[np.float64]
 
 _POINTS, _REACH, _STEP = 401, 2.5, 0.15
 

@@ -9,8 +9,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._lazy import later
 from confide.errors import PlanError, ReleaseError
 from confide.local.fits.corrected import Rows
@@ -24,7 +24,6 @@ else:
 
 __all__ = ["Model"]
 
-Array = NDArray[np.float64]
 
 # Combinations of protected levels in one formula: each record stands so many times.
 _MOST_COPIES = 200

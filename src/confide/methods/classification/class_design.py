@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from confide._arrays import Array
 from confide.aggregates.lines.rows import Box
 from confide.errors import PlanError
 from confide.protocol.exact import digest
@@ -19,7 +17,6 @@ from confide.schema.formulas.formula import cut
 
 __all__ = ["ClassDesign", "Group"]
 
-Array = NDArray[np.float64]
 
 # An integer column with more values is hardly a class.
 _MOST_CLASSES = 64

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.rows import BOUND, Codes, round_within, steps
 from confide.aggregates.scores.unit_scores import Counting, limited, summed_by_unit
 from confide.methods.classification.class_design import ClassDesign
@@ -29,7 +29,6 @@ from confide.protocol.units.weighted import rows_in_units, usable
 
 __all__ = ["MOST_SCORES", "UnitClassScores", "unit_covariance"]
 
-Array = NDArray[np.float64]
 
 #: Scores of one unit: classes times features and one.
 MOST_SCORES = 256

@@ -7,8 +7,8 @@ from math import inf, nan, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.errors import PlanError
 from confide.guarantees.validation import is_number
 from confide.methods.classification.class_design import ClassDesign
@@ -20,7 +20,6 @@ from confide.schema import Schema
 
 __all__ = ["VARIANCES", "ClassStatistics", "checked_radius", "checked_variance", "class_model", "forecast", "silent"]
 
-Array = NDArray[np.float64]
 
 #: What the classifier assumes of variances: 1 in the data's units; one for all features; one for each; one for each class and feature.
 VARIANCES = ("identity", "shared", "per_feature", "per_class")

@@ -28,7 +28,7 @@ from confide.aggregates.function_of import FunctionOf
 from confide.aggregates.lines.rows import BITS
 from confide.aggregates.safety_formulas import class_means_alpha, class_means_gamma, class_weight
 from confide.methods.classification.class_rows import ClassRows
-from confide.protocol import SAFETY_STEPS, Statistic, Total
+from confide.protocol import SAFETY_STEPS
 
 __all__ = ["ClassSafety", "SafeMeans"]
 
@@ -43,10 +43,6 @@ class _OfSums(FunctionOf):
 
     map: ClassRows
     least: int
-
-    @property
-    def behind(self) -> Statistic:
-        return Total(self.map)
 
     def _parts(self, total: NDArray[Any]) -> tuple[list[int], list[list[int]]]:
         """Exact counts (classes) and sums (classes, features)."""

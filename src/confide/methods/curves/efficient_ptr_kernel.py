@@ -24,8 +24,8 @@ from math import isfinite, nan, prod, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.kernels.kernel_points import KERNELS, WEIGHT, KernelSafety, PointCurve, PointMoments, PointRows
 from confide.aggregates.lines.corners import corner_pairs
 from confide.aggregates.reference import smooth
@@ -51,7 +51,6 @@ from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["EfficientPTRKernel"]
 
-Array = NDArray[np.float64]
 
 _SUMS, _MOMENTS = Fraction(1, 20), Fraction(1, 20)
 _POINTS = 1_000

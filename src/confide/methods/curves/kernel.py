@@ -27,8 +27,8 @@ from math import inf, nan, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.kernels.kernel_cells import UNIT, Axis, KernelRows, KernelSums, ResidualRows
 from confide.aggregates.lines.corners import corner_pairs
 from confide.aggregates.reference import smooth
@@ -51,7 +51,6 @@ _THIN = Flag(
     "bounds allow",
 )
 
-Array = NDArray[np.float64]
 
 _RESIDUALS = Fraction(1, 10)
 # The rule of thumb for a bandwidth: a fifth of the range times n^(-1/5); and the n it takes where n is no public fact.

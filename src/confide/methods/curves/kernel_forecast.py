@@ -18,15 +18,14 @@ from math import exp, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._special import ndtr, ndtri
 from confide.aggregates.kernels.kernel_cells import Axis
 from confide.schema import Categorical, Design, Schema
 
 __all__ = ["CurveForecast"]
 
-Array = NDArray[np.float64]
 
 _SEED, _SHAPES, _POINTS, _RECORDS = 20261123, 32, 41, 240
 _NARROWEST, _SKEW, _KINDS, _INDICES = 0.05, 0.75, 3, (1.5, 4.0)

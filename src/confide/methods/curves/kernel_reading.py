@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from math import pi, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.kernels.kernel_cells import UNIT, Axis, ResidualRows
 from confide.errors import PlanError
 from confide.protocol import Noisy
@@ -26,7 +26,6 @@ from confide.schema import Design
 
 __all__ = ["Smooth", "moments_at", "one_feature", "shares", "turning"]
 
-Array = NDArray[np.float64]
 
 #: D below this many records at the kernel's peak is a quotient of nothing.
 _FLOOR = 2.0

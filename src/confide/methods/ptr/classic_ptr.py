@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, PureDP, calibrate_gaussian
 from confide.protocol.exact import round_up
@@ -42,7 +43,6 @@ __all__ = [
     "rounded_sum",
 ]
 
-Array = NDArray[np.float64]
 Value = TypeVar("Value")
 
 _FINE = 1 << 20

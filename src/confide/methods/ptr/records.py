@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.column_codes import ColumnCodes
 from confide.aggregates.isolation.collected import Collected
 from confide.aggregates.safety_formulas import rounded_safety, up
@@ -29,7 +30,6 @@ __all__ = [
     "vector_of",
 ]
 
-Array = NDArray[np.float64]
 
 #: Steps of one unit of alpha, and of one move of a level.
 FINE = 1 << 20

@@ -26,8 +26,8 @@ from math import isfinite, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.safety_formulas import rounded_safety, up
 from confide.errors import PlanError
 from confide.protocol.exact import pack, unpack
@@ -47,7 +47,6 @@ __all__ = [
     "scale",
 ]
 
-Array = NDArray[np.float64]
 
 _SHIPPED = "confide.methods.ptr.safety_bounds."
 

@@ -24,7 +24,6 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from confide.aggregates.cells.free_moments import practice_places
 from confide.aggregates.joint_moments import InfluenceRows, JointMomentRows, JointMoments
@@ -41,7 +40,6 @@ from confide.schema import Practice
 
 __all__ = ["PCA"]
 
-Array = NDArray[np.float64]
 
 SCALES = ("correlation", "covariance")
 _INFLUENCE = Fraction(1, 10)

@@ -9,9 +9,9 @@ from math import nan, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide._lazy import later
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.joint_moments import JointMoments
@@ -28,7 +28,6 @@ else:
 
 __all__ = ["CorrelationMatrix", "pair_names", "unclear"]
 
-Array = NDArray[np.float64]
 
 # A map of at most so many columns has its numbers in it.
 _WRITTEN = 15

@@ -9,11 +9,11 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.joint_moments import JointMoments
 
 __all__ = ["Spectrum"]
 
-Array = NDArray[np.float64]
 
 # An eigenvalue below this part of the mean one is no basis for a logarithm.
 _LEAST = 1e-3

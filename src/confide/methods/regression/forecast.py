@@ -15,8 +15,8 @@ from math import nan
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.methods.regression.practice import FAMILY, Shape, shapes, stated, whole
 from confide.methods.regression.scaling import coefficient_names, factor_name, to_units
 from confide.schema import Categorical, Design, Schema
@@ -24,7 +24,6 @@ from confide.schema.formulas.term import Indicator, Term
 
 __all__ = ["Expected", "Forecast", "bare_errors", "errors_of", "forecast_table", "from_covariance"]
 
-Array = NDArray[np.float64]
 
 _FEWEST, _SHAPES = 24, 48
 # So many numbers of all shapes' moments at most beyond the fewest: a plan must be quick.

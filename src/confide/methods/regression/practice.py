@@ -32,8 +32,8 @@ from math import exp, inf, log, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._special import ndtr
 from confide.methods.regression.evidence.normal_equations import Line
 from confide.methods.regression.scaling import line_of
@@ -41,7 +41,6 @@ from confide.schema import Categorical, Design, Integer, Numeric, Schema
 
 __all__ = ["FAMILY", "Shape", "frame", "shapes", "stated", "whole"]
 
-Array = NDArray[np.float64]
 
 #: The family in words, for whoever prints a forecast.
 FAMILY = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.scores.round_lines import allowed_lines
 from confide.errors import PlanError
@@ -16,7 +16,6 @@ from confide.schema.formulas.term import Indicator, Term
 
 __all__ = ["PRIOR", "coefficient_names", "extent", "factor_name", "line_of", "to_units"]
 
-Array = NDArray[np.float64]
 
 #: Public prior guess of |theta|^2; it balances the noise of A against that of b, and the optimum is flat in it.
 PRIOR = 0.5

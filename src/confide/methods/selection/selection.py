@@ -22,6 +22,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
+from confide.aggregates.column_codes import CodedColumns
 from confide.aggregates.isolation.collected import Collected
 from confide.aggregates.isolation.shards import keyed_hashes
 from confide.errors import PlanError
@@ -42,7 +44,6 @@ __all__ = [
     "uniform",
 ]
 
-Array = NDArray[np.float64]
 
 #: Integer steps of one clip.
 STEPS = 1 << 20
@@ -66,28 +67,14 @@ def uniform(noise: Noise, weights: Sequence[int]) -> int:
 
 
 @dataclass(frozen=True)
-class CodedRecords:
+class CodedRecords(CodedColumns):
     """One record as the codes of chosen rows: schema columns (-1 where missing under "drop") and `outside(NAME)`."""
 
-    schema: Schema
-    columns: tuple[str, ...]
-
     @property
-    def width(self) -> int:
-        return len(self.columns)
-
-    @property
-    def _largest(self) -> list[int]:
+    def largest(self) -> list[int]:
+        """The largest code of each row: 1 of `outside(NAME)`."""
         names = self.schema.names
         return [max(self.schema[name].steps - 1, 1) if name in names else 1 for name in self.columns]
-
-    @property
-    def l1(self) -> int:
-        return sum(self._largest)
-
-    @property
-    def l2_squared(self) -> int:
-        return sum(v * v for v in self._largest)
 
     @property
     def digest(self) -> str:

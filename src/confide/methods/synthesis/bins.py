@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array, Whole
 from confide.aggregates.cells.histogram import WholeSums
 from confide.aggregates.lines.rows import IndicatorRows
 from confide.methods.synthesis.tree import Bins, Tree, grown, level_sizes
@@ -27,8 +28,6 @@ from confide.schema import Design
 
 __all__ = ["NoisyBins", "draw_bins", "feature_columns", "plan_bins", "read_bins"]
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 # Half-steps of a bin that a place within it is measured in.
 _STEPS = 1 << 12

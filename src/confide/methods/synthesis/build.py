@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.errors import PlanError
 from confide.methods.synthesis.bins import NoisyBins, feature_columns, read_bins
 from confide.methods.synthesis.features import draw_columns, joined, public_rows, row_numbers
@@ -25,7 +26,6 @@ from confide.schema import Categorical, Design, Integer, Schema
 
 __all__ = ["Options", "Rows", "build_rows", "frame_of"]
 
-Array = NDArray[np.float64]
 
 # How often rows are drawn anew whose terms are no numbers (a logarithm of 0), and public rows added until OLS has one solution.
 _TRIES = 20

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array, Whole
 from confide.methods.synthesis.bins import NoisyBins, feature_columns
 from confide.schema import Categorical, Design, Integer, Schema
 
 __all__ = ["as_column", "draw_columns", "joined", "places", "public_rows", "row_numbers", "tilts"]
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 # Numbers are rounded to the decimals that a millionth of the column's range has.
 _FINE = 6

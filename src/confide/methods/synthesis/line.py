@@ -9,7 +9,6 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
 from confide.aggregates.scores.round_lines import RoundLines, allowed_lines
 from confide.aggregates.scores.rounds import last_round
@@ -19,8 +18,6 @@ from confide.protocol import Question, Release
 from confide.schema import Design
 
 __all__ = ["line_of_release"]
-
-Array = NDArray[np.float64]
 
 
 def line_of_release(release: Release, design: Design) -> tuple[Line, str]:

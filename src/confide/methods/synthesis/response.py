@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from math import inf, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
+
+from confide._arrays import Array
 
 __all__ = ["Line", "Matrix"]
 
-Array = NDArray[np.float64]
 
 # Columns whose part of its own is below this share of their length are no columns of their own.
 _SINGULAR = 1e-10

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array, Whole
 from confide.schema import Categorical, Schema
 
 __all__ = ["Bins", "Tree", "grown", "level_sizes"]
 
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 # A categorical range of at most so many levels is cut into single levels.
 _AT_ONCE = 16

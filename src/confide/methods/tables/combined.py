@@ -12,8 +12,8 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 from confide.guarantees import GDP
@@ -28,8 +28,6 @@ from confide.protocol.exact import digest
 from confide.schema import Schema
 
 __all__ = ["combined"]
-
-Array = NDArray[np.float64]
 
 
 def combined(releases: Sequence[Release], methods: Sequence[Any], question: Question | None = None) -> CellTable:

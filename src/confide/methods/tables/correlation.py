@@ -17,9 +17,9 @@ from math import atanh, inf, nan, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from confide._arrays import Array
 from confide.aggregates.cells.cell_sums import CellTotals
 from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.free_moments import Measure, PairRows, practice_places
@@ -34,7 +34,6 @@ from confide.schema import Practice, Schema
 
 __all__ = ["Correlation"]
 
-Array = NDArray[np.float64]
 
 _MORE = "a larger budget or more records"
 

@@ -16,8 +16,8 @@ from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._lazy import later
 from confide.aggregates.cells.cell_sums import CellCounts, CellIndex, CellTotals
 from confide.aggregates.cells.crossing import Axes
@@ -50,7 +50,6 @@ else:
 
 __all__ = ["CountTable", "Counts", "ShareTable", "Shares"]
 
-Array = NDArray[np.float64]
 
 # Integer steps of a record of the largest weight.
 _STEPS = 1 << BITS

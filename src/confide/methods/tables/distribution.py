@@ -41,7 +41,6 @@ from confide.schema.formulas.formula import cut
 
 __all__ = ["Distribution", "DistributionAbout"]
 
-Array = NDArray[np.float64]
 
 _QUARTILES = (0.25, 0.5, 0.75)
 # Fitted bins: as many as the rounding to whole bins needs to stay beside the sampling error of 10,000 records.

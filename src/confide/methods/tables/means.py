@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._lazy import later
 from confide.aggregates.cells.cell_sums import CellTotals
 from confide.aggregates.cells.crossing import Axes
@@ -48,8 +49,6 @@ else:
     pd = later("pandas")
 
 __all__ = ["MeanTable", "Means", "MomentMethod", "TotalTable", "Totals"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

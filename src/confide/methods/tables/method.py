@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.weighted_cells import places_of_weights
@@ -29,7 +29,6 @@ from confide.schema import Practice, Unit
 
 __all__ = ["TableMethod", "marginal_name", "tabulated"]
 
-Array = NDArray[np.float64]
 
 #: The constant that says that the number of records is public and was not drawn.
 _TOTAL = "records"

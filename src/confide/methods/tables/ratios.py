@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.errors import PlanError
 from confide.methods.tables.cells.layout import Layout, both_sides
 from confide.methods.tables.cells.margins import Margins
@@ -27,7 +27,6 @@ from confide.schema import Practice, Schema
 
 __all__ = ["Ratios"]
 
-Array = NDArray[np.float64]
 
 _CALL = 'write cf.tables.ratios("income / hours ~ region", ...)'
 

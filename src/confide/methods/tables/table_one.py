@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.crossing import Attribute
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.weighted_cells import places_of_weights
@@ -44,7 +45,6 @@ from confide.schema.formulas.formula import cut
 
 __all__ = ["TableOne", "TableOneAbout"]
 
-Array = NDArray[np.float64]
 
 _COUNTS = Fraction(1, 10)
 _SIZES = (1_000, 10_000, 100_000)

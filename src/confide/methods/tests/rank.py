@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.crossing import Attribute, Crossing
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.distributions.cumulative import (
@@ -40,7 +41,7 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tests.rank_power import power_note
 from confide.methods.tests.rank_reading import Scored, Shape, scores_of
-from confide.methods.tests.rank_result import RankTest, read_one, read_several, read_two
+from confide.methods.tests.rank_result import RankTest, Rounds, read_one, read_several, read_two
 from confide.noise import keyed_generator
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
 from confide.schema import Practice, Schema
@@ -48,7 +49,6 @@ from confide.schema.formulas.formula import cut
 
 __all__ = ["Kruskal", "MannWhitney", "RankAbout", "Wilcoxon"]
 
-Array = NDArray[np.float64]
 
 _FIRST, _SECOND = Fraction(1, 5), Fraction(4, 5)
 #: Bins of round 1; for one sample sizes below 0, 0, and above.
@@ -107,15 +107,20 @@ class RankAbout:
         return Scored.joined(sizes, both, n / t, s / unit, q / unit, variance / t**2, variance / unit**2)
 
 
+@dataclass(frozen=True)
 class _Ranks(Method):
     """What rank tests share: two rounds over one pass."""
 
-    family: ClassVar[str] = "tests"
-    _read: ClassVar[staticmethod[..., RankTest]]
+    formula: str
 
-    def _check(self, text: str, example: str) -> None:
-        if not isinstance(text, str) or not text.strip():
-            raise PlanError(f"{type(self).__name__} takes a formula, got {text!r}; write {example}")
+    family: ClassVar[str] = "tests"
+    #: A call that works.
+    _example: ClassVar[str]
+    _read: ClassVar[staticmethod[[Rounds], RankTest]]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.formula, str) or not self.formula.strip():
+            raise PlanError(f"{type(self).__name__} takes a formula, got {self.formula!r}; write {self._example}")
 
     def about(self, schema: Any) -> RankAbout:
         """The maps of both rounds; `PlanError` or `SchemaError` for what cannot be planned from public facts."""
@@ -160,7 +165,7 @@ class _Ranks(Method):
         """The test, with what it tests: an estimate and its interval, or mean ranks."""
         about, shape, scored = self._rounds(release)
         generator = keyed_generator(release.sha256, question.sha256, "rank test")
-        return self._read(release, about.first.measure.name, about.groups, shape, scored, generator)
+        return self._read(Rounds(release, about.first.measure.name, about.groups, shape, scored, generator))
 
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """A record at either end of the scores."""
@@ -263,21 +268,17 @@ class MannWhitney(_Ranks):
     (['P(sex=F > sex=M) - 1/2'], True)
     """
 
-    formula: str
-
     name: ClassVar[str] = "mann_whitney"
     version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("2",)
     source: ClassVar[str] = "Mann, Whitney 1947; Brunner, Munzel 2000; two rounds of noisy ranks"
     intervals: ClassVar[str] = "P(Y1 > Y2) + P(Y1 = Y2)/2 - 1/2; any laws; sampling and privacy noise"
-    _read: ClassVar[staticmethod[..., RankTest]] = staticmethod(read_two)
-
-    def __post_init__(self) -> None:
-        self._check(self.formula, 'MannWhitney("income ~ sex")')
+    _example: ClassVar[str] = 'MannWhitney("income ~ sex")'
+    _read = staticmethod(read_two)
 
     def about(self, schema: Any) -> RankAbout:
         """Both maps; `PlanError` unless there are two groups."""
-        about = _by_group(self.formula, schema, 'MannWhitney("income ~ sex")')
+        about = _by_group(self.formula, schema, self._example)
         if len(about.groups) != 2:
             raise PlanError(
                 f"{cut(self.formula)!r} has {len(about.groups)} groups and this test compares two; write "
@@ -318,19 +319,15 @@ class Kruskal(_Ranks):
     (['region=N', 'region=S', 'region=W'], True)
     """
 
-    formula: str
-
     name: ClassVar[str] = "kruskal"
     version: ClassVar[str] = "2"
     source: ClassVar[str] = "Kruskal, Wallis 1952; two rounds of noisy ranks"
-    _read: ClassVar[staticmethod[..., RankTest]] = staticmethod(read_several)
-
-    def __post_init__(self) -> None:
-        self._check(self.formula, 'Kruskal("income ~ region")')
+    _example: ClassVar[str] = 'Kruskal("income ~ region")'
+    _read = staticmethod(read_several)
 
     def about(self, schema: Any) -> RankAbout:
         """Both maps; `PlanError` for fewer than two groups."""
-        return _by_group(self.formula, schema, 'Kruskal("income ~ region")')
+        return _by_group(self.formula, schema, self._example)
 
     def facts(self, about: RankAbout) -> Mapping[str, Any]:
         """Target and covers."""
@@ -361,17 +358,13 @@ class Wilcoxon(_Ranks):
     ["P(d + d' > 0) - 1/2"]
     """
 
-    formula: str
-
     name: ClassVar[str] = "wilcoxon"
     version: ClassVar[str] = "3"
     reads: ClassVar[tuple[str, ...]] = ("2",)
     source: ClassVar[str] = "Wilcoxon 1945; two rounds of noisy ranks"
     intervals: ClassVar[str] = "P(d + d' > 0) + P(d + d' = 0)/2 - 1/2; any law; sampling and privacy noise"
-    _read: ClassVar[staticmethod[..., RankTest]] = staticmethod(read_one)
-
-    def __post_init__(self) -> None:
-        self._check(self.formula, 'Wilcoxon("after - before")')
+    _example: ClassVar[str] = 'Wilcoxon("after - before")'
+    _read = staticmethod(read_one)
 
     def about(self, schema: Any) -> RankAbout:
         """Both maps; `PlanError` where the bounds leave no value on one side of 0."""

@@ -27,12 +27,12 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.distributions.cumulative_counts import monotone
 from confide.aggregates.distributions.cumulative_strategy import Strategy
 
 __all__ = ["Scored", "Shape", "mid", "monotone_cdf", "scores_of"]
 
-Array = NDArray[np.float64]
 
 # Draws of round 1's noise under equal laws.
 _DRAWS = 200

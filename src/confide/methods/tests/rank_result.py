@@ -7,9 +7,9 @@ from math import inf, nan
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.methods.tests.rank_reading import Scored, Shape
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["MeanRanks", "RankEstimate", "RankTest", "read_one", "read_several", "read_two"]
+__all__ = ["MeanRanks", "RankEstimate", "RankTest", "Rounds", "read_one", "read_several", "read_two"]
 
-Array = NDArray[np.float64]
 
 # Above this noise sd of the pooled distribution function ranks are too poor for the size of an effect; the test holds all the same.
 POOR = 0.3
@@ -140,7 +139,20 @@ _LUMPED = (
 )
 
 
-def _stated(scored: Scored, shape: Shape, *, intervals: bool) -> dict[str, str]:
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """Both rounds of a release as its tests read them. response: the measure; generator: of draws that belong to release and question."""
+
+    release: Release
+    response: str
+    groups: tuple[str, ...]
+    shape: Shape
+    scored: Scored
+    generator: np.random.Generator
+
+
+def _stated(rounds: Rounds, *, intervals: bool) -> dict[str, str]:
+    scored, shape = rounds.scored, rounds.shape
     if scored.below_noise:
         return {"status": "weak", "reason": _FEW}
     if intervals and shape.level(scored.all) > POOR:
@@ -150,80 +162,57 @@ def _stated(scored: Scored, shape: Shape, *, intervals: bool) -> dict[str, str]:
     return {}
 
 
-def _facts(scored: Scored, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    sizes = ", ".join(f"{name} {size:,.0f}".strip() for name, size in zip(names, scored.n, strict=True))
+def _facts(rounds: Rounds) -> tuple[tuple[str, str], ...]:
+    scored = rounds.scored
+    sizes = ", ".join(f"{name} {size:,.0f}".strip() for name, size in zip(rounds.groups, scored.n, strict=True))
     return (("Records", f"{sizes} (noise sd {np.sqrt(scored.v0):,.3g})"),)
 
 
-def _estimated(
-    release: Release, response: str, name: str, names: tuple[str, ...], found: Contrast, shape: Shape, scored: Scored
-) -> RankTest:
-    stated = _stated(scored, shape, intervals=True)
+def _estimated(rounds: Rounds, name: str, found: Contrast) -> RankTest:
+    stated = _stated(rounds, intervals=True)
     weak = stated.get("status") == "weak"
     t = nan if weak else found.estimate / found.se
     p = nan if weak else float(student.two_sided(t, found.df))
     return RankEstimate.of(
-        release,
-        response=response,
+        rounds.release,
+        response=rounds.response,
         name=name,
         found=found,
         statistic=t,
         df=(found.df,),
         pvalue=p,
-        facts=_facts(scored, names),
+        facts=_facts(rounds),
         **stated,
     )
 
 
-def read_two(
-    release: Release,
-    response: str,
-    groups: tuple[str, ...],
-    shape: Shape,
-    scored: Scored,
-    generator: np.random.Generator,
-) -> RankTest:
+def read_two(rounds: Rounds) -> RankTest:
     """Mann and Whitney's."""
-    name = f"P({groups[0]} > {groups[1]}) - 1/2"
-    return _estimated(release, response, name, groups, two_groups(shape, scored, generator), shape, scored)
+    name = f"P({rounds.groups[0]} > {rounds.groups[1]}) - 1/2"
+    return _estimated(rounds, name, two_groups(rounds.shape, rounds.scored, rounds.generator))
 
 
-def read_one(
-    release: Release,
-    response: str,
-    groups: tuple[str, ...],
-    shape: Shape,
-    scored: Scored,
-    generator: np.random.Generator,
-) -> RankTest:
+def read_one(rounds: Rounds) -> RankTest:
     """Wilcoxon's."""
-    found = one_sample(shape, scored, generator)
-    return _estimated(release, response, "P(d + d' > 0) - 1/2", groups, found, shape, scored)
+    return _estimated(rounds, "P(d + d' > 0) - 1/2", one_sample(rounds.shape, rounds.scored, rounds.generator))
 
 
-def read_several(
-    release: Release,
-    response: str,
-    groups: tuple[str, ...],
-    shape: Shape,
-    scored: Scored,
-    generator: np.random.Generator,
-) -> RankTest:
+def read_several(rounds: Rounds) -> RankTest:
     """Kruskal and Wallis': mean scores, F."""
-    if len(groups) < 2:
+    if len(rounds.groups) < 2:
         raise PlanError("a rank test compares at least two groups")
-    stated = _stated(scored, shape, intervals=False)
-    statistic, df = several_groups(shape, scored, generator)
+    stated, scored = _stated(rounds, intervals=False), rounds.scored
+    statistic, df = several_groups(rounds.shape, scored, rounds.generator)
     weak = bool(stated)
     return MeanRanks.of(
-        release,
-        response=response,
-        groups=groups,
+        rounds.release,
+        response=rounds.response,
+        groups=rounds.groups,
         sizes=scored.n,
         ranks=np.clip(0.5 + (scored.means - scored.centre) / 2, 0.0, 1.0),
         statistic=nan if weak else statistic,
         df=df,
         pvalue=nan if weak else float(special.fdtrc(df[0], df[1], statistic)),
-        facts=_facts(scored, groups),
+        facts=_facts(rounds),
         **stated,
     )

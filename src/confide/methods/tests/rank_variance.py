@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from math import inf, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.methods.tests.rank_reading import Scored, Shape, mid, monotone_cdf
 
 __all__ = ["Contrast", "one_sample", "several_groups", "two_groups"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

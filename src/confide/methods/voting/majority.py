@@ -10,7 +10,7 @@ Source: the optimal rule is derived in confide; the others after Dwork, Lei 2009
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -22,12 +22,12 @@ from confide.aggregates.cells.cell_sums import CellCounts, CellIndex
 from confide.aggregates.cells.crossing import Crossing
 from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
+from confide.methods.voting.ballots import Ballots, ColumnVote, ballots, votes_apart
 from confide.methods.voting.rules import VoteRule, checked_rule, vote_rule
 from confide.methods.voting.winner import Vote
-from confide.protocol import Meter, Method, Opaque, Plan, Proved, Question, Release, Source
-from confide.schema import Categorical, Practice, Schema
+from confide.protocol import Opaque, Plan, Proved, Question, Release, Source
 
-__all__ = ["Majority", "ballots", "opposite_votes", "vote_shares", "votes_apart"]
+__all__ = ["Majority"]
 
 _PROOF = "chances of each answer at neighbouring gaps: confide.methods.voting.rules"
 _FARTHEST = 400
@@ -35,7 +35,7 @@ _SILENT = "the votes were too near to each other for this rule to answer; ask ag
 
 
 @dataclass(frozen=True)
-class Majority(Method):
+class Majority(ColumnVote):
     """The majority of a column of two levels.
 
     column: categorical of two levels, or cf.Integer of two values; records without a value have no vote. rule: "optimal" (always answers),
@@ -53,7 +53,6 @@ class Majority(Method):
     rule: str = "optimal"
 
     name: ClassVar[str] = "majority"
-    family: ClassVar[str] = "voting"
     source: ClassVar[str] = "optimal (epsilon, delta) rule, derived in confide; report noisy max; propose-test-release"
     native: ClassVar[str] = "ApproxDP"
     intervals: ClassVar[str] = "no interval; exact chances of a wrong answer at each gap"
@@ -97,14 +96,6 @@ class Majority(Method):
             notes=(said,) if said else (),
         )
 
-    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """The answer: 1 or 2 for a level, 0 for none."""
-        answer = self.repeated(source, plan, meter.noise("answer"))(1)[0]
-        meter.opaque("answer", answer, Fraction(1))
-        if not answer[0]:
-            meter.decline()
-        return {}
-
     def repeated(self, source: Source, plan: Plan, noise: Any) -> Callable[[int], NDArray[Any]]:
         """So many answers, (runs, 1)."""
         (counts,) = source.aggregate(plan.statistic("answer"))
@@ -142,15 +133,6 @@ class Majority(Method):
             reason="" if answer else _SILENT,
         )
 
-    def reference(self, frame: Any) -> Mapping[str, float]:
-        """The share of votes for each level."""
-        practice = Practice.checked(frame)
-        return vote_shares(self.about(practice.schema), practice)
-
-    def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
-        """A vote for either."""
-        return opposite_votes(schema, self.column)
-
     def worst_data(self, plan: Plan, schema: Any) -> Iterable[tuple[Ballots, Ballots]]:
         """Gaps where the rule begins to answer, and where it begins to be sure."""
         rule = self._rule(plan)
@@ -159,42 +141,3 @@ class Majority(Method):
         replies = int(np.argmax(chances.silent < 0.5))
         gaps = {0, 1, 2, 3, *range(max(replies - 3, 0), replies + 2), sure}
         return votes_apart(schema, self.column, plan, sorted(gaps))
-
-
-def ballots(schema: Any, column: str) -> Crossing:
-    """What a record says: the level of a column."""
-    whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-    return Crossing.of((column,), whole)
-
-
-def vote_shares(ballot: Crossing, practice: Practice) -> dict[str, float]:
-    """The share of votes for each level, of practice records."""
-    place = ballot.places(practice.codes[ballot.columns[0]][None, :].astype(np.float64), (0,))
-    counts = np.bincount(place, minlength=ballot.cells((0,)) + 1)[:-1]
-    return dict(zip(ballot.attributes[0].labels, (counts / max(counts.sum(), 1)).tolist(), strict=True))
-
-
-Ballots = list[Mapping[str, Any]]
-
-
-def votes_apart(schema: Any, column: str, plan: Plan, gaps: Iterable[int]) -> Iterator[tuple[Ballots, Ballots]]:
-    """Votes in which either level leads by each of these, and the same with one vote more for it (add-remove), or with one that changed
-    sides to the other (substitute: gaps as odd or even as the public number of votes)."""
-    found = [{column: value} for pair in opposite_votes(schema, column) for one in pair for value in one.values()]
-    few = 3
-    for leader, other in (found, found[::-1]) if found else ():
-        for gap in gaps:
-            if plan.relation == "add-remove":
-                yield [other] * few + [leader] * (few + gap), [other] * few + [leader] * (few + gap + 1)
-            elif plan.n is not None and gap < plan.n:
-                lead = (plan.n + gap + 1) // 2
-                rest = [leader] * (lead - 1) + [other] * (plan.n - lead)
-                yield [*rest, leader], [*rest, other]
-
-
-def opposite_votes(schema: Any, column: str) -> Iterable[tuple[Mapping[str, Any], ...]]:
-    """A vote for the first level and one for the second."""
-    if isinstance(schema, Schema):
-        own = schema[column]
-        values = own.levels if isinstance(own, Categorical) else (own.low, own.low + 1)
-        yield {column: values[0]}, {column: values[1]}

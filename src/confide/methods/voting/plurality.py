@@ -26,15 +26,15 @@ from numpy.typing import NDArray
 from confide import _special as special
 from confide.aggregates.cells.cell_sums import CellCounts, CellIndex
 from confide.aggregates.cells.crossing import Crossing
-from confide.errors import NoResult, PlanError
+from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee
 from confide.methods.ptr.classic_ptr import StableRelease
-from confide.methods.voting.majority import Ballots, ballots, opposite_votes, vote_shares, votes_apart
+from confide.methods.voting.ballots import Ballots, ColumnVote, ballots, votes_apart
 from confide.methods.voting.rules import laplace_minority
+from confide.methods.voting.winner import Answered
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Proved, Question, Release, Source
 from confide.protocol.spending.allowance import EITHER
-from confide.results.base import BaseResult, Column
-from confide.schema import Practice
+from confide.results.base import Column
 
 __all__ = ["Plurality", "PluralityVote"]
 
@@ -45,31 +45,21 @@ _SILENT = (
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class PluralityVote(BaseResult):
+class PluralityVote(Answered):
     """The winner, and with rule "noisy_max" all noisy counts.
 
     label: the winner, None where the rule did not answer; levels; votes, noise_sd (levels,): noisy counts and the standard deviation of
     their noise, NaN with the rule "distance"; pvalue: of "another level has at least as many votes".
     """
 
-    label: str | None
     levels: tuple[str, ...]
     votes: NDArray[np.float64]
     noise_sd: float
     pvalue: float
 
-    family: ClassVar[str] = "vote"
     rows_are: ClassVar[str] = "level"
     rows_called: ClassVar[str] = "levels"
-
-    @property
-    def winner(self) -> str:
-        """The level that most records have, as far as this vote says; `NoResult` where it did not answer."""
-        if self.label is None:
-            raise NoResult(
-                "the vote gave no answer; ask again with a larger budget, or with rule='noisy_max', which always answers"
-            )
-        return self.label
+    always: ClassVar[str] = "noisy_max"
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """votes and noise_sd, one row for each level."""
@@ -81,7 +71,7 @@ class PluralityVote(BaseResult):
 
     def head(self) -> tuple[tuple[str, str], ...]:
         shown = () if np.isnan(self.pvalue) else (("P(another leads)", f"{self.pvalue:.3g}"),)
-        return (("Winner", "no answer" if self.label is None else self.label), *shown)
+        return (*super().head(), *shown)
 
     def more(self, alpha: float) -> dict[str, Any]:
         return {"winner": self.label, "pvalue": self.pvalue}
@@ -97,7 +87,7 @@ class PluralityVote(BaseResult):
 
 
 @dataclass(frozen=True)
-class Plurality(Method):
+class Plurality(ColumnVote):
     """The most frequent level of a column.
 
     column: categorical, or cf.Integer of at most 256 values; records without a value have no vote. rule: "noisy_max" (always answers) or
@@ -115,7 +105,6 @@ class Plurality(Method):
     rule: str = "noisy_max"
 
     name: ClassVar[str] = "plurality"
-    family: ClassVar[str] = "voting"
     source: ClassVar[str] = "report noisy max (Dwork, Roth 2014); distance to a tie (Dwork, Lei 2009)"
     native: ClassVar[str] = EITHER
     intervals: ClassVar[str] = "no interval; p-value of another level having at least as many votes"
@@ -154,12 +143,8 @@ class Plurality(Method):
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """The noisy counts; or the number of the winner from 1 on, 0 for no answer."""
         if self.rule == "noisy_max":
-            return super().draw(source, plan, meter)
-        answer = self.repeated(source, plan, meter.noise("answer"))(1)[0]
-        meter.opaque("answer", answer, Fraction(1))
-        if not answer[0]:
-            meter.decline()
-        return {}
+            return Method.draw(self, source, plan, meter)
+        return super().draw(source, plan, meter)
 
     def repeated(self, source: Source, plan: Plan, noise: Any) -> Callable[[int], NDArray[Any]]:
         """So many answers of the rule "distance", (runs, 1)."""
@@ -208,15 +193,6 @@ class Plurality(Method):
             pvalue=min(1.0, (len(labels) - 1) * tail),
             flags=("no_interval",),
         )
-
-    def reference(self, frame: Any) -> Mapping[str, float]:
-        """The share of votes for each level."""
-        practice = Practice.checked(frame)
-        return vote_shares(self.about(practice.schema), practice)
-
-    def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
-        """A vote for either of two levels."""
-        return opposite_votes(schema, self.column)
 
     def worst_data(self, plan: Plan, schema: Any) -> Iterable[tuple[Ballots, Ballots]]:
         """Ties, and leads at which the rule "distance" begins to answer; "noisy_max" needs none."""

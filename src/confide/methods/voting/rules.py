@@ -30,15 +30,15 @@ from functools import lru_cache
 from math import ceil, exp, expm1, inf, log, log1p
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from confide._arrays import Array
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import ApproxDP, PureDP
 from confide.methods.ptr.classic_ptr import StableRelease
 
 __all__ = ["RULES", "Chances", "Generalized", "VoteRule", "checked_rule", "laplace_minority", "vote_loss", "vote_rule"]
 
-Array = NDArray[np.float64]
 
 #: The rules, the default first.
 RULES = ("optimal", "noisy_max", "distance", "generalized")

@@ -32,13 +32,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from confide import _special as special
+from confide._arrays import Whole
 from confide.errors import PlanError
 from confide.guarantees.mechanisms.gnmax import GNMAX_ORDERS, collapsed_rdp
 from confide.guarantees.validation import is_finite, is_whole
 
 __all__ = ["NOISE_GRID", "BallotDistance", "checked_votes"]
 
-Whole = NDArray[np.int64]
 
 #: Steps of one ballot on which noise is drawn.
 NOISE_GRID = 1 << 10

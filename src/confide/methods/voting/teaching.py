@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from confide._arrays import Array
 from confide.errors import PlanError
 from confide.protocol.exact import digest, pack
 
 __all__ = ["PublicRows", "Teaching", "checked_teacher", "pack_teacher"]
-
-Array = NDArray[np.float64]
 
 
 def checked_teacher(teacher: Any) -> Any:

@@ -7,48 +7,59 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.errors import NoResult
 from confide.results.base import BaseResult, Column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PRINTED_GAPS", "Vote", "draw_errors"]
+__all__ = ["PRINTED_GAPS", "Answered", "Vote", "draw_errors"]
 
-Array = NDArray[np.float64]
 
 #: Gaps of the printed table.
 PRINTED_GAPS = (0, 1, 2, 5, 10, 20, 50, 100)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Vote(BaseResult):
-    """The winner of a vote between two, and the exact chances of the rule behind it.
-
-    label: the winner, None where the rule did not answer; rule; gaps, wrong, silent (gaps,): the chance of the wrong answer and of none at
-    a number of votes between the two, whatever the records are.
-    """
+class Answered(BaseResult):
+    """What a vote answered. label: the winner, None where the rule did not answer; always: a rule that always answers."""
 
     label: str | None
-    rule: str
-    gaps: Array
-    wrong: Array
-    silent: Array
 
     family: ClassVar[str] = "vote"
-    rows_are: ClassVar[str] = "gap"
-    rows_called: ClassVar[str] = "gaps"
+    always: ClassVar[str]
 
     @property
     def winner(self) -> str:
         """The level that most records have, as far as this vote says; `NoResult` where it did not answer."""
         if self.label is None:
             raise NoResult(
-                "the vote gave no answer; ask again with a larger budget, or with rule='optimal', which always answers"
+                f"the vote gave no answer; ask again with a larger budget, or with rule={self.always!r}, which always answers"
             )
         return self.label
+
+    def head(self) -> tuple[tuple[str, str], ...]:
+        return (("Winner", "no answer" if self.label is None else self.label),)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Vote(Answered):
+    """The winner of a vote between two, and the exact chances of the rule behind it.
+
+    label: the winner, None where the rule did not answer; rule; gaps, wrong, silent (gaps,): the chance of the wrong answer and of none at
+    a number of votes between the two, whatever the records are.
+    """
+
+    rule: str
+    gaps: Array
+    wrong: Array
+    silent: Array
+
+    rows_are: ClassVar[str] = "gap"
+    rows_called: ClassVar[str] = "gaps"
+    always: ClassVar[str] = "optimal"
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """The rule's chances by gap."""
@@ -65,7 +76,7 @@ class Vote(BaseResult):
         return [int(place) for place in np.flatnonzero(np.isin(self.gaps, PRINTED_GAPS))]
 
     def head(self) -> tuple[tuple[str, str], ...]:
-        return (("Winner", "no answer" if self.label is None else self.label), ("Rule", self.rule))
+        return (*super().head(), ("Rule", self.rule))
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         return (

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, cast
-
-from numpy.typing import NDArray
+from typing import cast
 
 from confide.errors import PlanError
 from confide.protocol.plan import Plan
-from confide.protocol.source import Behind, Source
+from confide.protocol.source import Source, Through
 from confide.protocol.statistic import Statistic
 from confide.protocol.units.weighted import Weighted, weighing
 from confide.protocol.units.where import Subset
@@ -31,15 +29,11 @@ def for_one_draw(source: Source, plan: Plan) -> AbstractContextManager[Source]:
     return cast("AbstractContextManager[Source]", keep(source, tuple(rows)))
 
 
-class _Subgroup(Behind):
+class _Subgroup(Through):
     """A source whose sums are those of a subgroup: what a method's draw is handed."""
 
     def __init__(self, source: Source, predicate: Predicate) -> None:
-        super().__init__(source)
-        self._predicate = predicate
-
-    def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
-        return self._source.aggregate(*(Subset(one, self._predicate) for one in statistics))
+        super().__init__(source, lambda one: Subset(one, predicate))
 
     def count(self) -> int:
         raise PlanError("the number of records in a subgroup is private; count them with noise")

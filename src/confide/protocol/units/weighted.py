@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.protocol.exact import digest, sqrt_up
-from confide.protocol.source import Behind, Source
+from confide.protocol.source import Source, Through
 from confide.protocol.statistic import Codes, RecordMap, Statistic
 from confide.protocol.units.keyed import Keyed
 from confide.protocol.units.over import MapOver, StatisticOver
@@ -162,17 +162,6 @@ def rows_moved(statistic: Any, rows: int) -> int:
     return rows if own is not None or by_units(statistic) is None else 1
 
 
-class _Weighing(Behind):
-    """A source whose sums are weighted: what a method's draw is handed. Maps of units pass through."""
-
-    def __init__(self, source: Source, rows: int) -> None:
-        super().__init__(source)
-        self._rows = rows
-
-    def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
-        return self._source.aggregate(*(one if by_units(one) else Weighted(one, self._rows) for one in statistics))
-
-
 def weighing(source: Source, rows: int) -> Source:
-    """The source with each sum over records weighted (`Weighted`)."""
-    return _Weighing(source, rows)
+    """The source with each sum over records weighted (`Weighted`), which a method's draw is handed; maps of units pass through."""
+    return Through(source, lambda one: one if by_units(one) else Weighted(one, rows))

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._text import near_match
 from confide.errors import PlanError
 from confide.schema.categorical import Categorical
@@ -33,7 +34,6 @@ from confide.schema.schema import Schema
 
 __all__ = ["Design", "Term"]
 
-Array = NDArray[np.float64]
 
 # Rows that are computed together: small enough for the processor's cache, large enough that calls cost little.
 _BLOCK = 4096

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._text import near_match
 from confide.errors import PlanError
 from confide.schema.formulas.intervals import Interval, repeated_product
@@ -26,7 +26,6 @@ from confide.schema.schema import Schema
 
 __all__ = ["Expression", "parse_expression", "quoted", "unknown_column", "without_backticks"]
 
-Array = NDArray[np.float64]
 
 _LARGEST_EXPONENT = 64
 _FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[Interval], Interval]]] = {

@@ -6,16 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._text import near_match
 from confide.errors import PlanError
 from confide.schema.categorical import Categorical
 from confide.schema.schema import Schema
 
 __all__ = ["public_columns", "rows_of"]
-
-Array = NDArray[np.float64]
 
 
 def public_columns(frame: Any, names: Sequence[str], schema: Schema) -> dict[str, Array]:

@@ -10,9 +10,6 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from confide.errors import PlanError, SchemaError
 from confide.schema.categorical import Categorical
 from confide.schema.columns import Numeric
@@ -23,7 +20,6 @@ from confide.schema.schema import Schema
 
 __all__ = ["Bounds", "Indicator", "Term", "Value", "expanded_terms", "numeric_term"]
 
-Array = NDArray[np.float64]
 Bounds = tuple[float, float]
 
 

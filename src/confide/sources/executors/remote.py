@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from confide.errors import SourceError
 from confide.protocol import Statistic
+from confide.protocol.source import Behind
 from confide.protocol.units.whose import UNIT_ROW, WHOLE_ROW
 from confide.schema import Unit
 from confide.sources.aggregation import named_rows
@@ -67,40 +68,30 @@ class Executor(Protocol):
         ...
 
 
-class RemoteSource:
+class RemoteSource(Behind):
     """A source for one release, whose passes run on workers. Made by `RecordSource.opened` or `bounded`, closed by it.
 
     It belongs to the private wing: it hands records to nobody, cannot be pickled, and shows nothing.
     """
 
     rereadable = True
+    _source: Passes
 
     def __init__(self, source: Passes, executor: Executor, key: bytes | None = None, whole: bool = False) -> None:
         """key: under which units are bounded and clusters told apart; None for the records as they are. whole: of `bounded`."""
-        self._source, self._executor, self._key, self._whole = source, executor, key, whole
+        super().__init__(source)
+        self._executor, self._key, self._whole = executor, key, whole
         self._seed = secrets.randbits(64)
         self._rows: tuple[str, ...] = ()
         self._records: Any = None
         self._number: int | None = None
         self._digests: dict[tuple[str, ...], int] = {}
 
-    @property
-    def schema(self) -> Any:
-        return self._source.schema
-
-    @property
-    def dataset(self) -> str | None:
-        return self._source.dataset
-
     def __repr__(self) -> str:
         return repr(self._source)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("records do not leave the workers that read them: a source of one release is not pickled")
-
-    def check(self, columns: Sequence[str]) -> None:
-        """As `RecordSource.check`."""
-        self._source.check(columns)
 
     def check_statistics(self, statistics: Sequence[Statistic]) -> None:
         """Raise `SourceError` where a statistic is no sum of integers, before anything is charged."""

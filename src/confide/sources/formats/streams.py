@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -67,15 +67,31 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Relation:
-    """A DuckDB relation: its query runs anew for each pass, for the columns that are asked for."""
+class _Query:
+    """A query that runs anew for each pass, for the columns that are asked for. asked: what is run."""
 
-    relation: Any = field(repr=False)
+    asked: Any = field(repr=False)
     names: tuple[str, ...]
     kinds: Mapping[str, Any]
-    type: str = field(default="DuckDB relation", init=False)
-    place: str = field(default="the DuckDB relation", init=False)
-    rereadable: bool = field(default=True, init=False)
+
+    type: ClassVar[str]
+    rereadable: ClassVar[bool] = True
+
+    @property
+    def place(self) -> str:
+        return f"the {self.type}"
+
+    def kind(self, name: str) -> Any:
+        return self.kinds[name]
+
+    def verify(self) -> None:
+        """Nothing to compare: what is behind a query is its owner's to keep."""
+
+
+class Relation(_Query):
+    """A DuckDB relation."""
+
+    type = "DuckDB relation"
 
     @classmethod
     def open(cls, relation: Any) -> Relation:
@@ -87,18 +103,12 @@ class Relation:
             {name: kind_of(schema.field(at).type) for at, name in enumerate(schema.names)},
         )
 
-    def kind(self, name: str) -> Any:
-        return self.kinds[name]
-
-    def verify(self) -> None:
-        """Nothing to compare: what is behind a query is the database's to keep."""
-
     def count(self) -> int:
-        return int(self.relation.aggregate("count(*)").fetchall()[0][0])
+        return int(self.asked.aggregate("count(*)").fetchall()[0][0])
 
     def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
         asked = tuple(names) or self.names[:1]
-        with closing(relation_reader(self.relation.project(", ".join(map(quoted, asked))))) as batches:
+        with closing(relation_reader(self.asked.project(", ".join(map(quoted, asked))))) as batches:
             yield from pieces_of(self.place, batches, names)
 
 
@@ -108,16 +118,10 @@ def relation_reader(relation: Any) -> Any:
     return ask(_BATCH)
 
 
-@dataclass(frozen=True)
-class Lazy:
-    """A polars LazyFrame: its query runs anew for each pass, in streaming, for the columns that are asked for."""
+class Lazy(_Query):
+    """A polars LazyFrame, whose query runs in streaming."""
 
-    frame: Any = field(repr=False)
-    names: tuple[str, ...]
-    kinds: Mapping[str, Any]
-    type: str = field(default="polars LazyFrame", init=False)
-    place: str = field(default="the polars LazyFrame", init=False)
-    rereadable: bool = field(default=True, init=False)
+    type = "polars LazyFrame"
 
     @classmethod
     def open(cls, frame: Any) -> Lazy:
@@ -127,19 +131,13 @@ class Lazy:
         kinds = {name: column_of(pl.Series(name, [], dtype=kind), name).kind for name, kind in schema.items()}
         return cls(frame, tuple(schema.names()), kinds)
 
-    def kind(self, name: str) -> Any:
-        return self.kinds[name]
-
-    def verify(self) -> None:
-        """Nothing to compare: what is behind a query is the caller's to keep."""
-
     def count(self) -> int:
         import polars as pl
 
-        return int(self.frame.select(pl.len()).collect(engine="streaming").item())
+        return int(self.asked.select(pl.len()).collect(engine="streaming").item())
 
     def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
-        asked = self.frame.select(tuple(names) or self.names[:1])
+        asked = self.asked.select(tuple(names) or self.names[:1])
         for batch in _batches(asked):
             columns = [batch.get_column(name).to_arrow() for name in names]
             yield Piece(self.place, partial(cut, Block(batch.height, columns)))

@@ -13,7 +13,6 @@ Nothing here raises on a value, and no id leaves this room.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -24,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from confide.sources.physical import Cells, Coded
+from confide.sources.physical import Cells, Coded, is_one_of
 
 __all__ = ["canonical", "is_id"]
 
@@ -40,15 +39,8 @@ def is_id(kind: Any) -> bool:
     >>> is_id(np.dtype("int64")), is_id(pa.date32()), is_id(pa.bool_()), is_id(np.dtype("bool"))
     (True, True, False, False)
     """
-    if isinstance(kind, np.dtype):
-        return kind.kind in "iufOUS"
-    if not isinstance(kind, pa.DataType):
-        return False
-    if pa.types.is_dictionary(kind):
-        return is_id(kind.value_type)
     t = pa.types
-    tests: tuple[Callable[[Any], bool], ...] = (t.is_integer, t.is_floating, t.is_date, t.is_null)
-    return any(test(kind) for test in tests) or _is_text(kind) or _is_binary(kind)
+    return is_one_of(kind, "iufOUS", (t.is_integer, t.is_floating, t.is_date, t.is_null, _is_text, _is_binary))
 
 
 def canonical(cells: Cells) -> pa.Array:

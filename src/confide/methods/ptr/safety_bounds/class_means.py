@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.safety_formulas import (
     class_means_alpha,
     class_means_gamma,
@@ -28,8 +29,6 @@ from confide.methods.ptr.safety import SafetyBound
 from confide.methods.ptr.safety_bounds.eigenvector import shortened
 
 __all__ = ["ClassMeans"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

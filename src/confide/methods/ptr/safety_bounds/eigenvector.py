@@ -19,14 +19,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.safety_formulas import eigenvector_alpha
 from confide.errors import PlanError
 from confide.guarantees.validation import is_whole
 from confide.methods.ptr.safety import CertifiedBound
 
 __all__ = ["LeadingEigenvector"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

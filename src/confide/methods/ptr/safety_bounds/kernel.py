@@ -17,15 +17,13 @@ from math import pi, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.safety_formulas import kernel_alpha, kernel_peak, rounded_safety
 from confide.errors import PlanError
 from confide.methods.ptr.safety import SafetyBound
 
 __all__ = ["KernelRegression"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from math import exp, pi, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._special import expit, log_ndtr
 from confide.aggregates.safety_formulas import minimiser_alpha
 from confide.errors import PlanError
@@ -35,7 +35,6 @@ from confide.methods.ptr.safety_bounds.eigenvector import shortened
 
 __all__ = ["BallLikelihood"]
 
-Array = NDArray[np.float64]
 
 _NEWTON = 100
 _HALVINGS = 60

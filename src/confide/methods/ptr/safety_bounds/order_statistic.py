@@ -23,15 +23,13 @@ from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.errors import PlanError
 from confide.guarantees.validation import is_whole
 from confide.methods.ptr.safety import SafetyBound
 
 __all__ = ["OrderStatistic"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.function_of import FunctionOf
 from confide.aggregates.lines.bounded_rows import smallest_eigenvalue
 from confide.aggregates.lines.rows import BITS, Box, CodedRows, Codes, residual, round_within, scaled, steps, weights
@@ -51,7 +52,6 @@ __all__ = [
     "solve_exactly",
 ]
 
-Array = NDArray[np.float64]
 
 _FINE = 1 << BITS
 

@@ -14,9 +14,9 @@ from math import nan, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from confide._arrays import Array
 from confide.methods.regression.certified.certified_line import CertifiedLine, LeastEigenvalue, ResidualSquares, chart
 from confide.methods.regression.linear import LinearEstimates, legend
 from confide.methods.regression.scaling import to_units
@@ -31,7 +31,6 @@ _AT_THE_RADIUS = Flag(
     "the released line is as long as the declared radius, which may have cut it; a larger radius needs a new release",
 )
 
-Array = NDArray[np.float64]
 
 #: How much larger than with equal residual variances a coefficient's sampling variance may be. Residuals whose sd grows in proportion to a
 #: uniform feature have 1.8.

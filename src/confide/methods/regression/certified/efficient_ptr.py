@@ -36,6 +36,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.corners import corner_pairs
 from confide.aggregates.lines.ranges import Present
 from confide.aggregates.lines.rows import Box
@@ -83,7 +84,6 @@ from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["EfficientPTR"]
 
-Array = NDArray[np.float64]
 
 _TEST, _RESIDUAL, _COUNT = Fraction(1, 10), Fraction(4, 100), Fraction(1, 100)
 _MODES = ("adaptive", "safe")

@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.methods.regression.evidence.normal_equations import Line, Meat, NoisyMoments
 
 __all__ = ["BiasAware", "bias_aware"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,13 +14,12 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.ranges import CELLS
 
 __all__ = ["FAR", "NEAR", "NOTED", "RESIDUAL", "far", "few_far", "short_tail"]
 
-Array = NDArray[np.float64]
 
 #: The first and the last reach between which tails decide; and how many sds of its own bounds would do.
 NOTED, FAR, NEAR = 25.0, 100.0, 10.0

@@ -23,15 +23,14 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.scores.metric import Cell, Layout
 from confide.aggregates.scores.rounds import Round
 from confide.methods.regression.evidence.sandwich import USABLE, Sandwich
 
 __all__ = ["CORRELATED", "CellCounts", "LeftOut", "least_level"]
 
-Array = NDArray[np.float64]
 
 # R_A in multiples of F2, where limits usually put it; and how large a demand of a level is left to the release.
 _CAP, _DEMAND = 2.0, 1.0

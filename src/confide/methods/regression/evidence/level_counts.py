@@ -11,16 +11,14 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.rows import Box
 from confide.results.levels import LevelCount, level_remarks
 from confide.schema import Categorical, Design
 from confide.schema.formulas.term import Indicator
 
 __all__ = ["base_levels", "counted_levels", "level_weights", "totals_of_gram", "unseen_levels"]
-
-Array = NDArray[np.float64]
 
 
 def totals_of_gram(gram: Array, sd: float, transform: Array | None = None) -> tuple[Array, Array]:

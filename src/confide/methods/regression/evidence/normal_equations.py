@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.results.inference.joint_law import NoisyMeat
 
 __all__ = [
@@ -31,7 +31,6 @@ __all__ = [
     "trusted",
 ]
 
-Array = NDArray[np.float64]
 
 # (1 + z^2)/2 at the usual z = 1.96: a t quantile with k degrees is about z (1 + (1 + z^2)/(4 k))
 _WIDENING = (1 + 1.96**2) / 2

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from math import nan, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.methods.regression.evidence.normal_equations import Fit, Line
 
 __all__ = ["Explained", "explained", "explained_share"]
 
-Array = NDArray[np.float64]
 _DRAWS = 1000
 _SDS = 1.959963984540054
 # An interval for R squared wider than this says nothing worth printing.

@@ -7,14 +7,28 @@ from math import sqrt
 from confide import _special as special
 from confide.aggregates.lines.linear_rows import ClippedRows
 from confide.protocol import Noisy, Release
+from confide.results.pages.words import Flag
 
-__all__ = ["UNCHECKED", "clipped_responses", "clipped_share", "count_text", "few_records"]
+__all__ = ["UNCHECKED", "PlainSample", "clipped_responses", "clipped_share", "count_text", "few_records"]
 
 # The share above which, with 95 % certainty, a flag is raised.
 _TOLERATED = 0.005
 _TWO_SIDED, _ONE_SIDED = float(special.ndtri(0.975)), float(special.ndtri(0.95))
 
 UNCHECKED = "not checked (clipping_check=False)"
+
+
+class PlainSample:
+    """What the table of a line says of how its records were drawn: nothing; a survey says more."""
+
+    @property
+    def _told(self) -> tuple[Flag, ...]:
+        """Flags of every table."""
+        return ()
+
+    @property
+    def _head(self) -> tuple[tuple[str, str], ...]:
+        return (("Cov. type", "robust"),)
 
 
 def few_records(count: Noisy) -> tuple[str, ...]:

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.results.inference.joint_law import JointLaw, NoisyMeat
 
 __all__ = ["FLOOR", "USABLE", "Sandwich"]
 
-Array = NDArray[np.float64]
 
 # Student's t below this many degrees of freedom would be wider than what the noise can do.
 _LEAST_DF = 3.0

@@ -24,8 +24,8 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.factor_levels import FactorLevels
 from confide.aggregates.cells.level_sums import (
     Fits,
@@ -51,7 +51,6 @@ from confide.schema.practice import Practice
 
 __all__ = ["FactorMeans"]
 
-Array = NDArray[np.float64]
 
 # Shares of mu^2.
 _SUMS = Fraction(78, 100)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import nan
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.methods.regression.factors.factor_means_reading import LevelTables
 from confide.methods.regression.forecast import Expect, Expected
 from confide.methods.regression.practice import Shape
@@ -15,7 +15,6 @@ from confide.schema import Design
 
 __all__ = ["expected"]
 
-Array = NDArray[np.float64]
 
 # A level is told where the noise of its count is at most this part of it.
 _USABLE = 0.4

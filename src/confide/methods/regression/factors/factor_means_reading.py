@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.factor_levels import FactorLevels
 from confide.aggregates.cells.level_sums import Fits, LevelRows
 from confide.protocol import Noisy
 
 __all__ = ["SEEN", "USABLE", "LevelFit", "LevelTables", "ScoreNoise", "TailCounts", "largest_fit"]
 
-Array = NDArray[np.float64]
 
 #: A coefficient is told where the second-order part of the tables' noise is at most this share of the first (spec of the method, 5).
 USABLE = 0.4

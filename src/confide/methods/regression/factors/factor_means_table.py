@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide._lazy import later
 from confide.aggregates.cells.factor_levels import FactorLevels
 from confide.aggregates.cells.level_sums import LevelRows, LevelScores, SquaredRows
@@ -35,7 +36,6 @@ __all__ = ["COVERS", "TARGET", "Reading", "read"]
 
 linalg = later("scipy.linalg")
 
-Array = NDArray[np.float64]
 
 TARGET = "least squares of all complete records"
 COVERS = (

@@ -22,7 +22,6 @@ from math import nan, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from confide.aggregates.scores.residual_rounds import cross_noise, draw_line, plan_line
 from confide.aggregates.scores.round_lines import RoundLines
@@ -40,8 +39,6 @@ from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, S
 from confide.schema import Categorical, Design, Schema
 
 __all__ = ["HuberPath"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

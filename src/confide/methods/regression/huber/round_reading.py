@@ -11,8 +11,8 @@ from math import nan, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.ranges import found_ranges, ranged
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.lines.whitened_rows import ScoreRows
@@ -58,7 +58,6 @@ _RESIDUAL_CLIPPING = Flag(
     "skewed or the relation is curved, the line differs from the least-squares one, which LeastSquares gives",
 )
 
-Array = NDArray[np.float64]
 
 # No slope beyond this many half-ranges of the response for one half-width of a feature, once half-widths are private ranges.
 _SLOPE_BOUND = 2.0

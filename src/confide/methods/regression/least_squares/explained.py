@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from math import nan, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.methods.regression.evidence.sandwich import Sandwich
 from confide.results.pages.table import DASH, with_interval
 
 __all__ = ["Explained"]
 
-Array = NDArray[np.float64]
 
 _Z = 1.959963984540054
 # Wider than this an interval says nothing about R squared.

@@ -13,8 +13,8 @@ from math import nan, sqrt
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.blocks import BlockGram
 from confide.aggregates.lines.ranges import CELLS, private_box, ranged
 from confide.aggregates.lines.rows import BITS, BOUND, Box
@@ -35,7 +35,6 @@ from confide.schema import Design, Schema
 
 __all__ = ["expected", "too_wide"]
 
-Array = NDArray[np.float64]
 
 _SEED = 20261122
 # 95 % of a normal distribution are so many sds wide.

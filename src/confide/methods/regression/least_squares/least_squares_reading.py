@@ -9,8 +9,8 @@ from math import nan, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.ranges import ranged
 from confide.aggregates.lines.rows import BOUND, Box
 from confide.aggregates.scores.limits import LEVERAGE_EDGES, OUTER, USUAL_INDEX, Tail
@@ -32,7 +32,7 @@ from confide.methods.regression.evidence.needs import (
     plain,
     tied_words,
 )
-from confide.methods.regression.evidence.remarks import clipped_responses, count_text, few_records
+from confide.methods.regression.evidence.remarks import PlainSample, clipped_responses, count_text, few_records
 from confide.methods.regression.evidence.sandwich import FLOOR, Sandwich
 from confide.methods.regression.least_squares.explained import Explained
 from confide.methods.regression.least_squares.score_sums import decoded_sums, names_of
@@ -65,7 +65,6 @@ _TAIL_ASSUMPTION = Flag(
     "rare; under Intervals stand this assumption and how much wider intervals are without it, by limit='none'",
 )
 
-Array = NDArray[np.float64]
 
 # A coefficient that is correlated with one of such a feature as much as this moves with it: the first number for slopes where the counted
 # tail ends, the second where it does not, and for the intercept, of which slopes are a part.
@@ -77,7 +76,7 @@ _UNIT_FLOOR = 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class LeastSquaresReading:
+class LeastSquaresReading(PlainSample):
     """One release read with one question: the line in corrections delta of where the rounds stood, and back in the data's units."""
 
     release: Release
@@ -311,15 +310,6 @@ class LeastSquaresReading:
     def _drawn_words(self) -> str:
         """How the records were drawn, for the title."""
         return ""
-
-    @property
-    def _told(self) -> tuple[Flag, ...]:
-        """Flags of every table."""
-        return ()
-
-    @property
-    def _head(self) -> tuple[tuple[str, str], ...]:
-        return (("Cov. type", "robust"),)
 
     # the table ----------------------------------------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.blocks import BlockGram
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
@@ -19,8 +19,6 @@ from confide.methods.regression.evidence.left_out import CellCounts
 from confide.methods.regression.least_squares.score_sums import Standing, second_frame, standing_after
 
 __all__ = ["Rounds"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

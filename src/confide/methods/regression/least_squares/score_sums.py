@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.clusters.cluster_meat import meat_of, scores_of, with_scores
 from confide.aggregates.lines.blocks import BlockGram, multipliers
@@ -67,7 +68,6 @@ __all__ = [
     "standing_after",
 ]
 
-Array = NDArray[np.float64]
 
 #: Of the longest branch: first counts, two rounds, histograms, sums, meat.
 PASSES = 6

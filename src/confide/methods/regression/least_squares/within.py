@@ -23,9 +23,9 @@ import numpy as np
 from confide.aggregates.clusters.deviations import (
     Deviations,
     DeviationsAllowance,
-    SourceOfDeviations,
     deviations_of,
     inner_statistic,
+    source_of_deviations,
 )
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.evidence.far_bounds import NEAR
@@ -223,8 +223,8 @@ class WithinPath:
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Noisy sums of deviations, as the least-squares line draws them of records."""
         own = {name: inner_statistic(one) for name, one in plan.statistics.items()}
-        inside = SourceOfDeviations(source, self.deviations)
-        return self._inside.draw(cast(Source, inside), replace(plan, statistics=own), meter)
+        inside = source_of_deviations(source, self.deviations)
+        return self._inside.draw(inside, replace(plan, statistics=own), meter)
 
     def table(self, release: Release, question: Question) -> SharedEstimates:
         """The table of slopes. A smaller model has point estimates alone."""

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.errors import NoResult
 from confide.methods.regression.likelihood.fisher.answers.fisher_effects import MeanSlope
 from confide.methods.regression.linear import DesignEstimates
@@ -21,8 +21,6 @@ from confide.results import check_alpha
 from confide.results.inference import student
 
 __all__ = ["ModelEstimates"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -17,9 +17,9 @@ from math import exp, log, nan
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from confide._arrays import Array
 from confide._lazy import later
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
 from confide.methods.regression.forecast import Expected
@@ -37,7 +37,6 @@ __all__ = ["OutcomeForecast"]
 
 stats = later("scipy.stats")
 
-Array = NDArray[np.float64]
 
 _SEED = 20261122
 # Between which the outcome's share lies where the schema does not state it, and which shares are taken for a start.

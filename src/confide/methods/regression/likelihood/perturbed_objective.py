@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.labelled_rows import CurvatureRows, LabelledRows
 from confide.aggregates.lines.rows import BOUND
 from confide.guarantees.mechanisms.gaussian import gaussian_mu
@@ -31,7 +32,6 @@ from confide.protocol import Gram, Noise
 
 __all__ = ["PerturbedObjective", "gram_of"]
 
-Array = NDArray[np.float64]
 
 # Standard normal numbers as integers of the exact sampler.
 _FINE = 1 << 40

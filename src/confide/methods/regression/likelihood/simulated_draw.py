@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.lines.blocks import BlockGram
 from confide.aggregates.lines.ranges import RangeCells
@@ -21,7 +21,6 @@ from confide.protocol import Gram, Statistic, Total
 
 __all__ = ["Drawn", "Plain", "SimulatedMeter", "SimulatedRelease", "WeightedSource"]
 
-Array = NDArray[np.float64]
 
 # Records of equal weight that stand for the weighted ones where a statistic has no weighted sum here.
 _EVEN = 4_000

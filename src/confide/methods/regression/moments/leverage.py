@@ -19,6 +19,7 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.lines.whitened_rows import LeverageIndices
 from confide.methods.regression.evidence.normal_equations import Fit
@@ -37,7 +38,6 @@ __all__ = [
     "unanswered",
 ]
 
-Array = NDArray[np.float64]
 
 # A number of records beyond an edge is counted when it is at least this many sds of its noise.
 _COUNTED = 3.0

@@ -11,9 +11,7 @@ from functools import cached_property
 from math import inf, sqrt
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from confide._arrays import Array
 from confide.aggregates.lines.blocks import BlockGram, block_numbers
 from confide.aggregates.lines.linear_rows import BlockRows, ClippedRows, LinearRows, together
 from confide.aggregates.lines.ranges import CellIndices, Present, RangeCells, ranged
@@ -29,7 +27,6 @@ from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["FAR_BRANCH", "Layout", "Moments", "responses_of"]
 
-Array = NDArray[np.float64]
 
 # Shares of mu^2. One per cent each buys the count and the diagnostic of clipped responses, a tenth the ranges, a 25th the leverages; of
 # what remains for the moments a robust covariance takes 15 %.

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide._lazy import later
 from confide.aggregates.lines.linear_rows import ClippedRows
 from confide.aggregates.lines.rows import Box
@@ -48,7 +49,6 @@ __all__ = ["read"]
 
 linalg = later("scipy.linalg")
 
-Array = NDArray[np.float64]
 
 _SUBSET_COVERS = "population's {line} line on these columns alone; sampling of records and privacy noise, {assumed}, independent records"
 _EQUAL = "equal residual variances in the smaller model assumed"

@@ -28,8 +28,8 @@ from math import nan, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.ranges import private_box
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.lines.whitened_rows import Frame
@@ -52,7 +52,6 @@ from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["SSP"]
 
-Array = NDArray[np.float64]
 
 # A starting point of the residuals beyond this many half-ranges of y is useless; it is replaced by 0.
 _FAR = 1e6

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.ranges import CELLS, private_box, ranged
 from confide.aggregates.lines.rows import Box
 from confide.methods.regression.evidence.normal_equations import Fit, Meat, NoisyMoments, fit, identified, trusted
@@ -31,8 +32,6 @@ from confide.protocol import Event, Spend
 from confide.protocol.events import leaves
 
 __all__ = ["expected"]
-
-Array = NDArray[np.float64]
 
 
 def expected(layout: Layout, event: Event, mu: float, enough: float) -> Expect:

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.lines.rows import BITS
@@ -33,7 +33,6 @@ OF_ROWS = (
     'Unit(..., rule="keep"), one row of each'
 )
 
-Array = NDArray[np.float64]
 
 # Integer steps of a record of the largest weight.
 _STEPS = 1 << BITS

@@ -16,9 +16,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
+
 __all__ = ["MeanSums", "count_interval", "difference", "ratio", "share_interval"]
 
-Array = NDArray[np.float64]
 Pair = tuple[Array, Array]
 
 # A variance of places in [-1, 1] is never taken to be below this: the width of an interval must not vanish by noise alone.

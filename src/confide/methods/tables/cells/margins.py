@@ -19,13 +19,11 @@ from itertools import combinations
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.crossing import Axes
 
 __all__ = ["Margins", "UnitMargins", "subsets"]
-
-Array = NDArray[np.float64]
 
 
 def subsets(axes: Axes) -> Iterator[Axes]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.free_moments import MomentRows
@@ -26,8 +26,6 @@ else:
     pd = later("pandas")
 
 __all__ = ["MeasuredTable"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
@@ -43,7 +44,6 @@ __all__ = [
     "fraction_counted",
 ]
 
-Array = NDArray[np.float64]
 
 #: What a table covers: the population that the records are a sample of, or these very records.
 READINGS = ("population", "dataset")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["ALL", "Cells", "Groups", "Means", "cells_of"]
-
-Array = NDArray[np.float64]
 
 
 #: What stands in the place of a level in a margin.

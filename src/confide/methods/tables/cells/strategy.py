@@ -26,12 +26,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 
 __all__ = ["Strategy"]
 
-Array = NDArray[np.float64]
 
 _STEPS, _NEAR = 4000, 1e-5
 # Shares are multiples of this; one below the second is not drawn, unless it is the only one that tells of what was asked.

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
@@ -26,7 +26,6 @@ else:
 
 __all__ = ["compared", "standardised"]
 
-Array = NDArray[np.float64]
 
 # A stratum below so many noise sds has a variance of a share of 1/4; one below the other number makes the result weak.
 _LOST, _THIN = 3.0, 10.0

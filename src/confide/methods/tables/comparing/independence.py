@@ -16,9 +16,9 @@ from math import nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special, stats
 
+from confide._arrays import Array
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 from confide.methods.tables.cells.margins import Margins, subsets
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TableTest", "fit", "independence", "noise_matrix", "proportion", "table_test", "tested", "trend"]
 
-Array = NDArray[np.float64]
 
 _RUNS, _AT_ONCE = 1999, 200
 _FEW, _CLEAR, _LOST = 5.0, 10.0, 3.0

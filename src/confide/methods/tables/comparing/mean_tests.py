@@ -18,9 +18,9 @@ from math import nan
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 from confide.methods.tables.cells.intervals import MeanSums
@@ -32,7 +32,6 @@ from confide.results.hypothesis import HypothesisTests
 
 __all__ = ["groups", "one_mean"]
 
-Array = NDArray[np.float64]
 
 _RUNS, _LOST = 1999, 3.0
 _INVERTED = "the interval, inverted"

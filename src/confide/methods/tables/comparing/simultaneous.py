@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.crossing import Axes
 from confide.noise import keyed_generator
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["expected_cells", "largest_errors", "summed"]
 
-Array = NDArray[np.float64]
 
 _DRAWS, _AT_ONCE = 20_000, 1_000
 # Numbers that are drawn at once, in memory: 1,000 draws of 4,096 cells are 33 MB for each kind.

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide.aggregates.distributions.cumulative import Bins
 from confide.aggregates.distributions.cumulative_counts import CumulativeCounts
 from confide.aggregates.distributions.cumulative_strategy import Strategy
@@ -24,7 +25,6 @@ from confide.methods.tables.cells.intervals import count_interval, difference, s
 
 __all__ = ["BAND_DRAWS", "Group", "Quantiles", "kolmogorov"]
 
-Array = NDArray[np.float64]
 
 #: Draws behind a band.
 BAND_DRAWS = 2000

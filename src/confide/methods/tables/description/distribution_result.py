@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.methods.tables.cells.intervals import difference
@@ -28,7 +28,6 @@ else:
 
 __all__ = ["DistributionResult"]
 
-Array = NDArray[np.float64]
 
 _COVERS = {
     "population": "the population that the records are a sample of: sampling and privacy noise, any distribution, in whole bins",

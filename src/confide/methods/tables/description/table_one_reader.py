@@ -7,8 +7,8 @@ from functools import cached_property
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.crossing import Attribute
 from confide.aggregates.cells.free_moments import Measure, MomentRows
 from confide.aggregates.distributions.cumulative_strategy import strategy
@@ -21,8 +21,6 @@ from confide.methods.tables.description.table_one_reading import Level, Numeric,
 from confide.protocol import Release
 
 __all__ = ["Reader"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from confide._arrays import Array
 from confide.methods.tables.cells.intervals import MeanSums, share_interval
 from confide.methods.tables.description.distribution_reading import Group
 from confide.results.pages.table import DASH
 
 __all__ = ["Cells", "Level", "Numeric", "Row", "standardised"]
 
-Array = NDArray[np.float64]
 
 # Sds of its noise that a variance stands above, for differences in units of it.
 _STANDS = 5.0

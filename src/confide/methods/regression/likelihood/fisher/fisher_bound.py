@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
+
+from confide._arrays import Array
 
 __all__ = ["TAIL_RESIDUAL", "Bound", "Sizes", "chosen_kappa"]
 
-Array = NDArray[np.float64]
 
 _KAPPAS = (1.5, 2.0, 3.0, 4.5)
 # The least eigenvalue stands above the noise of A so many times, or kappa is the largest.

@@ -18,8 +18,8 @@ from functools import cached_property
 from math import exp, floor, inf, log, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.distributions.count_cells import count_edges
 from confide.aggregates.lines.rows import BOUND
 from confide.aggregates.scores.fisher_families import Counts
@@ -42,7 +42,6 @@ __all__ = [
     "wide_words",
 ]
 
-Array = NDArray[np.float64]
 
 # A cell's count is seen from so many sds of its noise on.
 _SEEN = 3.5

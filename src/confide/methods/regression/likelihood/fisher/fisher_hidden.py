@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.lines.rows import Box
 from confide.methods.regression.evidence.left_out import CORRELATED
 from confide.methods.regression.evidence.level_counts import level_weights
@@ -32,7 +32,6 @@ from confide.schema import Design
 
 __all__ = ["Held", "Level", "levels_of"]
 
-Array = NDArray[np.float64]
 
 # No level with more than this part of the records is held.
 _RARE = 0.1

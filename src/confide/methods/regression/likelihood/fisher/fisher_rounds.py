@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.clusters.cluster_meat import meat_of, scores_of, with_scores
 from confide.aggregates.distributions.count_cells import CountIndices
@@ -65,7 +66,6 @@ __all__ = [
     "steps_of",
 ]
 
-Array = NDArray[np.float64]
 _Map = TypeVar("_Map", FisherRows, InformationIndices, Excess)
 
 #: Of the longest branch: count and ranges, linear fit, four steps, histogram, last step, meat.

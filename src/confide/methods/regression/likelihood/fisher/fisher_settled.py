@@ -15,13 +15,12 @@ All of it is post-processing.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.scores.fisher_families import Family
 
 __all__ = ["settled"]
 
-Array = NDArray[np.float64]
 
 _STEPS = 20
 _ENOUGH = 1e-10

@@ -8,8 +8,8 @@ two-valued terms at their values), each with the linear prediction, cut to what 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._special import ndtri
 from confide.aggregates.lines.ranges import ranged
 from confide.aggregates.lines.rows import Box
@@ -19,7 +19,6 @@ from confide.schema import Design
 
 __all__ = ["made_points", "started"]
 
-Array = NDArray[np.float64]
 
 _POINTS = 3_000
 _STEPS = 25

@@ -21,8 +21,8 @@ from math import nan, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.scores.fisher_families import PROBIT, Counts
 from confide.methods.regression.likelihood.fisher.fisher_start import made_points
 from confide.noise import keyed_generator
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MeanSlope", "mean_slope"]
 
-Array = NDArray[np.float64]
 
 # The step of a central difference in eta.
 _STEP = 1e-3

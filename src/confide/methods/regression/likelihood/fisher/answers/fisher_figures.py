@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._lazy import later
 from confide.aggregates.lines.ranges import ranged
 from confide.aggregates.lines.rows import BOUND, Box
@@ -37,7 +38,6 @@ __all__ = ["AT_RISK", "FisherFigures"]
 
 stats = later("scipy.stats")
 
-Array = NDArray[np.float64]
 
 #: Coefficients of features whose bounds reach beyond so many private half-widths are at risk from records that count less.
 AT_RISK = 5.0

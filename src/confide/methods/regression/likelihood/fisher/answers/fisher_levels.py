@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from math import inf, log, pi, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._special import expit, log_ndtr
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
@@ -40,7 +40,6 @@ from confide.schema.formulas.term import Indicator
 
 __all__ = ["QuietLevel", "Seen", "places_of", "quiet_words"]
 
-Array = NDArray[np.float64]
 
 # With fewer records of an outcome than this, noise counted against them, a coefficient has no normal distribution to speak of.
 _FEWEST = 5.0

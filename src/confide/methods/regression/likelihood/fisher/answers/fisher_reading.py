@@ -9,12 +9,12 @@ from math import nan, sqrt
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.aggregates.scores.fisher_families import LOGIT, Counts
 from confide.methods.regression.evidence.far_bounds import NEAR
 from confide.methods.regression.evidence.needs import bounds_words, demand_words, plain, tied_words
-from confide.methods.regression.evidence.remarks import count_text, few_records
+from confide.methods.regression.evidence.remarks import PlainSample, count_text, few_records
 from confide.methods.regression.likelihood.fisher.answers.fisher_effects import MeanSlope, mean_slope
 from confide.methods.regression.likelihood.fisher.answers.fisher_figures import AT_RISK, FisherFigures
 from confide.methods.regression.likelihood.fisher.answers.fisher_levels import QuietLevel, Seen, places_of, quiet_words
@@ -38,11 +38,9 @@ from confide.methods.regression.likelihood.poisson_results import PoissonEstimat
 from confide.methods.regression.linear import legend
 from confide.noise import keyed_generator
 from confide.protocol.units.contributions import Independent
-from confide.results.pages.words import Flag
 
 __all__ = ["FisherReading"]
 
-Array = NDArray[np.float64]
 
 # A bias above this part of the half-width makes a coefficient no answer.
 _TOO_MUCH = 0.5
@@ -57,7 +55,7 @@ _TIED = 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class FisherReading(FisherFigures):
+class FisherReading(PlainSample, FisherFigures):
     """One release read with one question: what is answered, and what is said."""
 
     # which coefficients are answered ------------------------------------------------------------------------------------
@@ -273,15 +271,6 @@ class FisherReading(FisherFigures):
     def _kind(self) -> Any:
         """The class of the table."""
         return LogisticEstimates if self.levels else PoissonEstimates
-
-    @property
-    def _told(self) -> tuple[Flag, ...]:
-        """Flags of every table."""
-        return ()
-
-    @property
-    def _head(self) -> tuple[tuple[str, str], ...]:
-        return (("Cov. type", "robust"),)
 
     # what is said ---------------------------------------------------------------------------------------------------------
 

@@ -17,13 +17,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.methods.regression.likelihood.fisher.fisher_rounds import FisherRound
 
 __all__ = ["FisherSandwich"]
 
-Array = NDArray[np.float64]
 
 # Eigenvalues of the deviation are believed from so many sds of its noise on.
 _BELIEVED = 2.0
