@@ -5,7 +5,7 @@ from a few words where a family has more to say, ONE renderer makes the text (`s
 the picture (`plot`), the frame, the CSV and the JSON. A family adds rows, not pages. This is a whole one, a mean with its interval:
 
 >>> from confide.guarantees import GDP
->>> from confide.results import student
+>>> from confide.results.inference import student
 >>> @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 ... class Mean(BaseResult):
 ...     family = "mean"
