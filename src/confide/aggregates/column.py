@@ -17,7 +17,22 @@ _UNIT = 1 << 20
 
 
 @dataclass(frozen=True)
-class ColumnMoments:
+class OfColumn:
+    """What maps of one column share: its name in the schema, and a digest of all that the column declares."""
+
+    schema: Schema
+    column: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    def _digest(self, kind: str, *stated: object) -> str:
+        return digest([kind, self.schema[self.column].to_dict(), self.column, *stated])
+
+
+@dataclass(frozen=True)
+class ColumnMoments(OfColumn):
     """One record as (2^20, u, u^2) in steps of 2^-20, u = its place between the bounds of a numeric column, in [0, 1].
 
     `decode` turns a noisy sum of it into (count, mean of u, mean of u^2); `to_units` turns u into the column's own units.
@@ -27,8 +42,6 @@ class ColumnMoments:
     3
     """
 
-    schema: Schema
-    column: str
     width: int = field(default=3, init=False)
     l1: int = field(default=3 * _UNIT, init=False)
     l2_squared: int = field(default=3 * _UNIT**2, init=False)
@@ -38,12 +51,8 @@ class ColumnMoments:
             raise PlanError(f"{self.column!r} is categorical and has no moments; name a numeric or integer column")
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
-    @property
     def digest(self) -> str:
-        return digest(["column moments", self.schema[self.column].to_dict(), self.column])
+        return self._digest("column moments")
 
     def __call__(self, codes: NDArray[np.float64]) -> NDArray[np.float64]:
         place = codes[0] / (self.schema[self.column].steps - 1)

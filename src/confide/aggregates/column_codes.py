@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -12,7 +13,24 @@ from confide.errors import PlanError
 from confide.protocol.exact import digest
 from confide.schema import Categorical, Schema
 
-__all__ = ["CodedColumns", "ColumnCodes", "chosen_columns"]
+__all__ = ["CodedColumns", "ColumnCodes", "chosen_columns", "codes_of", "columns_of"]
+
+
+class _Reads(Protocol):
+    """What reads columns."""
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+
+def columns_of(*parts: _Reads | None) -> tuple[str, ...]:
+    """The columns that several parts read, each once, in their order."""
+    return tuple(dict.fromkeys(name for part in parts if part is not None for name in part.columns))
+
+
+def codes_of(part: _Reads, columns: Sequence[str], codes: Array) -> Array:
+    """The rows that one part reads, in its order, of the codes of all `columns`."""
+    return np.asarray(codes[[columns.index(name) for name in part.columns]])
 
 
 def chosen_columns(schema: Schema, columns: tuple[str, ...] | None, who: str) -> tuple[str, ...]:

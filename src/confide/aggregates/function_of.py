@@ -8,15 +8,14 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from confide.aggregates.isolation.collected import Collected
 from confide.protocol import Beginning, Statistic, Total
 
-__all__ = ["FunctionOf"]
+__all__ = ["Derived", "FunctionOf", "OfRecords"]
 
 
-class FunctionOf:
-    """Base of frozen dataclasses with a `map`: they say what stands `behind` them, how far one record moves them (`moved`), and their
-    value `of` the exact sums, so that one pass over the records serves several.
-    """
+class Derived:
+    """Base of frozen dataclasses with a `map` whose value is a function `of` that of another statistic, which stands `behind` them."""
 
     norm: ClassVar[str] = "l2"
 
@@ -24,26 +23,11 @@ class FunctionOf:
 
     @property
     def behind(self) -> Statistic:
-        """The additive statistic: the total, unless a subclass says otherwise."""
-        return Total(self.map)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (1,)
-
-    @property
-    def moved(self) -> int:
-        """Sensitivity in steps, in the Euclidean norm, wherever the proof holds."""
+        """What is added up over the records."""
         raise NotImplementedError
 
     def of(self, sums: NDArray[Any]) -> NDArray[Any]:
         raise NotImplementedError
-
-    def sensitivity_squared(self, relation: str) -> Fraction:
-        return Fraction(self.moved) ** 2
-
-    def sensitivity_l1(self, relation: str) -> Fraction:
-        return Fraction(ceil(self.moved * sqrt(self.shape[0])) + 1)
 
     def zero(self) -> Any:
         return self.behind.zero()
@@ -65,3 +49,37 @@ class FunctionOf:
 
     def value(self, state: Any) -> NDArray[Any]:
         return self.of(self.behind.value(state))
+
+
+class FunctionOf(Derived):
+    """Functions of exact sums: they say how far one record moves them (`moved`), and their value `of` the sums, so that one pass over the
+    records serves several.
+    """
+
+    @property
+    def behind(self) -> Statistic:
+        """The additive statistic: the total, unless a subclass says otherwise."""
+        return Total(self.map)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (1,)
+
+    @property
+    def moved(self) -> int:
+        """Sensitivity in steps, in the Euclidean norm, wherever the proof holds."""
+        raise NotImplementedError
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        return Fraction(self.moved) ** 2
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        return Fraction(ceil(self.moved * sqrt(self.shape[0])) + 1)
+
+
+class OfRecords(Derived):
+    """Functions `of` all rows of a map, (width, n), in their canonical order (`Collected`)."""
+
+    @property
+    def behind(self) -> Statistic:
+        return Collected(self.map)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.aggregates.cells.free_moments import Measure, free_moments
+from confide.aggregates.cells.free_moments import OfMeasures, free_moments
 from confide.aggregates.lines.rows import BITS, BOUND, round_within, steps
 from confide.aggregates.pair_sums import PairSums
 from confide.protocol.exact import digest
@@ -35,28 +35,7 @@ _CLEAR = 10.0
 
 
 @dataclass(frozen=True)
-class _OfMeasures:
-    """What maps of several measures share."""
-
-    measures: tuple[Measure, ...]
-
-    @cached_property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for measure in self.measures for name in measure.columns))
-
-    def places(self, codes: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """(u, which records have all values), shapes (p, rows), (rows,)."""
-        at = {name: row for row, name in enumerate(self.columns)}
-        values, keep = np.empty((len(self.measures), codes.shape[1])), np.ones(codes.shape[1], dtype=bool)
-        for j, measure in enumerate(self.measures):
-            values[j], own = measure.places(codes[[at[name] for name in measure.columns]])
-            if own is not None:
-                keep &= own
-        return values, keep
-
-
-@dataclass(frozen=True)
-class JointMomentRows(_OfMeasures):
+class JointMomentRows(OfMeasures):
     """(T, S phi(u_1), ..., S phi(u_p)), width 1 + 4 p, T = S just below 2^20.
 
     >>> import confide as cf
@@ -195,7 +174,7 @@ def clear_from(noise: float, means: Any, variances: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class InfluenceRows(_OfMeasures):
+class InfluenceRows(OfMeasures):
     """Squared influences on eigenvalues, (components, rows), each a part of its cap.
 
     means (p,), directions (k, p), squares (k, p), levels (k,), caps (k,): m, a, b, r, c of the head of this file, in u; zeros in a plan,

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array, Whole
 from confide.aggregates.cells.crossing import Axes, Crossing
-from confide.aggregates.cells.histogram import CellNumber
+from confide.aggregates.cells.histogram import CellNumber, WholeSums
 from confide.protocol.exact import digest
 
 __all__ = ["CellCounts", "CellIndex", "CellRows", "CellTotals"]
@@ -73,7 +73,7 @@ class CellIndex(CellNumber):
         return np.asarray(place[None, :], dtype=np.float64)
 
 
-class _Added:
+class _Added(WholeSums):
     """What sums by cell share: int64 states that begin at zeros and merge by adding; cells stand last in them, before what is in none."""
 
     map: Any
@@ -84,9 +84,6 @@ class _Added:
     @property
     def _state(self) -> tuple[int, ...]:
         raise NotImplementedError
-
-    def merge(self, a: Whole, b: Whole) -> Whole:
-        return a + b
 
     def value(self, state: Whole) -> NDArray[Any]:
         return state.ravel().astype(object)

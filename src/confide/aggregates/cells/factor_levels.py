@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array, Whole
+from confide.aggregates.column_codes import codes_of, columns_of
 from confide.protocol.exact import digest
 from confide.schema import Categorical, Design
 from confide.schema.formulas.term import Indicator, Term
@@ -102,7 +103,7 @@ class FactorLevels:
         """
         if not all(term.binary and _known(design, term) for term in design.terms):
             return None
-        used = tuple(dict.fromkeys(column for term in design.terms for column in term.columns))
+        used = columns_of(*design.terms)
         sets = _largest(frozenset(term.columns) for term in design.terms)
         if prod(design.schema[name].steps for name in used) <= _WHOLE_TABLE * sum(
             prod(design.schema[name].steps for name in columns) for columns in sets
@@ -230,12 +231,10 @@ class FactorLevels:
 
         codes: (columns, rows) as a source hands them. Levels and response of records that do not count are finite and mean nothing.
         """
-        at = {name: row for row, name in enumerate(self.columns)}
-        own = [at[name] for name in dict.fromkeys(name for block in self.blocks for name in block.columns)]
-        scaled, keep = self._bare.codes(codes[[at[name] for name in self._bare.columns]])
+        scaled, keep = self._bare.codes(codes_of(self._bare, self.columns, codes))
         whole = np.ones(codes.shape[1], dtype=np.bool_) if keep is None else keep
-        for row in own:
-            whole = whole & (codes[row] >= 0)
+        for name in columns_of(*self.blocks):
+            whole = whole & (codes[self.columns.index(name)] >= 0)
         t = scaled[-1] * (2.0 / (self.design.response.steps - 1))
         t -= 1.0
         t = np.clip(np.nan_to_num(t, nan=0.0), -1.0, 1.0)
@@ -244,7 +243,7 @@ class FactorLevels:
             number = np.zeros(codes.shape[1], dtype=np.int64)
             for name, size in zip(block.columns, block.sizes, strict=True):
                 number *= size
-                number += np.clip(codes[at[name]], 0, size - 1).astype(np.int64)
+                number += np.clip(codes[self.columns.index(name)], 0, size - 1).astype(np.int64)
             levels.append(lookup[number])
         return levels, t, whole
 

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array, Whole
 from confide.aggregates.cells.cell_sums import CellRows
+from confide.aggregates.column_codes import codes_of, columns_of
 from confide.aggregates.lines.rows import BITS, BOUND, round_within, steps
 from confide.errors import PlanError
 from confide.protocol.exact import digest
@@ -41,7 +42,7 @@ from confide.schema import Design, Practice, Schema
 from confide.schema.formulas.expression import parse_expression
 from confide.schema.formulas.term import Term, numeric_term
 
-__all__ = ["Measure", "MomentRows", "PairRows", "count_steps", "free_moments", "practice_places"]
+__all__ = ["Measure", "MomentRows", "OfMeasures", "PairRows", "count_steps", "free_moments", "practice_places"]
 
 
 _ONE = 1 << BITS
@@ -151,6 +152,26 @@ def practice_places(measures: Sequence[Measure], practice: Practice) -> Array:
     return np.array(values).T[keep]
 
 
+@dataclass(frozen=True)
+class OfMeasures:
+    """What maps of several measures share."""
+
+    measures: tuple[Measure, ...]
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        return columns_of(*self.measures)
+
+    def places(self, codes: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """(u, which records have all values), shapes (p, rows), (rows,)."""
+        values, keep = np.empty((len(self.measures), codes.shape[1])), np.ones(codes.shape[1], dtype=bool)
+        for j, measure in enumerate(self.measures):
+            values[j], own = measure.places(codes_of(measure, self.columns, codes))
+            if own is not None:
+                keep &= own
+        return values, keep
+
+
 class _Measured(CellRows):
     """What blocks of measures share: the columns that they read."""
 
@@ -170,16 +191,12 @@ class _Measured(CellRows):
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        own = (name for measure in self.measures for name in measure.columns)
-        return tuple(dict.fromkeys((*self.crossing.columns, *own)))
+        return columns_of(self.crossing, *self.measures)
 
-    @cached_property
-    def _picks(self) -> list[list[int]]:
-        at = {name: row for row, name in enumerate(self.columns)}
-        return [[at[name] for name in measure.columns] for measure in self.measures]
-
-    def _placed(self, codes: Array, measure: int) -> tuple[Array, NDArray[np.bool_] | None]:
-        return self.measures[measure].places(codes[self._picks[measure]])
+    def placed(self, codes: Array, measure: int) -> tuple[Array, NDArray[np.bool_] | None]:
+        """The places of one measure, and which records have a value of it."""
+        own = self.measures[measure]
+        return own.places(codes_of(own, self.columns, codes))
 
 
 @dataclass(frozen=True)
@@ -237,7 +254,7 @@ class MomentRows(_Measured):
         out = np.zeros((self.block, codes.shape[1]))
         out[0] = float(self.count)
         for j, start in enumerate(self.starts):
-            u, keep = self._placed(codes, j)
+            u, keep = self.placed(codes, j)
             own = free_moments(u)
             own *= float(_STEPS)
             out[start : start + 4] = round_within(own)
@@ -294,7 +311,7 @@ class PairRows(_Measured):
         a0, a1 = self.shares
         factors = []
         for j in range(2):
-            u, keep = self._placed(codes, j)
+            u, keep = self.placed(codes, j)
             own = np.empty((5, len(u)))
             own[0] = a0
             np.multiply(free_moments(u), a1, out=own[1:])

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.crossing import Axes, Crossing
-from confide.aggregates.cells.free_moments import Measure
+from confide.aggregates.cells.free_moments import Measure, OfMeasures
 from confide.aggregates.cells.weighted_cells import CappedWeight, places_of_weights
+from confide.aggregates.column_codes import codes_of, columns_of
 from confide.aggregates.lines.rows import BITS, LongRows, round_within
 from confide.protocol.exact import digest
 from confide.protocol.units.over import MapOver
@@ -69,8 +70,7 @@ class SurveyScores(LongRows):
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        parts = (own.columns for own in (self.numerator, self.denominator, self.weight) if own is not None)
-        return tuple(dict.fromkeys((*self.crossing.columns, *(name for part in parts for name in part))))
+        return columns_of(self.crossing, self.numerator, self.denominator, self.weight)
 
     @property
     def digest(self) -> str:
@@ -79,15 +79,14 @@ class SurveyScores(LongRows):
         return digest(["survey scores", self.crossing.digest, list(self.axes), base, *parts])
 
     def __call__(self, codes: Array) -> Array:
-        at = {name: row for row, name in enumerate(self.columns)}
         own = codes[: len(self.crossing.columns)]
         place, cells = self.crossing.places(own, self.axes), self.width
         there = place < cells
-        omega, keep = self._weights(codes, at)
+        omega, keep = self._weights(codes)
         there &= keep
-        y, keep = self._values(self.numerator, codes, at)
+        y, keep = self._values(self.numerator, codes)
         there &= keep
-        x, keep = self._values(self.denominator, codes, at)
+        x, keep = self._values(self.denominator, codes)
         there &= keep
         theta = np.array(self.theta or (0.0,) * cells)
         steps = self.longest - sqrt(cells) / 2 - 1
@@ -125,19 +124,18 @@ class SurveyScores(LongRows):
             total += row * row
         return total
 
-    def _weights(self, codes: Array, at: dict[str, int]) -> tuple[Array, NDArray[np.bool_]]:
+    def _weights(self, codes: Array) -> tuple[Array, NDArray[np.bool_]]:
         everyone = np.ones(codes.shape[1], dtype=np.bool_)
         if self.weight is None:
             return np.ones(codes.shape[1]), everyone
-        omega, keep = places_of_weights(self.weight, codes[[at[name] for name in self.weight.columns]])
+        omega, keep = places_of_weights(self.weight, codes_of(self.weight, self.columns, codes))
         return omega, everyone if keep is None else keep
 
-    @staticmethod
-    def _values(measure: Measure | None, codes: Array, at: dict[str, int]) -> tuple[Array, NDArray[np.bool_]]:
+    def _values(self, measure: Measure | None, codes: Array) -> tuple[Array, NDArray[np.bool_]]:
         everyone = np.ones(codes.shape[1], dtype=np.bool_)
         if measure is None:
             return np.ones(codes.shape[1]), everyone
-        u, keep = measure.places(codes[[at[name] for name in measure.columns]])
+        u, keep = measure.places(codes_of(measure, self.columns, codes))
         u *= measure.half
         u += measure.middle
         return u, everyone if keep is None else keep
@@ -164,23 +162,12 @@ class Squares(MapOver):
 
 
 @dataclass(frozen=True)
-class Complete:
+class Complete(OfMeasures):
     """Which records have a value of every measure: a condition as `protocol.where` takes them."""
-
-    measures: tuple[Measure, ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for own in self.measures for name in own.columns))
 
     def to_list(self) -> list[Any]:
         """For digests."""
         return [own.digest for own in self.measures]
 
     def __call__(self, codes: Array) -> NDArray[np.bool_]:
-        at = {name: row for row, name in enumerate(self.columns)}
-        found = np.ones(codes.shape[1], dtype=np.bool_)
-        for own in self.measures:
-            keep = own.places(codes[[at[name] for name in own.columns]])[1]
-            found &= True if keep is None else keep
-        return found
+        return self.places(codes)[1]

@@ -115,7 +115,7 @@ class UnitCells(DoubledRows):
         found = blocks[:, there[first]]
         if isinstance(self.inner, MomentRows) and (numbers > 1).any():
             several = numbers > 1
-            values, _ = self.inner.measures[0].places(own[self.inner._picks[0]])
+            values, _ = self.inner.placed(own, 0)
             sums = np.bincount(pair, weights=np.rint(values[there] * _FINE), minlength=len(pairs))
             means = sums[several] / (numbers[several] * _FINE)
             moments = free_moments(means)

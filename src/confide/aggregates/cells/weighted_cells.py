@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.cell_sums import CellRows
 from confide.aggregates.cells.free_moments import Measure, MomentRows
+from confide.aggregates.column_codes import codes_of, columns_of
 from confide.aggregates.lines.rows import BITS, BOUND
 from confide.protocol.exact import digest
 from confide.schema import Schema
@@ -157,7 +158,7 @@ class WeightedRows(DoubledRows):
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.inner.columns, *self.weight.columns)))
+        return columns_of(self.inner, self.weight)
 
     @property
     def digest(self) -> str:
@@ -166,8 +167,7 @@ class WeightedRows(DoubledRows):
     def rows(self, codes: Array) -> tuple[Whole, Array]:
         own = self.inner.columns
         place, inner = self.inner.rows(codes[: len(own)])
-        at = {name: row for row, name in enumerate(self.columns)}
-        omega, keep = places_of_weights(self.weight, codes[[at[name] for name in self.weight.columns]])
+        omega, keep = places_of_weights(self.weight, codes_of(self.weight, self.columns, codes))
         if keep is not None:
             place[~keep] = self.cells
         real = self.doubled(inner, omega)

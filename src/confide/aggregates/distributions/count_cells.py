@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.aggregates.lines.rows import DesignRows
+from confide.aggregates.lines.rows import DesignRows, only
 from confide.schema import Design
 
 __all__ = ["COUNT_CELLS", "CountIndices", "count_edges"]
@@ -43,6 +43,4 @@ class CountIndices(DesignRows):
         # in steps of the code, so that the last edge is the last code
         edges = count_edges(float(self.design.response.steps - 1))
         cell = 1.0 + np.minimum(np.searchsorted(edges, terms[-1], side="left"), COUNT_CELLS - 1)
-        if keep is not None:
-            cell *= keep
-        return np.asarray(cell[None, :])
+        return only(cell, keep)[None, :]

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array, Whole
 from confide.aggregates.cells.cell_sums import CellRows, CellTotals
 from confide.aggregates.cells.free_moments import Measure
+from confide.aggregates.column_codes import codes_of, columns_of
 from confide.aggregates.distributions.cumulative_strategy import strategy
 from confide.aggregates.lines.rows import BOUND, round_within, steps
 from confide.errors import PlanError, SchemaError
@@ -257,7 +258,7 @@ class BinRows(CellRows):
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.crossing.columns, *self.measure.columns)))
+        return columns_of(self.crossing, self.measure)
 
     def placed(self, codes: Array) -> tuple[Whole, Whole]:
         """The cell of each record, the number of cells for one in none, and its bin."""
@@ -266,9 +267,8 @@ class BinRows(CellRows):
 
     def coded(self, codes: Array) -> tuple[Whole, Array]:
         """The cell of each record, the number of cells for one in none, and the code of its value."""
-        at = {name: row for row, name in enumerate(self.columns)}
         place = self.crossing.places(codes[: len(self.crossing.columns)], self.axes)
-        coded, keep = self.measure.design.codes(codes[[at[name] for name in self.measure.columns]])
+        coded, keep = self.measure.design.codes(codes_of(self.measure, self.columns, codes))
         if keep is not None:
             place[~keep] = self.cells
         return place, coded[-1]

@@ -22,21 +22,18 @@ from numpy.typing import NDArray
 
 from confide._arrays import Whole
 from confide.aggregates.cells.histogram import CellNumber, WholeSums
+from confide.aggregates.column import OfColumn
 from confide.aggregates.distributions.cumulative_strategy import Strategy
 from confide.aggregates.distributions.fitted_bins import Fine
 from confide.aggregates.lines.rows import BITS
-from confide.protocol.exact import digest
-from confide.schema import Schema
 
 __all__ = ["FinePlace", "TreeCounts", "tree_strategy"]
 
 
 @dataclass(frozen=True)
-class FinePlace(CellNumber):
+class FinePlace(OfColumn, CellNumber):
     """One record as its fine bin, counted from 1; 0 for one that is left out."""
 
-    schema: Schema
-    column: str
     fine: Fine
 
     @property
@@ -45,12 +42,8 @@ class FinePlace(CellNumber):
         return self.fine.size
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
-    @property
     def digest(self) -> str:
-        return digest(["fine place", self.schema[self.column].to_dict(), self.column, self.fine.width])
+        return self._digest("fine place", self.fine.width)
 
     def __call__(self, codes: NDArray[np.float64]) -> NDArray[np.float64]:
         there = codes[:1] >= 0

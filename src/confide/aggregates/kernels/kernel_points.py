@@ -24,14 +24,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, isqrt, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.aggregates.function_of import FunctionOf
-from confide.aggregates.lines.rows import Codes
+from confide.aggregates.lines.rows import Codes, only
 from confide.errors import PlanError
 from confide.protocol import SAFETY_STEPS
 from confide.protocol.exact import digest, pack
@@ -127,8 +127,7 @@ class PointRows:
             factor *= table[:, cell]
         weights *= factor
         np.rint(weights, out=weights)
-        if keep is not None:
-            weights *= keep
+        only(weights, keep)
         value = np.rint(terms[-1] * (2.0 * VALUE / (self.design.response.steps - 1)) - VALUE)
         return weights, np.clip(value, -float(VALUE), float(VALUE))
 
@@ -203,9 +202,7 @@ class _OfSums(FunctionOf):
 class KernelSafety(_OfSums):
     """gamma in 1024 steps of one unit, rounded down; d0 in the integers of the weights."""
 
-    @property
-    def moved(self) -> int:
-        return SAFETY_STEPS
+    moved: ClassVar[int] = SAFETY_STEPS
 
     def of(self, total: NDArray[Any]) -> NDArray[Any]:
         least = min(int(v) for v in total[: len(self.map.points)])

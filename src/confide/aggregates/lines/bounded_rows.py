@@ -31,6 +31,7 @@ from confide.aggregates.lines.rows import (
     BOUND,
     CodedRows,
     Codes,
+    only,
     residual,
     round_within,
     scaled,
@@ -175,9 +176,7 @@ class ClippedResidualRows(CodedRows):
             r = residual(score, rows[-1], self.theta)
             np.clip(r, -self.clip, self.clip, out=r)
             r *= self.unit
-            if keep is not None:
-                r *= keep
-            score *= r
+            score *= only(r, keep)
             return round_within(score)
 
 

@@ -289,6 +289,10 @@ class InCoordinates(CodedRows):
         return len(self.design.terms) + 1
 
     @property
+    def width(self) -> int:
+        return self.features
+
+    @property
     def rho(self) -> float:
         """The frame's scale of residuals."""
         return self.frame.rho if self.frame else 1.0

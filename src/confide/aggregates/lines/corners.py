@@ -1,13 +1,24 @@
-"""Records in the corners of the public box: where sums of z z' and of z t move the most."""
+"""Records in the corners of the public box: where sums move the most."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from confide.schema import Categorical, Design, Schema
 
-__all__ = ["corner_pairs", "outcome_pairs"]
+__all__ = ["corner_pairs", "ends", "outcome_pairs"]
+
+
+def ends(schema: Schema, columns: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Two records at opposite ends of columns: at the first and the last level, or at the lower and the upper bound.
+
+    >>> import confide as cf
+    >>> ends(cf.Schema({"x": cf.Numeric(0, 1), "g": cf.Categorical(["a", "b", "c"])}), ("x", "g"))
+    ({'x': 0.0, 'g': 'a'}, {'x': 1.0, 'g': 'c'})
+    """
+    low, high = ({name: _end(schema[name], sign) for name in columns} for sign in (-1, 1))
+    return low, high
 
 
 def corner_pairs(design: Design, schema: Schema) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
@@ -39,7 +50,7 @@ def outcome_pairs(design: Design, schema: Schema) -> Iterator[tuple[Mapping[str,
 
     They pull the coefficients of a regression as far as a bound on one record's score allows.
     """
-    low, high = ({name: _end(schema[name], sign) for name in design.columns} for sign in (-1, 1))
+    low, high = ends(schema, design.columns)
     yield low, high
     yield low, {**low, **{name: high[name] for name in design.response.columns}}
 

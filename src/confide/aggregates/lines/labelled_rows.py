@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.aggregates.lines.rows import BITS, Box, CodedRows, Codes, round_within, scaled, steps
+from confide.aggregates.lines.rows import BITS, Box, CodedRows, Codes, only, round_within, scaled, steps
 from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
@@ -56,9 +56,7 @@ class LabelledRows(CodedRows):
     def __call__(self, codes: Codes) -> Codes:
         rows, keep = scaled(self.design, codes)
         with np.errstate(all="ignore"):
-            sign = np.where(rows[-1] >= 0.0, float(self.steps), -float(self.steps))
-            if keep is not None:
-                sign *= keep
+            sign = only(np.where(rows[-1] >= 0.0, float(self.steps), -float(self.steps)), keep)
             if not self.design.intercept:
                 middle, half = Box.of(self.design).arrays
                 for row, c, h in zip(rows[1:-1], middle, half, strict=True):

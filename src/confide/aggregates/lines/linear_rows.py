@@ -27,6 +27,7 @@ from confide.aggregates.lines.rows import (
     Box,
     CodedRows,
     Codes,
+    only,
     residual,
     round_within,
     scaled,
@@ -116,10 +117,7 @@ class LinearRows(CodedRows):
             box = Box((*box.middle, *public.middle[d:]), (*box.half, *public.half[d:]))
         rows, keep = scaled(self.design, codes, box)
         with np.errstate(all="ignore"):
-            weight = weights(rows[: self.features + 1], self.cap)
-            if keep is not None:
-                weight *= keep
-        return rows, weight
+            return rows, only(weights(rows[: self.features + 1], self.cap), keep)
 
     def __call__(self, codes: Codes) -> Codes:
         rows, factor = self._weighted(codes)

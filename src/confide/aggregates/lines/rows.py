@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import floor, sqrt
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ __all__ = [
     "aligned",
     "lengths",
     "leverage",
+    "only",
     "pieces",
     "residual",
     "round_within",
@@ -76,6 +77,13 @@ def aligned(rows: int) -> Codes:
     raw = np.empty(rows * apart + 8, dtype=np.float64)
     first = -raw.ctypes.data % 64 // 8
     return raw[first : first + rows * apart].reshape(rows, apart)[:, :_PIECE]
+
+
+def only(rows: NDArray[Any], keep: NDArray[np.bool_] | None) -> Codes:
+    """Numbers of records, in place, with 0 for one that does not count. keep: which do, None for all."""
+    if keep is not None:
+        rows *= keep
+    return rows
 
 
 class LongRows:

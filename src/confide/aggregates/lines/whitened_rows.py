@@ -22,7 +22,7 @@ import numpy as np
 from confide._arrays import Array
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.lines.coordinates import Frame, Located, LocatedRows, Locating
-from confide.aggregates.lines.rows import BITS, BOUND, Box, IndicatorRows, lengths, round_within, shares, steps
+from confide.aggregates.lines.rows import BITS, BOUND, Box, IndicatorRows, lengths, only, round_within, shares, steps
 
 __all__ = ["FarResiduals", "Frame", "LeverageCells", "LeverageIndices", "ScoreRows", "WhitenedRows"]
 
@@ -44,7 +44,7 @@ class WhitenedRows(LocatedRows):
 
     @property
     def width(self) -> int:
-        return len(self.design.terms) + 2
+        return self.features + 1
 
     @property
     def steps(self) -> int:
@@ -62,9 +62,7 @@ class WhitenedRows(LocatedRows):
         rows = np.empty((self.width, len(records.r)))
         u, r = rows[:-1], rows[-1]
         with np.errstate(all="ignore"):
-            root = shares(records.length, sqrt(self.cap))
-            if records.keep is not None:
-                root *= records.keep
+            root = only(shares(records.length, sqrt(self.cap)), records.keep)
             np.divide(records.r, self.rho, out=r)
             np.clip(r, -1.0, 1.0, out=r)
             r *= root
@@ -93,10 +91,6 @@ class ScoreRows(LocatedRows):
         return replace(self, frame=frame, cap=float(cap), theta=tuple(map(float, theta)), reach=float(reach))
 
     @property
-    def width(self) -> int:
-        return len(self.design.terms) + 1
-
-    @property
     def steps(self) -> int:
         """Integer steps in one unit of w r u / reach."""
         return steps(sqrt(self.cap), self.width)
@@ -113,8 +107,7 @@ class ScoreRows(LocatedRows):
             np.clip(r, -1.0, 1.0, out=r)
             r *= shares(records.square, self.cap)
             r *= float(self.steps)
-            if records.keep is not None:
-                r *= records.keep
+            only(r, records.keep)
             return round_within(records.v * r, length=lengths(records.square) * np.abs(r))
 
 
@@ -132,9 +125,7 @@ class FarResiduals(IndicatorRows, LocatedRows):
         with np.errstate(all="ignore"):
             # what is no number counts as far
             far = 1.0 - (np.abs(records.r / self.rho) <= 1.0)
-        if records.keep is not None:
-            far *= records.keep
-        return np.asarray(far[None, :])
+        return only(far, records.keep)[None, :]
 
 
 @dataclass(frozen=True)
@@ -154,15 +145,13 @@ class LeverageIndices(LocatedRows):
     @property
     def edges(self) -> Array:
         """The eleven edges."""
-        return np.asarray((len(self.design.terms) + 1) * 2.0 ** (np.arange(-4, 7) / 2))
+        return np.asarray(self.features * 2.0 ** (np.arange(-4, 7) / 2))
 
     def of(self, records: Located) -> Array:
         # what is no number counts as infinitely far out
         square = np.nan_to_num(records.square, nan=np.inf, posinf=np.inf)
         cell = 1.0 + np.searchsorted(self.edges, square, side="left")
-        if records.keep is not None:
-            cell *= records.keep
-        return np.asarray(cell[None, :])
+        return only(cell, records.keep)[None, :]
 
 
 @dataclass(frozen=True)

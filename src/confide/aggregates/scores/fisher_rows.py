@@ -58,7 +58,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.aggregates.cells.weighted_cells import CappedWeight, places_of_weights
-from confide.aggregates.lines.rows import BITS, BOUND, LongRows, aligned, lengths, leverage, pieces, round_within
+from confide.aggregates.lines.rows import BITS, BOUND, LongRows, aligned, lengths, leverage, only, pieces, round_within
 from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.fisher_families import LOGIT, Family
 from confide.aggregates.scores.score_rows import InCoordinates, cell_among
@@ -251,9 +251,8 @@ class FisherRows(_AtLine):
             np.sqrt(h, out=h)
             w *= r
             w *= cross
-            if keep is not None:
-                h *= keep
-                w *= keep
+            only(h, keep)
+            only(w, keep)
             np.multiply(u, h, out=own[:k])
             np.multiply(u, w, out=own[k:-1])
             yield piece, _jointly_within(own[:-1], h, w, parts.square), parts
@@ -401,8 +400,7 @@ class FisherScores(_AtLine):
                 r = parts.residual
                 r *= self.counted(parts)[1]
                 r *= self.steps
-                if parts.keep is not None:
-                    r *= parts.keep
+                only(r, parts.keep)
                 self.cut(r, parts.square)
                 np.multiply(parts.u, r, out=whole[:, piece])
                 round_within(whole[:, piece], self.l2_squared, length=lengths(parts.square) * np.abs(r))
@@ -461,10 +459,7 @@ class InformationIndices(_AtLine):
             for piece in pieces(codes.shape[1]):
                 size, keep = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])[3:5]
                 size *= size
-                cell = cell_among(edges, size)
-                if keep is not None:
-                    cell *= keep
-                whole[0, piece] = cell
+                whole[0, piece] = only(cell_among(edges, size), keep)
         return whole
 
 
@@ -505,9 +500,7 @@ class Excess(_AtLine):
         np.fmin(size, 1.0, out=size)
         size *= float(BOUND)
         np.rint(size, out=size)
-        if keep is not None:
-            size *= keep
-        return size[None, :]
+        return only(size, keep)[None, :]
 
 
 @dataclass(frozen=True)

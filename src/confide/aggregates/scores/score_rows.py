@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.aggregates.cells.histogram import CellNumber
 from confide.aggregates.lines.coordinates import Coordinates, Frame, InCoordinates, Located, LocatedRows, PartialFrame
-from confide.aggregates.lines.rows import BOUND, lengths, round_within, steps
+from confide.aggregates.lines.rows import BOUND, lengths, only, round_within, steps
 from confide.protocol.exact import digest
 
 __all__ = [
@@ -77,10 +77,6 @@ class LimitedFeatures(LocatedRows):
         return replace(self, frame=frame, cap=float(cap))
 
     @property
-    def width(self) -> int:
-        return self.features
-
-    @property
     def steps(self) -> int:
         """Integer steps in one unit of v."""
         return steps(sqrt(self.cap), self.width)
@@ -95,9 +91,7 @@ class LimitedFeatures(LocatedRows):
         longest = sqrt(self.cap)
         factor = np.maximum(records.length, longest)
         np.divide(longest * self.steps, factor, out=factor)
-        if records.keep is not None:
-            factor *= records.keep
-        return factor
+        return only(factor, records.keep)
 
 
 @dataclass(frozen=True)
@@ -111,10 +105,6 @@ class LimitedScores(LocatedRows):
     def at(self, frame: Frame, limit: float) -> LimitedScores:
         """The map in the coordinates and at the line of a frame. limit: R."""
         return replace(self, frame=frame, limit=float(limit))
-
-    @property
-    def width(self) -> int:
-        return self.features
 
     @property
     def steps(self) -> float:
@@ -132,9 +122,7 @@ class LimitedScores(LocatedRows):
         np.maximum(factor, self.limit, out=factor)
         np.divide(records.r, factor, out=factor)
         factor *= whole
-        if records.keep is not None:
-            factor *= records.keep
-        return factor
+        return only(factor, records.keep)
 
 
 @dataclass(frozen=True)
@@ -160,9 +148,7 @@ class SquareOf(LocatedRows):
             np.fmin(share, 1.0, out=share)
             share *= float(BOUND)
             np.rint(share, out=share)
-            if records.keep is not None:
-                share *= records.keep
-        return share[None, :]
+            return only(share, records.keep)[None, :]
 
 
 @dataclass(frozen=True)
@@ -193,6 +179,4 @@ class SizeIndices(CellNumber, LocatedRows):
         with np.errstate(all="ignore"):
             size = records.length * np.abs(records.r) if self.scores else records.length
         cell = cell_among(self.edges or tuple(float(k) for k in range(1, self.cells)), size)
-        if records.keep is not None:
-            cell *= records.keep
-        return np.asarray(cell[None, :])
+        return only(cell, records.keep)[None, :]

@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.aggregates.lines.rows import Box, CodedRows, Codes, leverage, residual, round_within, scaled, steps
+from confide.aggregates.lines.rows import Box, CodedRows, Codes, leverage, only, residual, round_within, scaled, steps
 from confide.errors import PlanError
 from confide.guarantees.validation import is_whole
 from confide.protocol import Allowance, Meter, Plan, Source, Statistic, Together, Total
@@ -96,10 +96,8 @@ class ClippedScores(CodedRows):
             np.negative(edge, out=edge)
             np.maximum(error, edge, out=error)
             error *= self.unit
-            if keep is not None:
-                error *= keep
             score = rows[:-1]
-            score *= error
+            score *= only(error, keep)
             return round_within(score)
 
 

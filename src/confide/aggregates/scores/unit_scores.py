@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.aggregates.lines.rows import BITS, leverage, round_within, steps
+from confide.aggregates.lines.rows import BITS, leverage, only, round_within, steps
 from confide.aggregates.scores.fisher_rows import FisherScores
 from confide.aggregates.scores.score_rows import InCoordinates, LimitedScores, SizeIndices, cell_among
 from confide.protocol import RecordMap
@@ -201,9 +201,7 @@ class UnitFisherScores(_OfUnits, FisherScores):
         parts = self.parts(codes)
         r = parts.residual
         r *= self.counted(parts)[1]
-        if parts.keep is not None:
-            r *= parts.keep
-        return np.asarray(parts.u * r)
+        return np.asarray(parts.u * only(r, parts.keep))
 
     def __call__(self, codes: Array) -> Array:
         return self.by_unit(

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.weighted_cells import CappedWeight, places_of_weights
+from confide.aggregates.column_codes import codes_of, columns_of
 from confide.aggregates.lines.coordinates import Located, LocatedRows
 from confide.aggregates.lines.rows import BITS, LongRows, round_within
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores
@@ -88,8 +89,7 @@ class ByWeight(MapOver):
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        own = () if self.weight is None else self.weight.columns
-        return tuple(dict.fromkeys((*self.map.columns, *own)))
+        return columns_of(self.map, self.weight)
 
     @cached_property
     def digest(self) -> str:
@@ -115,8 +115,7 @@ class ByWeight(MapOver):
         own = codes[: len(self.map.columns)]
         if self.weight is None:
             return self.map(own)
-        at = {name: row for row, name in enumerate(self.columns)}
-        omega, keep = places_of_weights(self.weight, codes[[at[name] for name in self.weight.columns]])
+        omega, keep = places_of_weights(self.weight, codes_of(self.weight, self.columns, codes))
         records = self.map.located(own)
         root = np.sqrt(omega)
         if records.keep is not None:

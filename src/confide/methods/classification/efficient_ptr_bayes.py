@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from confide.aggregates.replies import Replying
 from confide.aggregates.safety_formulas import least_class_size
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -43,7 +44,6 @@ from confide.methods.classification.safe_means import ClassSafety, SafeMeans
 from confide.protocol import (
     Allowance,
     Meter,
-    Method,
     Plan,
     Question,
     Release,
@@ -62,7 +62,7 @@ _SQUARES = Fraction(1, 5)
 
 
 @dataclass(frozen=True)
-class EfficientPTRBayes(Method):
+class EfficientPTRBayes(Replying):
     """Class means, shares and a Gaussian classifier by efficient propose-test-release, or no reply.
 
     formula, variance, radius, term_bounds: as `ClassMeans`. Either c0: the least share of a class that the noise is made for, about half of
@@ -88,10 +88,6 @@ class EfficientPTRBayes(Method):
 
     name: ClassVar[str] = "efficient_ptr_bayes"
     family: ClassVar[str] = "classification"
-    source: ClassVar[str] = (
-        "efficient propose-test-release (Shen, Tong, Wang 2026), corrected constants, exact Gaussian accounting"
-    )
-    relations: ClassVar[tuple[str, ...]] = ("substitute",)
     intervals: ClassVar[str] = "shares and means of classes; sampling and privacy noise, given a reply"
 
     def __post_init__(self) -> None:
@@ -115,8 +111,7 @@ class EfficientPTRBayes(Method):
             raise PlanError(
                 f"gamma_plan must be a number above 1, got {self.gamma_plan!r}; leave it out for 3/4 of the least size"
             )
-        if not (is_finite(self.beta) and 1e-12 <= self.beta < 1):
-            raise PlanError(f"beta must be a number from 1e-12 to 1, got {self.beta!r}; 0.001 is the default")
+        self._check_beta()
 
     # plan -----------------------------------------------------------------------------------------------------------
 

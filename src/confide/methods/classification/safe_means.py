@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,9 +55,7 @@ class _OfSums(FunctionOf):
 class ClassSafety(_OfSums):
     """The safety gamma in 1024 steps of one unit."""
 
-    @property
-    def moved(self) -> int:
-        return SAFETY_STEPS
+    moved: ClassVar[int] = SAFETY_STEPS
 
     def of(self, total: NDArray[Any]) -> NDArray[Any]:
         counts, _ = self._parts(total)

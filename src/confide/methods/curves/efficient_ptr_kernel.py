@@ -29,6 +29,7 @@ from confide._arrays import Array
 from confide.aggregates.kernels.kernel_points import KERNELS, WEIGHT, KernelSafety, PointCurve, PointMoments, PointRows
 from confide.aggregates.lines.corners import corner_pairs
 from confide.aggregates.reference import smooth
+from confide.aggregates.replies import Replying
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.reply import reply_flags
@@ -36,7 +37,6 @@ from confide.guarantees.validation import is_finite
 from confide.protocol import (
     Allowance,
     Meter,
-    Method,
     Plan,
     Question,
     Release,
@@ -57,7 +57,7 @@ _POINTS = 1_000
 
 
 @dataclass(frozen=True)
-class EfficientPTRKernel(Method):
+class EfficientPTRKernel(Replying):
     """Kernel regression at public points by efficient propose-test-release, or no reply.
 
     formula: "y ~ a + b", numeric features; points: numbers, or one tuple for each point; bandwidth: one for all features or one for each,
@@ -86,10 +86,6 @@ class EfficientPTRKernel(Method):
 
     name: ClassVar[str] = "efficient_ptr_kernel"
     family: ClassVar[str] = "regression"
-    source: ClassVar[str] = (
-        "efficient propose-test-release (Shen, Tong, Wang 2026), corrected constants, exact Gaussian accounting"
-    )
-    relations: ClassVar[tuple[str, ...]] = ("substitute",)
     intervals: ClassVar[str] = "the smoothed curve at the points; sampling and privacy noise, given a reply"
 
     def __post_init__(self) -> None:
@@ -116,8 +112,7 @@ class EfficientPTRKernel(Method):
         ):
             if value is not None and not (is_finite(value) and low < value < 1e12):
                 raise PlanError(f"{name} must be a finite number above {low:g}, got {value!r}")
-        if not (is_finite(self.beta) and 1e-12 <= self.beta < 1):
-            raise PlanError(f"beta must be a number from 1e-12 to 1, got {self.beta!r}; 0.001 is the default")
+        self._check_beta()
 
     # plan -----------------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
 from confide.methods.intervals.method import IntervalMethod, parsed_prior
 from confide.methods.intervals.posteriors.counted import Cells, confidence_limits
@@ -113,6 +114,4 @@ class CategoricalShares(IntervalMethod):
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Two levels."""
         if isinstance(schema, Schema):
-            own = schema[self.column]
-            values = own.levels if isinstance(own, Categorical) else (own.low, own.high)
-            yield {self.column: values[0]}, {self.column: values[-1]}
+            yield ends(schema, (self.column,))

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
 from confide.methods.intervals.method import IntervalMethod, parsed_prior
 from confide.methods.intervals.posteriors.counted import Cells
@@ -120,11 +121,7 @@ class Difference(IntervalMethod):
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Two cells."""
         if isinstance(schema, Schema):
-            ends = {
-                name: (own.levels if isinstance(own := schema[name], Categorical) else (own.low, own.high))
-                for name in self._sides()
-            }
-            yield {name: end[0] for name, end in ends.items()}, {name: end[-1] for name, end in ends.items()}
+            yield ends(schema, self._sides())
 
 
 def contrasts(cells: Array) -> Array:

@@ -32,15 +32,17 @@ from confide.aggregates.distributions.cumulative_counts import CumulativeCounts
 from confide.aggregates.distributions.cumulative_strategy import Strategy
 from confide.aggregates.distributions.fitted_bins import Fine, about_quantiles
 from confide.aggregates.distributions.tree_counts import FinePlace, TreeCounts, tree_strategy
+from confide.aggregates.lines.corners import ends
 from confide.aggregates.lines.rows import BITS
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
 from confide.methods.intervals.posteriors.rows import numeric
+from confide.methods.intervals.quantile import practice_quantiles
 from confide.methods.intervals.result import ConfidenceIntervals
 from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Together
 from confide.results.declared_bounds import DECLARED_BOUND, open_ends
-from confide.schema import Integer, Practice, Schema
+from confide.schema import Integer, Schema
 from confide.schema.formulas.expression import quoted
 
 __all__ = ["PureQuantiles", "QuantileAbout"]
@@ -260,17 +262,12 @@ class PureQuantiles(Method):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The quantiles of the clipped column: the least value that a share of at least q of the records does not exceed."""
-        values = Practice.checked(frame).present(self.column)
-        if not len(values):
-            raise PlanError(f"no practice record has a value of {self.column!r}; give more records")
-        found = np.quantile(values, self._qs, method="inverted_cdf")
-        return {f"{q:g}": float(value) for q, value in zip(self._qs, found, strict=True)}
+        return practice_quantiles(frame, self.column, self._qs)
 
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Records at either end."""
         if isinstance(schema, Schema):
-            own = numeric(schema, self.column, "a quantile")
-            yield {self.column: own.low}, {self.column: own.high}
+            yield ends(schema, (self.column,))
 
 
 @dataclass(frozen=True, eq=False)

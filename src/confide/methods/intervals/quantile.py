@@ -38,11 +38,12 @@ from numpy.typing import NDArray
 
 from confide._lazy import later
 from confide.aggregates.cells.histogram import Histogram
+from confide.aggregates.column import OfColumn
+from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend, Together, Total
-from confide.protocol.exact import digest
 from confide.results.intervals import Intervals
 from confide.results.pages.words import Flag
 from confide.schema import Categorical, Practice, Schema
@@ -71,14 +72,12 @@ _IN_GDP = (
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(OfColumn):
     """One record as its place on the column's grid, counted from 1; 0 for one that is left out.
 
     present=True: 1 for every record with a place, for counting them.
     """
 
-    schema: Schema
-    column: str
     present: bool = False
     width: int = field(default=1, init=False)
 
@@ -102,16 +101,21 @@ class Place:
         return self.l1**2
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
-    @property
     def digest(self) -> str:
-        return digest(["place", self.schema[self.column].to_dict(), self.column, self.present])
+        return self._digest("place", self.present)
 
     def __call__(self, codes: NDArray[np.float64]) -> NDArray[np.float64]:
         place = codes[:1] + 1
         return np.asarray(np.minimum(place, 1.0) if self.present else place)
+
+
+def practice_quantiles(frame: Any, column: str, qs: tuple[float, ...]) -> Mapping[str, float]:
+    """The least values that a share of at least each q of the practice records does not exceed."""
+    values = Practice.checked(frame).present(column)
+    if not len(values):
+        raise PlanError(f"no practice record has a value of {column!r}; give more records")
+    found = np.quantile(values, qs, method="inverted_cdf")
+    return {f"{q:g}": float(value) for q, value in zip(qs, found, strict=True)}
 
 
 def rank_scores(counts: NDArray[np.int64], q: Fraction, offset: int = 0) -> NDArray[np.int64]:
@@ -321,20 +325,12 @@ class Quantile(Method):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The quantiles of the clipped column: the least value that a share of at least q of the records does not exceed."""
-        values = Practice.checked(frame).present(self.column)
-        if not len(values):
-            raise PlanError(f"no practice record has a value of {self.column!r}; give more records")
-        found = np.quantile(values, self.qs, method="inverted_cdf")
-        return {f"{q:g}": float(value) for q, value in zip(self.qs, found, strict=True)}
+        return practice_quantiles(frame, self.column, self.qs)
 
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """A record at either end of the grid: it moves every rank, or none."""
-        whole = schema if isinstance(schema, Schema) else None
-        if whole is None:
-            return
-        column = whole[self.column]
-        assert not isinstance(column, Categorical)
-        yield {self.column: column.low}, {self.column: column.high}
+        if isinstance(schema, Schema):
+            yield ends(schema, (self.column,))
 
 
 def _inside(x: object) -> bool:

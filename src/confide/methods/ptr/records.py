@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, isfinite, sqrt
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.aggregates.column_codes import ColumnCodes
-from confide.aggregates.isolation.collected import Collected
+from confide.aggregates.function_of import OfRecords
 from confide.aggregates.safety_formulas import rounded_safety, up
 from confide.methods.ptr.safety import CertifiedBound, SafetyBound
 from confide.protocol import SAFETY_STEPS
@@ -39,14 +39,13 @@ _SAFE_ENOUGH = 1 << 40
 
 
 @dataclass(frozen=True, eq=False)
-class OfTable:
+class OfTable(OfRecords):
     """Integers that are a function of the whole table, with a stated bound on what one record moves: `integers(table)`."""
 
     map: ColumnCodes
     integers: Callable[[Array], NDArray[Any]]
     shape: tuple[int, ...]
     moved: int
-    norm: str = field(default="l2", init=False)
 
     def sensitivity_squared(self, relation: str) -> Fraction:
         return Fraction(self.moved) ** 2
@@ -57,17 +56,8 @@ class OfTable:
     def moved_squared(self, own: Any, rows: Any) -> Any:
         return np.full(rows.shape[1], self.moved**2, dtype=object)
 
-    def zero(self) -> Any:
-        return Collected(self.map).zero()
-
-    def update(self, state: Any, codes: Any) -> Any:
-        return Collected(self.map).update(state, codes)
-
-    def merge(self, a: Any, b: Any) -> Any:
-        return Collected(self.map).merge(a, b)
-
-    def value(self, state: Any) -> NDArray[Any]:
-        return self.integers(self.map.table(Collected(self.map).value(state)))
+    def of(self, sums: NDArray[Any]) -> NDArray[Any]:
+        return self.integers(self.map.table(sums))
 
 
 def safety_of(bound: SafetyBound, table: Array) -> NDArray[Any]:

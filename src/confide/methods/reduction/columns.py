@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.joint_moments import JointMomentRows, JointMoments, clear_from
+from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
-from confide.protocol import Noisy, Plan
+from confide.protocol import Method, Noisy, Plan
 from confide.results.pages.spreads import spread_words
 from confide.schema import Schema
 
-__all__ = ["expected", "joint_moments", "listed", "measures_of"]
+__all__ = ["OfColumns", "expected", "joint_moments", "listed", "measures_of"]
 
 _MOST = 200
 
@@ -49,3 +50,27 @@ def expected(plan: Plan, rows: JointMomentRows, schema: Any, n: int | None) -> s
     assert sd is not None
     noise = (sd / float(rows.steps) ** 2) ** 2
     return spread_words(rows.measures, schema, lambda place, variance: float(clear_from(noise, place, variance)), n)
+
+
+class OfColumns(Method):
+    """Base of what is read from joint moments of `columns`, names or derived terms; term_bounds: bounds of derived terms."""
+
+    columns: tuple[str, ...]
+    term_bounds: Mapping[str, tuple[float, float]] | None
+
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("1",)
+    family: ClassVar[str] = "reduction"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", listed(self.columns))
+
+    def about(self, schema: Any) -> JointMomentRows:
+        return JointMomentRows(measures_of(self.columns, schema, self.term_bounds))
+
+    def worst_pairs(self, schema: Any = None) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+        """Opposite corners of the bounds, where columns are plain."""
+        if schema is None or any(name not in schema.names for name in self.columns):
+            return ()
+        low, high = ends(schema, self.columns)
+        return (low, high), (low, {**low, self.columns[-1]: high[self.columns[-1]]})

@@ -32,10 +32,9 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
 from confide.methods.reduction.basis import Basis
-from confide.methods.reduction.columns import expected, joint_moments, listed, measures_of
-from confide.methods.reduction.correlations import corners
+from confide.methods.reduction.columns import OfColumns, expected, joint_moments, measures_of
 from confide.methods.reduction.spectrum import Spectrum
-from confide.protocol import Allowance, Gram, Meter, Method, Plan, Question, Release, Source, Together, Total
+from confide.protocol import Allowance, Gram, Meter, Plan, Question, Release, Source, Together, Total
 from confide.schema import Practice
 
 __all__ = ["PCA"]
@@ -46,7 +45,7 @@ _INFLUENCE = Fraction(1, 10)
 
 
 @dataclass(frozen=True)
-class PCA(Method):
+class PCA(OfColumns):
     """Principal components. columns: names or derived terms, a list or "a + b + c"; components: how many, all when left out; scale:
     "correlation" (columns standardised) or "covariance" (in the units of the data); term_bounds: bounds of derived terms.
 
@@ -64,16 +63,13 @@ class PCA(Method):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "pca"
-    version: ClassVar[str] = "2"
-    reads: ClassVar[tuple[str, ...]] = ("1",)
-    family: ClassVar[str] = "reduction"
     source: ClassVar[str] = "Analyze Gauss (Dwork, Talwar, Thakurta, Zhang 2014) with exact Gaussian noise"
     intervals: ClassVar[str] = (
         "explained variances of the population's columns moved into their bounds; sampling and privacy noise"
     )
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", listed(self.columns))
+        super().__post_init__()
         if self.scale not in SCALES:
             raise PlanError(f"scale must be one of {', '.join(SCALES)}, got {self.scale!r}; correlation is the default")
         if self.components is not None and not is_whole(self.components, 1, len(self.columns)):
@@ -85,9 +81,6 @@ class PCA(Method):
     def k(self) -> int:
         """How many components."""
         return len(self.columns) if self.components is None else int(self.components)
-
-    def about(self, schema: Any) -> JointMomentRows:
-        return JointMomentRows(measures_of(self.columns, schema, self.term_bounds))
 
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
@@ -146,7 +139,3 @@ class PCA(Method):
         whole = np.corrcoef(values.T) if self.scale == "correlation" else np.cov(values.T, bias=True)
         found = np.linalg.eigvalsh(whole)[::-1][: self.k]
         return {f"PC{j + 1}": float(value) for j, value in enumerate(found)}
-
-    def worst_pairs(self, schema: Any = None) -> tuple[tuple[Mapping[str, Any], ...], ...]:
-        """Opposite corners of the bounds."""
-        return corners(self.columns, schema)

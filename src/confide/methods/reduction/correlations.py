@@ -24,16 +24,16 @@ from confide.aggregates.cells.free_moments import practice_places
 from confide.aggregates.joint_moments import JointMomentRows
 from confide.aggregates.lines.rows import BITS
 from confide.guarantees import Guarantee
-from confide.methods.reduction.columns import expected, joint_moments, listed, measures_of
+from confide.methods.reduction.columns import OfColumns, expected, joint_moments, measures_of
 from confide.methods.reduction.matrix import CorrelationMatrix, pair_names
-from confide.protocol import Gram, Method, Plan, Question, Release, Statistic
+from confide.protocol import Gram, Plan, Question, Release, Statistic
 from confide.schema import Practice
 
 __all__ = ["Correlations"]
 
 
 @dataclass(frozen=True)
-class Correlations(Method):
+class Correlations(OfColumns):
     """Pearson's correlations of all pairs. columns: names or derived terms, a list or "a + b + c"; term_bounds: bounds of derived terms.
 
     >>> import confide as cf
@@ -48,19 +48,10 @@ class Correlations(Method):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "correlations"
-    version: ClassVar[str] = "2"
-    reads: ClassVar[tuple[str, ...]] = ("1",)
-    family: ClassVar[str] = "reduction"
     source: ClassVar[str] = "Analyze Gauss on joint moments to order four, exact Gaussian noise"
     intervals: ClassVar[str] = (
         "correlations of the population's columns moved into their bounds; sampling and privacy noise"
     )
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", listed(self.columns))
-
-    def about(self, schema: Any) -> JointMomentRows:
-        return JointMomentRows(measures_of(self.columns, schema, self.term_bounds))
 
     def statistics(self, about: Any, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
         return {"moments": (Gram(about, entry_bits=BITS), Fraction(1))}
@@ -87,16 +78,3 @@ class Correlations(Method):
         found = np.atleast_2d(np.corrcoef(practice_places(measures, practice).T))
         names = pair_names([measure.name for measure in measures])
         return dict(zip(names, found[np.triu_indices(len(measures), 1)].tolist(), strict=True))
-
-    def worst_pairs(self, schema: Any = None) -> tuple[tuple[Mapping[str, Any], ...], ...]:
-        """Opposite corners of the bounds."""
-        return corners(self.columns, schema)
-
-
-def corners(columns: tuple[str, ...], schema: Any) -> tuple[tuple[Mapping[str, Any], ...], ...]:
-    """Records at opposite corners, where columns are plain."""
-    if schema is None or any(name not in schema.names for name in columns):
-        return ()
-    low = {name: schema[name].low for name in columns}
-    high = {name: schema[name].high for name in columns}
-    return ((low, high), (low, {**low, columns[-1]: schema[columns[-1]].high}))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._lazy import later
+from confide.aggregates.column_codes import columns_of
 from confide.errors import PlanError
 from confide.schema import Categorical, Design, Schema
 
@@ -39,7 +40,7 @@ def adjusted_rows(
     Raises `PlanError` for a column that the terms do not use, or a frame without rows.
     """
     schema = design.schema
-    used = tuple(dict.fromkeys(column for term in design.terms for column in term.columns))
+    used = columns_of(*design.terms)
     groups = (by,) if isinstance(by, str) else tuple(by or ())
     values = {name: _listed(value) for name, value in (at or {}).items()}
     for name in (*groups, *values):

@@ -19,11 +19,12 @@ from confide.aggregates.cells.weight_cap import CELLS, DISTANCE, Cap, WeightCell
 from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.aggregates.clusters.psu_limits import LEAST, hidden_part, too_few
 from confide.aggregates.clusters.psu_meat import Listed
+from confide.errors import PlanError
 from confide.protocol import Plan, Release, Source, Statistic
 from confide.protocol.source import Behind
 from confide.protocol.units.where import Subset
 from confide.results.pages.words import Flag
-from confide.schema import Practice, Schema, SurveyDesign
+from confide.schema import Design, Practice, Schema, SurveyDesign
 from confide.schema.survey import ASSUMPTION, NOT_COVERED
 
 __all__ = [
@@ -143,6 +144,27 @@ class Surveyed(Behind):
 
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         return self._source.aggregate(*(self._of.surveyed(one) for one in statistics))
+
+
+def needs_terms(design: Design, what: str) -> None:
+    """Refuse a formula without terms, whose `what` (a mean, a share) a table has. `PlanError`."""
+    if not design.terms:
+        name, call = design.response.name, f"cf.tables.{what}s"
+        asked = f"{name} ~ 1" if what == "mean" else name
+        raise PlanError(
+            f"{design.formula!r} has no term, and under a design a {what} is asked of {call}, "
+            f'{call}("{asked}", ..., covers="population")'
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class OfUnits:
+    """What sandwiches under a design have besides. factor: of the meat; free: degrees of freedom of C PSUs, or persons, in H strata;
+    light: E omega^2/E omega."""
+
+    factor: float = 1.0
+    free: float = np.inf
+    light: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)

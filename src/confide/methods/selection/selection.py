@@ -26,6 +26,7 @@ from confide._arrays import Array
 from confide.aggregates.column_codes import CodedColumns
 from confide.aggregates.isolation.collected import Collected
 from confide.aggregates.isolation.shards import keyed_hashes
+from confide.aggregates.lines.rows import only
 from confide.errors import PlanError
 from confide.protocol import Noise, Statistic, Total
 from confide.protocol.exact import digest, pack, round_up
@@ -195,9 +196,7 @@ class LineLoss:
                 for slope, value in zip(slopes, values[:-1], strict=True):
                     own += slope * value
                 own[:] = self._steps(own, values[-1])
-            if keep is not None:
-                out *= keep
-        return out
+            return only(out, keep)
 
     def _steps(self, predicted: Array, y: Array) -> Array:
         if self.kind == "log_loss":

@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from confide.aggregates.lines.corners import ends
 from confide.aggregates.scores.residual_rounds import draw_line, plan_line
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -34,7 +35,7 @@ from confide.methods.synthesis.data import SyntheticData
 from confide.methods.synthesis.line import line_of_release
 from confide.methods.synthesis.response import Line
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Design, Schema
 from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["SyntheticTable"]
@@ -199,18 +200,7 @@ class SyntheticTable(Method):
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Two records at opposite ends of every column. None without a schema."""
-        if schema is None:
-            return
-        design = self.design_of(schema)
-        pair: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
-        for name in design.columns:
-            column = schema[name]
-            ends = (
-                (column.levels[0], column.levels[-1]) if isinstance(column, Categorical) else (column.low, column.high)
-            )
-            for record, end in zip(pair, ends, strict=True):
-                record[name] = end
-        yield pair
+        return () if schema is None else (ends(schema, self.design_of(schema).columns),)
 
 
 def keyed_line(release: Release, file: int) -> np.random.Generator:

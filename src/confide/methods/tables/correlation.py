@@ -23,6 +23,8 @@ from confide._arrays import Array
 from confide.aggregates.cells.cell_sums import CellTotals
 from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.free_moments import Measure, PairRows, practice_places
+from confide.aggregates.column_codes import columns_of
+from confide.aggregates.lines.corners import ends
 from confide.aggregates.pair_sums import PairSums
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -145,10 +147,9 @@ class Correlation(Method):
         """Corners of the bounds: opposite ones, and neighbours."""
         if schema is None:
             return ()
-        names = list(dict.fromkeys(name for measure in self.about(schema) for name in measure.columns))
-        low = {name: schema[name].low for name in names}
-        high = {name: schema[name].high for name in names}
-        return (low, high), (low, {**low, names[-1]: schema[names[-1]].high})
+        names = columns_of(*self.about(schema))
+        low, high = ends(schema, names)
+        return (low, high), (low, {**low, names[-1]: high[names[-1]]})
 
 
 def _unclear(own: PairSums, about: tuple[Measure, Measure]) -> str:

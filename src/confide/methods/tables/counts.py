@@ -19,11 +19,10 @@ import numpy as np
 
 from confide._arrays import Array
 from confide._lazy import later
-from confide.aggregates.cells.cell_sums import CellCounts, CellIndex, CellTotals
+from confide.aggregates.cells.cell_sums import CellCounts, CellIndex
 from confide.aggregates.cells.crossing import Axes
-from confide.aggregates.cells.free_moments import Measure
-from confide.aggregates.cells.unit_blocks import UnitCells
-from confide.aggregates.cells.weighted_cells import CountRows, WeightedRows
+from confide.aggregates.cells.weighted_cells import CountRows
+from confide.aggregates.lines.corners import ends
 from confide.aggregates.lines.rows import BITS
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
@@ -37,7 +36,7 @@ from confide.methods.tables.cells.result import CellTable, cell_names
 from confide.methods.tables.cells.strategy import Strategy
 from confide.methods.tables.comparing.comparisons import compared, standardised
 from confide.methods.tables.comparing.simultaneous import expected_cells, summed
-from confide.methods.tables.method import TableMethod, tabulated
+from confide.methods.tables.method import TableMethod, cell_totals, tabulated
 from confide.protocol import Release, Statistic
 from confide.protocol.plan import LATE
 from confide.protocol.units.orthogonal import per_of
@@ -254,29 +253,16 @@ class _CountMethod(TableMethod):
             )
 
     def statistic(self, layout: Layout, axes: Axes, relation: str) -> Statistic:
-        own = CountRows(layout.crossing, axes)
-        if isinstance(layout.weight, Measure):
-            return CellTotals(WeightedRows(layout.crossing, axes, own, layout.weight))
-        return (
-            CellTotals(UnitCells(layout.crossing, axes, own))
-            if layout.of_units
-            else CellCounts(CellIndex(layout.crossing, axes))
-        )
+        if layout.weight is None:
+            return CellCounts(CellIndex(layout.crossing, axes))
+        return cell_totals(layout, CountRows(layout.crossing, axes))
 
     def worst_pairs(self, schema: Any = None) -> tuple[tuple[Mapping[str, Any], ...], ...]:
         """Two records that differ in every attribute."""
         if schema is None:
             return ()
         layout = self.about(schema)
-        ends = []
-        for last in (False, True):
-            record: dict[str, Any] = {}
-            for name in layout.columns:
-                column = schema[name]
-                levels = getattr(column, "levels", None)
-                record[name] = (levels[-1] if last else levels[0]) if levels else (column.high if last else column.low)
-            ends.append(record)
-        return (tuple(ends),) if layout.columns else ()
+        return (ends(schema, layout.columns),) if layout.columns else ()
 
 
 @dataclass(frozen=True)

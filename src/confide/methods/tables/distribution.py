@@ -28,6 +28,7 @@ from confide import _special as special
 from confide.aggregates.distributions.cumulative import MOST_BINS, Bins, BinTotals, CumulativeRows
 from confide.aggregates.distributions.cumulative_strategy import strategy
 from confide.aggregates.distributions.fitted_bins import Fine, FineHistograms, fitted, of_starts, outline
+from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.methods.tables.cells.layout import Layout
@@ -273,10 +274,8 @@ class Distribution(Method):
         about = self.about(practice.schema)
         rows, layout = about.rows, about.layout
         codes = np.stack([practice.codes[name] for name in rows.columns])
-        place, _ = rows.placed(codes)
-        at = {name: row for row, name in enumerate(rows.columns)}
-        coded, _ = rows.measure.design.codes(codes[[at[name] for name in rows.measure.columns]])
-        values = rows.measure.term.grid.decode(coded[-1])
+        place, coded = rows.coded(codes)
+        values = rows.measure.term.grid.decode(coded)
         found: dict[str, float] = {}
         q = checked_quantiles(self.quantiles)
         for name, axes, cell in about.groups:
@@ -291,10 +290,7 @@ class Distribution(Method):
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """A record at either end: no columns of the strategy are farther apart by much."""
         if isinstance(schema, Schema):
-            measure = self.about(schema).rows.measure
-            for name in measure.columns:
-                column = schema[name]
-                yield {name: getattr(column, "low", None)}, {name: getattr(column, "high", None)}
+            yield from (ends(schema, (name,)) for name in self.about(schema).rows.measure.columns)
 
 
 def rank_error(q: float, size: float, unit: float, bins: int, part: float) -> float:

@@ -22,11 +22,9 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide._lazy import later
-from confide.aggregates.cells.cell_sums import CellTotals
 from confide.aggregates.cells.crossing import Axes
-from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps
-from confide.aggregates.cells.unit_blocks import UnitCells
-from confide.aggregates.cells.weighted_cells import WeightedRows
+from confide.aggregates.cells.free_moments import MomentRows, count_steps
+from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
 from confide.methods.tables.cells.counted import OF_ROWS
 from confide.methods.tables.cells.layout import Layout
@@ -37,7 +35,7 @@ from confide.methods.tables.cells.result import cell_names
 from confide.methods.tables.comparing import mean_tests as own
 from confide.methods.tables.comparing.answers import refused
 from confide.methods.tables.comparing.comparisons import standardised
-from confide.methods.tables.method import TableMethod, tabulated
+from confide.methods.tables.method import TableMethod, cell_totals, tabulated
 from confide.protocol import Release, Statistic
 from confide.protocol.plan import LATE
 from confide.results.hypothesis import HypothesisTests
@@ -177,10 +175,7 @@ class MomentMethod(TableMethod):
         return MomentRows(layout.crossing, axes, layout.measures, count_steps(len(layout.measures), relation))
 
     def statistic(self, layout: Layout, axes: Axes, relation: str) -> Statistic:
-        rows = self._rows(layout, axes, relation)
-        if isinstance(layout.weight, Measure):
-            return CellTotals(WeightedRows(layout.crossing, axes, rows, layout.weight))
-        return CellTotals(UnitCells(layout.crossing, axes, rows) if layout.of_units else rows)
+        return cell_totals(layout, self._rows(layout, axes, relation))
 
     def survey_rows(self, layout: Layout, relation: str) -> MomentRows:
         return self._rows(layout, (), relation)
@@ -207,17 +202,8 @@ class MomentMethod(TableMethod):
         if schema is None:
             return ()
         layout = self.about(schema)
-        records = []
-        for first, high in ((False, False), (False, True), (True, True)):
-            record: dict[str, Any] = {}
-            for name in layout.columns:
-                column = schema[name]
-                levels = getattr(column, "levels", None)
-                measured = name not in layout.crossing.columns
-                end = high if measured else first
-                record[name] = (levels[-1] if end else levels[0]) if levels else (column.high if end else column.low)
-            records.append(record)
-        return (records[0], records[1]), (records[0], records[2])
+        low, high = ends(schema, layout.columns)
+        return (low, {**high, **{name: low[name] for name in layout.crossing.columns}}), (low, high)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The numbers of practice records; NaN where a cell has none."""
@@ -257,7 +243,30 @@ def _layout(
 
 
 @dataclass(frozen=True)
-class Means(MomentMethod):
+class _Summary(MomentMethod):
+    """What means and totals share: their parameters, their words and how their table is read."""
+
+    formula: str
+    covers: str | None = None
+    population_size: int | None = None
+    term_bounds: Mapping[str, tuple[float, float]] | None = None
+    weights: str | None = field(default=None, metadata=LATE)
+
+    _table: ClassVar[type[MeasuredTable]]
+
+    def facts(self, about: Layout) -> Mapping[str, Any]:
+        return {
+            "target": f"{self.verb}, {about.words}{about.weighed}, of values moved into their bounds",
+            "covers": self.intervals,
+        }
+
+    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> MeasuredTable:
+        rows = self._rows(layout, (), release.plan.relation)
+        return self._table.read(release, layout, margins, reading, population=self.population_size, rows=rows)
+
+
+@dataclass(frozen=True)
+class Means(_Summary):
     """Means of columns over a crossing, with the standard deviation, skewness and kurtosis at no further cost.
 
     formula: "income + bmi ~ region * cut(age, 18, 65)", the left side numeric columns or derived terms; "income" alone for all records.
@@ -273,23 +282,12 @@ class Means(MomentMethod):
     (['income', 'income | region=N', 'income | region=S'], (3, 7))
     """
 
-    formula: str
-    covers: str | None = None
-    population_size: int | None = None
-    term_bounds: Mapping[str, tuple[float, float]] | None = None
-    weights: str | None = field(default=None, metadata=LATE)
-
     name: ClassVar[str] = "means"
     intervals: ClassVar[str] = (
         "means of clipped columns, of a population (sampling and noise) or of the data set (noise)"
     )
     verb: ClassVar[str] = "means"
-
-    def facts(self, about: Layout) -> Mapping[str, Any]:
-        return {
-            "target": f"means, {about.words}{about.weighed}, of values moved into their bounds",
-            "covers": self.intervals,
-        }
+    _table: ClassVar[type[MeasuredTable]] = MeanTable
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
         """Of the first column in its units, with a third of its half-width as standard deviation and a mean half-way to a bound."""
@@ -297,17 +295,13 @@ class Means(MomentMethod):
         sampling = count / 9 if self.covers == "population" else 0.0
         return layout.measures[0].half * sqrt(sampling + v1 + v0 / 4) / count
 
-    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> MeanTable:
-        rows = self._rows(layout, (), release.plan.relation)
-        return MeanTable.read(release, layout, margins, reading, population=self.population_size, rows=rows)
-
     def _summary(self, total: Array, count: Array) -> Array:
         with np.errstate(all="ignore"):
             return np.asarray(total / count)
 
 
 @dataclass(frozen=True)
-class Totals(MomentMethod):
+class Totals(_Summary):
     """Totals of columns over a crossing. The parameters, and the release, are those of `Means`.
 
     >>> import confide as cf
@@ -318,24 +312,13 @@ class Totals(MomentMethod):
     (3, 1)
     """
 
-    formula: str
-    covers: str | None = None
-    population_size: int | None = None
-    term_bounds: Mapping[str, tuple[float, float]] | None = None
-    weights: str | None = field(default=None, metadata=LATE)
-
     name: ClassVar[str] = "totals"
     intervals: ClassVar[str] = (
         "totals of clipped columns, of a population (sampling and noise) or of the data set (noise)"
     )
     verb: ClassVar[str] = "totals"
     extensive: ClassVar[bool] = True
-
-    def facts(self, about: Layout) -> Mapping[str, Any]:
-        return {
-            "target": f"totals, {about.words}{about.weighed}, of values moved into their bounds",
-            "covers": self.intervals,
-        }
+    _table: ClassVar[type[MeasuredTable]] = TotalTable
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
         """Of the first column in its units, with a third of its half-width as standard deviation and a mean in the middle."""
@@ -343,10 +326,6 @@ class Totals(MomentMethod):
         own = layout.measures[0]
         sampling = count * (own.half**2 / 9 + own.middle**2) if self.covers == "population" else 0.0
         return sqrt(sampling + own.half**2 * v1 + own.middle**2 * v0)
-
-    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> TotalTable:
-        rows = self._rows(layout, (), release.plan.relation)
-        return TotalTable.read(release, layout, margins, reading, population=self.population_size, rows=rows)
 
     def _summary(self, total: Array, count: Array) -> Array:
         return total

@@ -11,9 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
+from confide.aggregates.cells.cell_sums import CellTotals
 from confide.aggregates.cells.crossing import Axes
-from confide.aggregates.cells.free_moments import Measure
-from confide.aggregates.cells.weighted_cells import places_of_weights
+from confide.aggregates.cells.free_moments import Measure, MomentRows
+from confide.aggregates.cells.unit_blocks import UnitCells
+from confide.aggregates.cells.weighted_cells import CountRows, WeightedRows, places_of_weights
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.cells.layout import Layout, marginal_name
@@ -27,7 +29,7 @@ from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, 
 from confide.protocol.units.orthogonal import per_of
 from confide.schema import Practice, Unit
 
-__all__ = ["TableMethod", "marginal_name", "tabulated"]
+__all__ = ["TableMethod", "cell_totals", "marginal_name", "tabulated"]
 
 
 #: The constant that says that the number of records is public and was not drawn.
@@ -51,6 +53,13 @@ def tabulated(layout: Layout, frame: Practice, axes: Axes, weights: Array | None
     else:
         place = layout.crossing.places(codes, axes)
     return np.bincount(place, weights=weights, minlength=cells + 1)[:cells].astype(np.float64)
+
+
+def cell_totals(layout: Layout, rows: CountRows | MomentRows) -> Statistic:
+    """The sums of one marginal, with the weights of records, or of the rows of a unit, where the layout has them."""
+    if isinstance(layout.weight, Measure):
+        return CellTotals(WeightedRows(layout.crossing, rows.axes, rows, layout.weight))
+    return CellTotals(UnitCells(layout.crossing, rows.axes, rows) if layout.of_units else rows)
 
 
 class TableMethod(Method):

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 from confide.aggregates.cells.crossing import Attribute
 from confide.aggregates.cells.unit_cells import RowNumber, UnitCrossing
+from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
 from confide.methods.tables.cells.layout import FormulaReader, Layout
 from confide.methods.tables.cells.margins import Margins
@@ -174,12 +175,7 @@ class _OfPersons:
             return ()
         crossing = self.about(schema).crossing
         assert isinstance(crossing, UnitCrossing)
-        ends: list[dict[str, Any]] = [{}, {}]
-        for name in crossing.read:
-            column = schema[name]
-            levels = getattr(column, "levels", None) or (column.low, column.high)
-            ends[0][name], ends[1][name] = levels[0], levels[-1]
-        return (tuple(ends),) if crossing.read else ()
+        return (ends(schema, crossing.read),) if crossing.read else ()
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """`PlanError`: practice records have no ids, and so no persons."""

@@ -30,6 +30,7 @@ from confide.aggregates.cells.crossing import Attribute
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.weighted_cells import places_of_weights
 from confide.aggregates.distributions.cumulative import BinTotals
+from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.cells.layout import Layout, weight_of
@@ -230,20 +231,9 @@ class TableOne(Method):
         if not isinstance(schema, Schema):
             return ()
         about = self.about(schema)
-        weight = () if about.weight is None else about.weight.columns
-        names = dict.fromkeys((*about.groups.columns, *about.order, *weight))
-        ends = []
-        for last in (0, -1):
-            columns = {name: schema[name] for name in names}
-            ends.append(
-                {
-                    name: own.levels[last]
-                    if isinstance(own, Categorical)
-                    else (own.high if last or name in weight else own.low)
-                    for name, own in columns.items()
-                }
-            )
-        return (tuple(ends),)
+        low, high = ends(schema, dict.fromkeys((*about.groups.columns, *about.order)))
+        heavy = {} if about.weight is None else ends(schema, about.weight.columns)[1]
+        return (({**low, **heavy}, {**high, **heavy}),)
 
 
 def _stacked(names: tuple[str, ...], codes: Mapping[str, Array], rows: int) -> Array:

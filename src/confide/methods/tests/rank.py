@@ -36,6 +36,7 @@ from confide.aggregates.distributions.cumulative import (
     SignedRows,
 )
 from confide.aggregates.distributions.cumulative_strategy import strategy
+from confide.aggregates.lines.corners import ends
 from confide.aggregates.lines.rows import BOUND
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -170,9 +171,7 @@ class _Ranks(Method):
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """A record at either end of the scores."""
         if isinstance(schema, Schema):
-            for name in self.about(schema).first.measure.columns:
-                column = schema[name]
-                yield {name: getattr(column, "low", None)}, {name: getattr(column, "high", None)}
+            yield from (ends(schema, (name,)) for name in self.about(schema).first.measure.columns)
 
 
 def _noise(plan: Plan, about: RankAbout) -> float:
@@ -240,10 +239,8 @@ def _values(method: _Ranks, frame: Any) -> tuple[RankAbout, NDArray[np.int64], A
     about = method.about(practice.schema)
     rows = about.first
     codes = np.stack([practice.codes[name] for name in rows.columns])
-    place, _ = rows.placed(codes)
-    at = {name: row for row, name in enumerate(rows.columns)}
-    coded, _ = rows.measure.design.codes(codes[[at[name] for name in rows.measure.columns]])
-    return about, place, rows.measure.term.grid.decode(coded[-1])
+    place, coded = rows.coded(codes)
+    return about, place, rows.measure.term.grid.decode(coded)
 
 
 def _ranked(values: Array) -> Array:

@@ -25,6 +25,7 @@ from math import ceil, isqrt, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.aggregates.column import OfColumn
 from confide.errors import PlanError
 from confide.protocol import Total
 from confide.protocol.exact import digest
@@ -88,18 +89,12 @@ def numeric(schema: Schema, name: str, who: str) -> Numeric | Integer:
 
 
 @dataclass(frozen=True)
-class Records:
+class Records(OfColumn):
     """1 for every record: the public number of records, summed in the same pass."""
 
-    schema: Schema
-    column: str
     width: int = field(default=1, init=False)
     l1: int = field(default=1, init=False)
     l2_squared: int = field(default=1, init=False)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
 
     @property
     def digest(self) -> str:
@@ -110,11 +105,9 @@ class Records:
 
 
 @dataclass(frozen=True)
-class LevelRows:
+class LevelRows(OfColumn):
     """One record as 1 in the place of its level, 0 elsewhere. levels: codes of the levels that are counted, (J,)."""
 
-    schema: Schema
-    column: str
     levels: tuple[int, ...]
     l1: int = field(default=1, init=False)
     l2_squared: int = field(default=1, init=False)
@@ -132,12 +125,8 @@ class LevelRows:
         return 1 if self.width == 1 else 2
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
-    @property
     def digest(self) -> str:
-        return digest(["levels", self.schema[self.column].to_dict(), self.column, list(self.levels)])
+        return self._digest("levels", list(self.levels))
 
     def __call__(self, codes: Codes) -> Codes:
         return np.asarray(codes[0][None, :] == np.array(self.levels, dtype=np.float64)[:, None], dtype=np.float64)
@@ -177,11 +166,9 @@ class PairRows:
 
 
 @dataclass(frozen=True)
-class CountRows:
+class CountRows(OfColumn):
     """One record as its whole number from 0 to U."""
 
-    schema: Schema
-    column: str
     width: int = field(default=1, init=False)
 
     def __post_init__(self) -> None:
@@ -208,23 +195,17 @@ class CountRows:
     moved_l2_squared = l2_squared
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
-    @property
     def digest(self) -> str:
-        return digest(["counts", self.schema[self.column].to_dict(), self.column])
+        return self._digest("counts")
 
     def __call__(self, codes: Codes) -> Codes:
         return np.asarray(np.maximum(codes[:1], 0.0))
 
 
 @dataclass(frozen=True)
-class MomentRows:
+class MomentRows(OfColumn):
     """One record as (z, w z^2) in 2^20 steps, z = its place between the bounds in [-1, 1]. pure: w for the l1 norm."""
 
-    schema: Schema
-    column: str
     pure: bool
     width: int = field(default=2, init=False)
 
@@ -250,12 +231,8 @@ class MomentRows:
         return (2 * STEP + 2) ** 2
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
-    @property
     def digest(self) -> str:
-        return digest(["mean and square", self.schema[self.column].to_dict(), self.column, self.pure])
+        return self._digest("mean and square", self.pure)
 
     def __call__(self, codes: Codes) -> Codes:
         z = 2.0 * codes[0] / (self.schema[self.column].steps - 1) - 1.0

@@ -36,7 +36,18 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.aggregates.function_of import FunctionOf
 from confide.aggregates.lines.bounded_rows import smallest_eigenvalue
-from confide.aggregates.lines.rows import BITS, Box, CodedRows, Codes, residual, round_within, scaled, steps, weights
+from confide.aggregates.lines.rows import (
+    BITS,
+    Box,
+    CodedRows,
+    Codes,
+    only,
+    residual,
+    round_within,
+    scaled,
+    steps,
+    weights,
+)
 from confide.aggregates.safety_formulas import ols_alpha
 from confide.protocol import SAFETY_STEPS, Gram, Statistic
 from confide.protocol.exact import digest, pack
@@ -129,9 +140,7 @@ class JointRows(CodedRows):
             factor = weights(rows[:-1], self.cap)
             np.sqrt(factor, out=factor)
             factor *= float(self.steps)
-            if keep is not None:
-                factor *= keep
-            rows *= factor
+            rows *= only(factor, keep)
             rows = round_within(rows)
             inside = (np.einsum("ij,ij->j", rows[:-1], rows[:-1]) <= self.longest) & (np.abs(rows[-1]) <= self.largest)
         # the bounds must not rest on floats; no record has been seen to break them
@@ -150,13 +159,8 @@ class ResidualSquares(CodedRows):
     phi: tuple[float, ...] = ()
     unit: ClassVar[int] = _FINE // 4
 
-    @property
-    def width(self) -> int:
-        return 1
-
-    @property
-    def l1(self) -> int:
-        return 4 * self.unit
+    width: ClassVar[int] = 1
+    l1: ClassVar[int] = 4 * unit
 
     @property
     def digest(self) -> str:
@@ -174,9 +178,7 @@ class ResidualSquares(CodedRows):
             np.clip(r, -2.0, 2.0, out=r)
             r *= r
             r *= float(self.unit)
-            if keep is not None:
-                r *= keep
-            return round_within(r[None, :])
+            return round_within(only(r, keep)[None, :])
 
 
 @dataclass(frozen=True)
@@ -222,10 +224,7 @@ class Safety(LeastEigenvalue):
     """The safety (L - lam0 - X^2)_+ / X^2 in 1024 steps of one unit, rounded down: above 0 only where (b) holds with lam0."""
 
     lam0: float = 1.0
-
-    @property
-    def moved(self) -> int:
-        return SAFETY_STEPS
+    moved: ClassVar[int] = SAFETY_STEPS
 
     def of(self, gram: NDArray[Any]) -> NDArray[Any]:
         floor = ceil((Fraction(self.lam0) * self.map.steps**2 + self.map.longest) / self.step)

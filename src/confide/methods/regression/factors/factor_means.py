@@ -37,6 +37,8 @@ from confide.aggregates.cells.level_sums import (
     ResidualIndices,
     SquaredRows,
 )
+from confide.aggregates.column_codes import columns_of
+from confide.aggregates.lines.corners import ends
 from confide.aggregates.lines.linear_rows import ClippedRows
 from confide.aggregates.reference import least_squares
 from confide.methods.regression.factors.factor_means_forecast import expected
@@ -246,22 +248,10 @@ class FactorMeans:
             return
         column = self.schema[name]
         assert not isinstance(column, Categorical)
-        first, last = ({}, {}) if not self.levels.blocks else self._ends()
+        first, last = ({}, {}) if not self.levels.blocks else ends(self.schema, columns_of(*self.levels.blocks))
         low, high = {name: column.low}, {name: column.high}
         yield {**first, **low}, {**first, **high}
         yield {**first, **low}, {**last, **high}
-
-    def _ends(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Two records that differ in every factor."""
-        first: dict[str, Any] = {}
-        last: dict[str, Any] = {}
-        for name in dict.fromkeys(name for block in self.levels.blocks for name in block.columns):
-            column = self.schema[name]
-            ends = (
-                (column.levels[0], column.levels[-1]) if isinstance(column, Categorical) else (column.low, column.high)
-            )
-            first[name], last[name] = ends
-        return first, last
 
 
 def _unchecked(clipping_check: bool) -> tuple[str, ...]:

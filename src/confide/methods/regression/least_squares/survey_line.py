@@ -20,7 +20,6 @@ from typing import Any
 
 from confide.aggregates.reference import least_squares
 from confide.aggregates.scores.metric import Layout
-from confide.errors import PlanError
 from confide.methods.regression.evidence.left_out import least_level
 from confide.methods.regression.least_squares.least_squares import ScorePath
 from confide.methods.regression.least_squares.score_sums import PASSES
@@ -28,7 +27,7 @@ from confide.methods.regression.least_squares.survey_reading import SurveyReadin
 from confide.methods.regression.least_squares.survey_sums import SurveySums
 from confide.methods.regression.linear import kept
 from confide.methods.regression.shared_estimates import SharedEstimates
-from confide.methods.regression.surveyed import WEIGHTS
+from confide.methods.regression.surveyed import WEIGHTS, needs_terms
 from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
 from confide.schema import Design, Schema, SurveyDesign
@@ -50,11 +49,7 @@ class SurveyLine:
 
     def __post_init__(self) -> None:
         ScorePath(self.schema, self.design, self.limit, self.clipping_check)  # refuses a line without an intercept
-        if not self.design.terms:
-            raise PlanError(
-                f"{self.design.formula!r} has no term, and under a design a mean is asked of cf.tables.means, "
-                f'cf.tables.means("{self.design.response.name} ~ 1", ..., covers="population")'
-            )
+        needs_terms(self.design, "mean")
 
     @property
     def drawn(self) -> SurveyDesign:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._lazy import later
+from confide.aggregates.column_codes import columns_of
 from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores
 from confide.aggregates.scores.weighted_rows import LongFeatures, LongScores
 from confide.errors import NoResult, PlanError
@@ -25,7 +26,7 @@ from confide.methods.regression.least_squares.explained import Explained
 from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
 from confide.methods.regression.least_squares.survey_sums import FINE_FEATURES, FINE_SCORES
 from confide.methods.regression.shared_estimates import SharedEstimates
-from confide.methods.regression.surveyed import FLOOR, HIDDEN, Hidden, Read
+from confide.methods.regression.surveyed import FLOOR, HIDDEN, Hidden, OfUnits, Read
 from confide.results import check_alpha
 from confide.results.inference import student
 from confide.results.pages.words import Flag
@@ -85,7 +86,7 @@ class SurveyEstimates(SharedEstimates):
 
 def _mean_row(design: Any, margins: Mapping[str, Mapping[str, float]]) -> Array:
     """The population's mean row of an additive formula of categorical columns, (coefficients,)."""
-    used = tuple(dict.fromkeys(column for term in design.terms for column in term.columns))
+    used = columns_of(*design.terms)
     odd = [term.name for term in design.terms if len(term.columns) > 1]
     odd += [name for name in used if not isinstance(design.schema[name], Categorical)]
     if odd:
@@ -111,12 +112,8 @@ def _mean_row(design: Any, margins: Mapping[str, Mapping[str, float]]) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class DesignSandwich(Sandwich):
-    """A sandwich over C PSUs, or persons, in H strata. factor: of the meat; free: C - H; light: E omega^2/E omega."""
-
-    factor: float = 1.0
-    free: float = np.inf
-    light: float = 1.0
+class DesignSandwich(OfUnits, Sandwich):
+    """A sandwich over C PSUs, or persons, in H strata. free: C - H."""
 
     @property
     def sampling(self) -> Array:

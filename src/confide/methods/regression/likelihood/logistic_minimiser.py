@@ -17,7 +17,7 @@ from anywhere: what is released meets the tolerance, on which the guarantee rest
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, isqrt, log, log1p, sqrt
 from typing import Any
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from confide.aggregates.isolation.collected import Collected
+from confide.aggregates.function_of import OfRecords
 from confide.aggregates.lines.labelled_rows import LabelledRows, record_weights
 from confide.errors import PlanError
 from confide.protocol.spending.allowance import SAFETY_STEPS
@@ -139,13 +139,12 @@ def _longest(unit: float) -> float:
 
 
 @dataclass(frozen=True)
-class _OverRows:
+class _OverRows(OfRecords):
     """What the statistics here share: they are functions of all labelled rows."""
 
     map: LabelledRows
     cut: float
     ridge: float
-    norm: str = field(default="l2", init=False)
 
     @property
     def objective(self) -> LogisticObjective:
@@ -155,21 +154,6 @@ class _OverRows:
     def slope(self) -> float:
         """The largest gradient of a record, rounded up in its last digits."""
         return self.cut * (1 + 2.0**-30)
-
-    def zero(self) -> Any:
-        return Collected(self.map).zero()
-
-    def update(self, state: Any, codes: Array) -> Any:
-        return Collected(self.map).update(state, codes)
-
-    def merge(self, a: Any, b: Any) -> Any:
-        return Collected(self.map).merge(a, b)
-
-    def value(self, state: Any) -> NDArray[Any]:
-        return self.of(Collected(self.map).value(state))
-
-    def of(self, rows: Array) -> NDArray[Any]:
-        raise NotImplementedError
 
     def sensitivity_l1(self, relation: str) -> Fraction:
         """At most sqrt(p) times the Euclidean one, rounded up."""

@@ -14,6 +14,7 @@ from confide.aggregates.cells.crossing import Attribute, Axes, Crossing
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.unit_blocks import UnitWeight
 from confide.aggregates.cells.weighted_cells import CappedWeight
+from confide.aggregates.column_codes import columns_of
 from confide.errors import PlanError, SchemaError
 from confide.schema import Categorical, Schema, Unit
 from confide.schema.formulas.expression import quoted, without_backticks
@@ -142,9 +143,7 @@ class Layout:
     @property
     def columns(self) -> tuple[str, ...]:
         """All schema columns that are used."""
-        own = (name for measure in self.measures for name in measure.columns)
-        weight = self.weight.columns if isinstance(self.weight, Measure) else ()
-        return tuple(dict.fromkeys((*self.crossing.columns, *own, *weight)))
+        return columns_of(self.crossing, *self.measures, self.weight if isinstance(self.weight, Measure) else None)
 
     @property
     def heaviest(self) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.free_moments import Measure, MomentRows
 from confide.aggregates.cells.unit_cells import RowNumber, UnitCrossing
+from confide.aggregates.column_codes import columns_of
 from confide.aggregates.lines.rows import BITS
 from confide.methods.tables.cells.layout import Layout
 from confide.methods.tables.cells.margins import Margins
@@ -54,7 +55,7 @@ def missing_lines(
 def missing_parts(crossing: Crossing, measures: Iterable[Measure]) -> list[str]:
     """The rules of the columns whose value a record must have to be counted."""
     schema, measures = crossing.schema, tuple(measures)
-    names = dict.fromkeys((*crossing.columns, *(name for measure in measures for name in measure.columns)))
+    names = columns_of(crossing, *measures)
     derived = any(measure.name not in schema for measure in measures)
     said = missing_rules({name: schema[name] for name in names}, derived=derived)
     return [said] if said else []

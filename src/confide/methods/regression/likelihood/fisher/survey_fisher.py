@@ -34,7 +34,7 @@ from confide.methods.regression.likelihood.fisher.fisher_rounds import PASSES
 from confide.methods.regression.likelihood.fisher.survey_rounds import SurveyRounds
 from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
 from confide.methods.regression.likelihood.model_results import ModelEstimates
-from confide.methods.regression.surveyed import FLOOR, HIDDEN, WEIGHTS, Hidden, Read
+from confide.methods.regression.surveyed import FLOOR, HIDDEN, WEIGHTS, Hidden, OfUnits, Read, needs_terms
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
 from confide.results.pages.words import Flag
@@ -55,11 +55,7 @@ class SurveyFisherLine(FisherLine):
                 "target='weighted' is the line of records that count less where their features lie far out, and under a design records "
                 "count by their weights; leave target out"
             )
-        if not self.design.terms:
-            raise PlanError(
-                f"{self.design.formula!r} has no term, and under a design a share is asked of cf.tables.shares, "
-                f'cf.tables.shares("{self.design.response.name}", ..., covers="population")'
-            )
+        needs_terms(self.design, "share")
 
     @cached_property
     def _survey(self) -> SurveyRounds:
@@ -112,12 +108,8 @@ class SurveyLogisticEstimates(LogisticEstimates):
 
 
 @dataclass(frozen=True, eq=False)
-class SurveySandwich(FisherSandwich):
-    """A sandwich over C PSUs, or persons, in H strata. factor: of the meat; free: C - H - slopes; light: E omega^2/E omega."""
-
-    factor: float = 1.0
-    free: float = np.inf
-    light: float = 1.0
+class SurveySandwich(OfUnits, FisherSandwich):
+    """A sandwich over C PSUs, or persons, in H strata. free: C - H - slopes."""
 
     @cached_property
     def middle(self) -> Array:
