@@ -11,9 +11,9 @@ import numpy as np
 from confide._arrays import Array
 from confide.errors import PlanError
 from confide.protocol.exact import digest
-from confide.schema import Categorical, Schema
+from confide.schema import Categorical, Practice, Schema
 
-__all__ = ["CodedColumns", "ColumnCodes", "chosen_columns", "codes_of", "columns_of"]
+__all__ = ["CodedColumns", "ColumnCodes", "chosen_columns", "codes_of", "columns_of", "practice_codes"]
 
 
 class _Reads(Protocol):
@@ -48,6 +48,12 @@ def chosen_columns(schema: Schema, columns: tuple[str, ...] | None, who: str) ->
                 f"{who} has a public number of records, and {name!r} drops those with a missing value; give it on_missing={rule}"
             )
     return chosen
+
+
+def practice_codes(part: _Reads, practice: Practice) -> Array:
+    """The codes of practice records that a part reads, (columns, records)."""
+    own = [practice.codes[name] for name in part.columns]
+    return np.stack(own) if own else np.zeros((0, len(practice)))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from confide.local.table import read_protected
 from confide.results.base import Column
 from confide.results.estimates import Estimates
 
-__all__ = ["FEW", "ProtectedEstimates", "fit", "protection_facts", "scaled"]
+__all__ = ["FEW", "ProtectedEstimates", "fit", "scaled", "stated"]
 
 
 #: Records beyond the coefficients from which on normal intervals are given.
@@ -120,7 +120,7 @@ def _table(
     if status not in ("ok", "partial"):
         covariance = np.full((p, p), nan)
     noise = np.where(np.isnan(np.diag(covariance)), nan, 0.0)
-    attribute = told.guarantee("attribute")
+    agree = (("Starts that agree", f"{done.starts[0]} of {done.starts[1]}"),) if done.starts[1] > 1 else ()
     return ProtectedEstimates(
         method=f"local {loss.name} {method}",
         response=model.response,
@@ -128,21 +128,13 @@ def _table(
         names=model.names,
         estimates=estimates,
         covariance=covariance,
-        df=inf,
         noise_variance=noise,
         status=status,
         reason=reason,
-        requested=attribute,
-        guarantee=attribute,
         target=_target(loss, done.h * model.width, formula),
         covers="sampling and the noise of the protection",
-        release_sha256=digest,
-        facts=(
-            *protection_facts(told, len(model.rows)),
-            *((("Starts that agree", f"{done.starts[0]} of {done.starts[1]}"),) if done.starts[1] > 1 else ()),
-        ),
-        simulated=told.simulated,
         h=done.h * model.width,
+        **stated(told, digest, len(model.rows), more=agree),
     )
 
 
@@ -190,7 +182,22 @@ def _target(loss: Loss, h: float, formula: str) -> str:
     return f"{loss.target} of {formula}, columns clipped to their public bounds{_smoothed(loss, h)}{slopes}"
 
 
-def protection_facts(told: Protection, rows: int) -> tuple[tuple[str, str], ...]:
+def stated(
+    told: Protection, digest: str, rows: int, statement: Any = None, more: tuple[tuple[str, str], ...] = ()
+) -> dict[str, Any]:
+    """What every result of protected records says of them, as keywords. statement: the guarantee, of one attribute when left out."""
+    guarantee = told.guarantee("attribute") if statement is None else statement
+    return {
+        "requested": guarantee,
+        "guarantee": guarantee,
+        "release_sha256": digest,
+        "facts": (*_protection_facts(told, rows), *more),
+        "simulated": told.simulated,
+        "df": inf,
+    }
+
+
+def _protection_facts(told: Protection, rows: int) -> tuple[tuple[str, str], ...]:
     """What every result from protected records states: both levels side by side, and the columns that had no protection."""
     attribute, record = told.guarantee("attribute"), told.guarantee("record")
     bare = ", ".join(told.public) or "none"

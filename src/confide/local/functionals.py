@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from math import inf, nan, sqrt
+from math import nan, sqrt
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from scipy.signal import lfilter
 
 from confide._arrays import Array
 from confide.errors import PlanError
-from confide.local.estimates import FEW, ProtectedEstimates, protection_facts
+from confide.local.estimates import FEW, ProtectedEstimates, stated
 from confide.local.protection import Noised, Protection
 from confide.local.table import read_protected
 
@@ -86,7 +86,6 @@ def mean(
     elif n <= FEW:
         status, reason = "weak", f"the table has {n:,} records, and a normal interval needs more than {FEW}"
     variance = spread if status == "ok" else nan
-    attribute = told.guarantee("attribute")
     return ProtectedEstimates(
         method=f"local mean {how}",
         response=column,
@@ -94,17 +93,12 @@ def mean(
         names=(f"mean({called})",),
         estimates=np.array([weights.mean()]),
         covariance=np.array([[variance]]),
-        df=inf,
         noise_variance=np.array([nan if variance != variance else 0.0]),
         status=status,
         reason=reason,
-        requested=attribute,
-        guarantee=attribute,
         target=f"the population's mean of {called}, {column} clipped to its public bounds",
         covers="sampling and the noise of the protection",
-        release_sha256=digest,
-        facts=protection_facts(told, n),
-        simulated=told.simulated,
+        **stated(told, digest, n),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf, nan
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.stats import beta
 
 from confide.errors import PlanError, ReleaseError
-from confide.local.estimates import ProtectedEstimates, protection_facts
+from confide.local.estimates import ProtectedEstimates, stated
 from confide.local.protection import Told
 from confide.local.table import read_protected
 from confide.results.base import Column
@@ -91,17 +91,12 @@ def shares(data: Any, column: str) -> ProtectedShares:
         names=one.levels,
         estimates=(q - (1 - keep) / len(one.levels)) / keep,
         covariance=covariance,
-        df=inf,
         noise_variance=np.zeros(len(seen)),
         status="ok" if n else "weak",
         reason="" if n else "the table has no rows",
-        requested=statement,
-        guarantee=statement,
         target=f"the population's shares of the levels of {column}",
         covers="sampling and the randomised response, exactly",
-        release_sha256=digest,
-        facts=protection_facts(told, n),
-        simulated=told.simulated,
         told=tuple(int(count) for count in seen),
         keep=keep,
+        **stated(told, digest, n, statement),
     )

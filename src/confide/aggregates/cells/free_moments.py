@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array, Whole
 from confide.aggregates.cells.cell_sums import CellRows
-from confide.aggregates.column_codes import codes_of, columns_of
+from confide.aggregates.column_codes import codes_of, columns_of, practice_codes
 from confide.aggregates.lines.rows import BITS, BOUND, round_within, steps
 from confide.errors import PlanError
 from confide.protocol.exact import digest
@@ -42,7 +42,16 @@ from confide.schema import Design, Practice, Schema
 from confide.schema.formulas.expression import parse_expression
 from confide.schema.formulas.term import Term, numeric_term
 
-__all__ = ["Measure", "MomentRows", "OfMeasures", "PairRows", "count_steps", "free_moments", "practice_places"]
+__all__ = [
+    "Measure",
+    "MomentRows",
+    "OfMeasures",
+    "PairRows",
+    "count_steps",
+    "free_moments",
+    "practice_places",
+    "practice_values",
+]
 
 
 _ONE = 1 << BITS
@@ -142,14 +151,11 @@ class Measure:
         return np.clip(np.nan_to_num(u, nan=0.0), -1.0, 1.0), keep
 
 
-def practice_places(measures: Sequence[Measure], practice: Practice) -> Array:
-    """u of practice records that have all values, (records, p)."""
-    values, keep = [], np.ones(len(practice), dtype=bool)
-    for measure in measures:
-        u, own = measure.places(np.stack([practice.codes[name] for name in measure.columns]))
-        values.append(u)
-        keep &= np.ones(len(practice), dtype=bool) if own is None else own
-    return np.array(values).T[keep]
+def practice_values(measure: Measure, practice: Practice) -> tuple[Array, NDArray[np.bool_]]:
+    """The values of practice records in the column's units, and which records have one."""
+    codes, keep = measure.design.codes(practice_codes(measure, practice))
+    known = np.ones(codes.shape[1], dtype=np.bool_) if keep is None else keep
+    return np.asarray(measure.term.grid.decode(np.maximum(codes[-1], 0.0)), dtype=np.float64), known
 
 
 @dataclass(frozen=True)
@@ -170,6 +176,13 @@ class OfMeasures:
             if own is not None:
                 keep &= own
         return values, keep
+
+
+def practice_places(measures: Sequence[Measure], practice: Practice) -> Array:
+    """u of practice records that have all values, (records, p)."""
+    own = OfMeasures(tuple(measures))
+    values, keep = own.places(practice_codes(own, practice))
+    return values.T[keep]
 
 
 class _Measured(CellRows):

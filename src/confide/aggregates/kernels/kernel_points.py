@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.aggregates.function_of import FunctionOf
-from confide.aggregates.lines.rows import Codes, only
+from confide.aggregates.lines.rows import Codes, DesignRows, only
 from confide.errors import PlanError
 from confide.protocol import SAFETY_STEPS
 from confide.protocol.exact import digest, pack
@@ -49,7 +49,7 @@ _CELLS, _MOST = 32, 1 << 12
 
 
 @dataclass(frozen=True)
-class PointRows:
+class PointRows(DesignRows):
     """One record as (w, w v), shape (2 m, rows). points: m tuples of d numbers; bandwidths: d, in units of the features.
 
     sums: only w, shape (m, rows).
@@ -60,6 +60,7 @@ class PointRows:
     bandwidths: tuple[float, ...]
     kernel: str = "gaussian"
     sums: bool = False
+    kind: ClassVar[str] = "kernel points"
 
     def __post_init__(self) -> None:
         if self.kernel not in KERNELS:
@@ -72,18 +73,9 @@ class PointRows:
         return len(self.points) * (1 if self.sums else 2)
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return self.design.columns
-
-    @property
-    def digest(self) -> str:
-        setting = [
-            [[pack(v) for v in row] for row in self.points],
-            [pack(h) for h in self.bandwidths],
-            self.kernel,
-            self.sums,
-        ]
-        return digest(["kernel points", self.design.to_dict(), setting])
+    def stated(self) -> tuple[list[object]]:
+        places = [[pack(v) for v in row] for row in self.points]
+        return ([places, [pack(h) for h in self.bandwidths], self.kernel, self.sums],)
 
     @cached_property
     def tables(self) -> tuple[Array, ...]:

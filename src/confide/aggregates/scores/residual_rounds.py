@@ -38,19 +38,7 @@ from confide.aggregates.scores.round_lines import RoundLines, allowed_lines, res
 from confide.aggregates.scores.rounds import Round, first_variance, round_names, shrunken, split_of
 from confide.aggregates.scores.scores import descend, plan_descent
 from confide.noise import keyed_generator
-from confide.protocol import (
-    Allowance,
-    Either,
-    Event,
-    Gram,
-    Meter,
-    Plan,
-    Source,
-    Spend,
-    Statistic,
-    Together,
-    Total,
-)
+from confide.protocol import Allowance, Either, Event, Gram, Meter, Plan, Source, Spend, Statistic, Together, Total
 from confide.protocol.events import leaves
 from confide.protocol.exact import digest
 from confide.schema import Design

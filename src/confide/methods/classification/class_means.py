@@ -32,18 +32,15 @@ from confide.guarantees import Guarantee
 from confide.methods.classification.class_design import ClassDesign
 from confide.methods.classification.class_rows import ClassRows, ClassTotal, SquareRows, class_pairs
 from confide.methods.classification.class_units import MOST_SCORES, UnitClassScores, unit_covariance
+from confide.methods.classification.of_classes import OfClasses
 from confide.methods.classification.reading import (
     ClassStatistics,
-    checked_radius,
-    checked_variance,
     class_model,
     forecast,
 )
-from confide.methods.classification.reference import class_truth
 from confide.protocol import (
     Allowance,
     Meter,
-    Method,
     Noisy,
     Plan,
     Question,
@@ -56,7 +53,7 @@ from confide.protocol import (
 from confide.protocol.units.contributions import Independent
 from confide.protocol.units.whose import independent_words
 from confide.results.classes import ClassModel
-from confide.schema import Practice, Schema
+from confide.schema import Schema
 from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["ClassMeans"]
@@ -65,7 +62,7 @@ _SQUARES, _MEAT = Fraction(1, 5), Fraction(3, 20)
 
 
 @dataclass(frozen=True)
-class ClassMeans(Method):
+class ClassMeans(OfClasses):
     """Class means, shares and a Gaussian classifier from noisy class sums. The default method of classification.
 
     formula: "kind ~ a + b", kind a categorical column (or an integer one of few values); variance: "per_feature" (default, one for each
@@ -87,15 +84,10 @@ class ClassMeans(Method):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "class_means"
-    family: ClassVar[str] = "classification"
     source: ClassVar[str] = "noisy class sums and counts in one Gaussian release (Dong, Roth, Su 2022)"
     intervals: ClassVar[str] = "shares and means of classes; sampling and privacy noise"
     units: ClassVar[tuple[str, ...]] = ("keep", "weight")
     unit_meat: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        checked_variance(self.variance)
-        checked_radius(self.radius, 1)
 
     def rules(self, schema: Any) -> tuple[str, ...]:
         """By weight where variances are released and scores are few; else one row of each unit."""
@@ -142,17 +134,8 @@ class ClassMeans(Method):
             warnings=parse_formula(own.design.formula, own.design.schema).notes,
         )
 
-    def _own(self, schema: Any) -> ClassDesign:
-        return ClassDesign.of(self.formula, schema, term_bounds=self.term_bounds)
-
-    def _radius(self, own: ClassDesign) -> float:
-        return checked_radius(self.radius, len(own.features))
-
     def _rows(self, own: ClassDesign, relation: str) -> ClassRows:
         return ClassRows(own, self._radius(own), 1 << (BITS if relation == "substitute" else BITS - 1))
-
-    def _target(self, own: ClassDesign) -> str:
-        return f"shares of the classes of {own.response} and means of {', '.join(own.features)} within them"
 
     def _counting(self, schema: Any) -> Counting | None:
         return Counting.of(schema) if "weight" in self.rules(schema) else None
@@ -177,11 +160,7 @@ class ClassMeans(Method):
         return {"cut": np.array([scores.cut]), "scales": np.array(scores.scales)}
 
     def _covers(self, schema: Any) -> str:
-        variances = "variances of 1 assumed" if self.variance == "identity" else "variances released"
-        return (
-            "shares and class means of the population, for values moved into their bounds and records into the ball of the radius; "
-            f"sampling of records and privacy noise, {variances}, {independent_words(schema)}"
-        )
+        return self._covered(independent_words(schema))
 
     # infer ----------------------------------------------------------------------------------------------------------
 
@@ -216,17 +195,8 @@ class ClassMeans(Method):
         sizes, sd = np.maximum(counts, 1.0)[:, None], sqrt(noisy.variance)
         means = sums / sizes
         error = (sd / rows.steps) ** 2 + (means * sd / rows.per_count) ** 2
-        squares = square_noise = None
-        if drawn is not None:
-            squared = SquareRows(own, self._radius(own))
-            squares = squared.decode(drawn.decode()) / sizes
-            square_noise = np.broadcast_to(drawn.variance / squared.steps**2 / sizes**2, means.shape)
-        return ClassStatistics(counts, sd / rows.per_count, means, error / sizes**2, squares, square_noise)
-
-    def reference(self, frame: Any) -> Mapping[str, float]:
-        """Shares and class means of records moved as those of a release are."""
-        own = self._own(Practice.checked(frame).schema)
-        return class_truth(frame, own, self._radius(own))
+        squared = self._squared(own, drawn, sizes)
+        return ClassStatistics(counts, sd / rows.per_count, means, error / sizes**2, *squared)
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Opposite corners in one class and in two, which attain the sensitivity of both relations. None with derived terms."""

@@ -31,29 +31,17 @@ from confide.guarantees.reply import reply_flags
 from confide.guarantees.validation import is_finite
 from confide.methods.classification.class_design import ClassDesign
 from confide.methods.classification.class_rows import ClassRows, SquareRows, class_pairs
+from confide.methods.classification.of_classes import OfClasses
 from confide.methods.classification.reading import (
     ClassStatistics,
-    checked_radius,
-    checked_variance,
     class_model,
     forecast,
     silent,
 )
-from confide.methods.classification.reference import class_truth
 from confide.methods.classification.safe_means import ClassSafety, SafeMeans
-from confide.protocol import (
-    Allowance,
-    Meter,
-    Plan,
-    Question,
-    Release,
-    Source,
-    Statistic,
-    Together,
-    Total,
-)
+from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Statistic, Together, Total
 from confide.results.classes import ClassModel
-from confide.schema import Practice, Schema
+from confide.schema import Schema
 from confide.schema.formulas.formula import parse_formula
 
 __all__ = ["EfficientPTRBayes"]
@@ -62,7 +50,7 @@ _SQUARES = Fraction(1, 5)
 
 
 @dataclass(frozen=True)
-class EfficientPTRBayes(Replying):
+class EfficientPTRBayes(Replying, OfClasses):
     """Class means, shares and a Gaussian classifier by efficient propose-test-release, or no reply.
 
     formula, variance, radius, term_bounds: as `ClassMeans`. Either c0: the least share of a class that the noise is made for, about half of
@@ -87,12 +75,10 @@ class EfficientPTRBayes(Replying):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "efficient_ptr_bayes"
-    family: ClassVar[str] = "classification"
     intervals: ClassVar[str] = "shares and means of classes; sampling and privacy noise, given a reply"
 
     def __post_init__(self) -> None:
-        checked_variance(self.variance)
-        checked_radius(self.radius, 1)
+        super().__post_init__()
         if (self.c0 is None) == (self.least is None):
             raise PlanError(
                 f"give either c0, about half of the least share of a class to expect, or least, a least size, from public facts; got "
@@ -160,12 +146,6 @@ class EfficientPTRBayes(Replying):
             ),
         )
 
-    def _own(self, schema: Any) -> ClassDesign:
-        return ClassDesign.of(self.formula, schema, term_bounds=self.term_bounds)
-
-    def _radius(self, own: ClassDesign) -> float:
-        return checked_radius(self.radius, len(own.features))
-
     def _rows(self, own: ClassDesign) -> ClassRows:
         return ClassRows(own, self._radius(own), 1)
 
@@ -220,15 +200,8 @@ class EfficientPTRBayes(Replying):
             words += f" ({enough / n:.2g} of {n:,})" if enough * classes <= n else f", which {n:,} records cannot have"
         return f"{words}, and hardly ever at L = {least:,} or fewer"
 
-    def _target(self, own: ClassDesign) -> str:
-        return f"shares of the classes of {own.response} and means of {', '.join(own.features)} within them"
-
     def _covers(self) -> str:
-        variances = "variances of 1 assumed" if self.variance == "identity" else "variances released"
-        return (
-            "shares and class means of the population, for values moved into their bounds and records into the ball of the radius; "
-            f"sampling of records and privacy noise, {variances}, independent records, given a reply"
-        )
+        return self._covered("independent records, given a reply")
 
     # release --------------------------------------------------------------------------------------------------------
 
@@ -263,19 +236,10 @@ class EfficientPTRBayes(Replying):
         sd = sqrt(noisy.variance) * safe.alpha / (1 << 20)
         error = np.full(means.shape, (sd / safe.map.steps) ** 2)
         sizes = np.maximum(counts, 1.0)[:, None]
-        squares = square_noise = None
-        if self.variance != "identity":
-            squared, drawn = SquareRows(own, self._radius(own)), release["squares"]
-            squares = squared.decode(drawn.decode()) / sizes
-            square_noise = np.broadcast_to(drawn.variance / squared.steps**2 / sizes**2, means.shape)
-        found = ClassStatistics(counts, sd / safe.weight, means, error, squares, square_noise)
+        squared = self._squared(own, release["squares"] if self.variance != "identity" else None, sizes)
+        found = ClassStatistics(counts, sd / safe.weight, means, error, *squared)
         floor = least / max(float(counts.sum()), 1.0) if release.plan.n is None else least / release.plan.n
         return class_model(self, release, own, found, self._radius(own), floor=min(floor, 1.0), flags=flags, **words)
-
-    def reference(self, frame: Any) -> Mapping[str, float]:
-        """Shares and class means of records moved as those of a release are."""
-        own = self._own(Practice.checked(frame).schema)
-        return class_truth(frame, own, self._radius(own))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Opposite corners in one class and in two. None with derived terms."""

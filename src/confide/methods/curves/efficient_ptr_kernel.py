@@ -34,17 +34,7 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.reply import reply_flags
 from confide.guarantees.validation import is_finite
-from confide.protocol import (
-    Allowance,
-    Meter,
-    Plan,
-    Question,
-    Release,
-    Source,
-    Statistic,
-    Together,
-    Total,
-)
+from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Statistic, Together, Total
 from confide.results.curve import Curve, point_names
 from confide.schema import Design, Practice, Schema
 from confide.schema.formulas.formula import parse_formula

@@ -74,7 +74,23 @@ def geometric_threshold(epsilon: float, delta: float) -> int:
 
 
 @dataclass(frozen=True)
-class DistanceTest:
+class _Distance:
+    """A test of a distance. epsilon, delta: of the test."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        _checked(self.epsilon, self.delta)
+
+    @property
+    def threshold(self) -> int:
+        """T."""
+        return geometric_threshold(self.epsilon, self.delta)
+
+
+@dataclass(frozen=True)
+class DistanceTest(_Distance):
     """Release value + noise for a proposed bound on the local sensitivity, where the data are far from any that exceed it.
 
     epsilon, delta: of the test; bound: b, proposed, in the l1 norm for a `PureDP` release (Laplace), in the l2 norm for `ApproxDP` or `GDP`
@@ -86,15 +102,13 @@ class DistanceTest:
     (ApproxDP(2.0, 1e-06), 13, 0.731, True)
     """
 
-    epsilon: float
-    delta: float
     bound: float
     release: PureDP | ApproxDP | GDP
 
     proof = "distance test of classic propose-test-release: confide.methods.ptr.classic_ptr"
 
     def __post_init__(self) -> None:
-        _checked(self.epsilon, self.delta)
+        super().__post_init__()
         if not 0 < self.bound < inf:
             raise PlanError(f"bound must be a finite number above 0, got {self.bound!r}")
         if not isinstance(self.release, PureDP | ApproxDP | GDP) or (
@@ -103,11 +117,6 @@ class DistanceTest:
             raise PrivacyError(
                 f"release must be PureDP, ApproxDP or GDP without a delta, got {self.release}; write PureDP(1.0)"
             )
-
-    @property
-    def threshold(self) -> int:
-        """T."""
-        return geometric_threshold(self.epsilon, self.delta)
 
     @property
     def guarantee(self) -> ApproxDP:
@@ -137,7 +146,7 @@ class DistanceTest:
 
 
 @dataclass(frozen=True)
-class StableRelease:
+class StableRelease(_Distance):
     """Release a value exactly where no data set within a noisy distance has another: a mode, a selected model, a label.
 
     distance: replacements (or additions) to the nearest data set on which one record changes the value.
@@ -147,18 +156,7 @@ class StableRelease:
     'median'
     """
 
-    epsilon: float
-    delta: float
-
     proof = "distance to instability: confide.methods.ptr.classic_ptr"
-
-    def __post_init__(self) -> None:
-        _checked(self.epsilon, self.delta)
-
-    @property
-    def threshold(self) -> int:
-        """T."""
-        return geometric_threshold(self.epsilon, self.delta)
 
     @property
     def guarantee(self) -> ApproxDP:

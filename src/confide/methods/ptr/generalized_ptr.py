@@ -66,6 +66,13 @@ def generalized_guarantee(
     return ApproxDP(rounded_sum(epsilon, test_epsilon), rounded_sum(test_delta, max(delta, false_pass)))
 
 
+def _check_moves(moves: float) -> None:
+    if not 0 < moves < inf:
+        raise PlanError(
+            f"moves must be a finite number above 0, got {moves!r}; it bounds what one record does to the loss"
+        )
+
+
 @dataclass(frozen=True)
 class LossTest:
     """Whether a loss that one record moves by at most `moves` is at most the proposed epsilon, with geometric noise of cost `test_epsilon`.
@@ -88,10 +95,7 @@ class LossTest:
     proof = "test of a data-dependent loss: confide.methods.ptr.generalized_ptr"
 
     def __post_init__(self) -> None:
-        if not 0 < self.moves < inf:
-            raise PlanError(
-                f"moves must be a finite number above 0, got {self.moves!r}; it bounds what one record does to the loss"
-            )
+        _check_moves(self.moves)
         geometric_threshold(self.test_epsilon, self.false_pass)
 
     @property
@@ -135,10 +139,7 @@ class UniformBound:
     )
 
     def __post_init__(self) -> None:
-        if not 0 < self.moves < inf:
-            raise PlanError(
-                f"moves must be a finite number above 0, got {self.moves!r}; it bounds what one record does to the loss"
-            )
+        _check_moves(self.moves)
         geometric_threshold(self.test_epsilon, self.failure)
 
     def guarantee(self, epsilon: float, delta: float) -> ApproxDP:

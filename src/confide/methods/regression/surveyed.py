@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import log2
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +35,13 @@ __all__ = [
     "WEIGHTS",
     "Drawn",
     "Hidden",
+    "OfPopulation",
+    "OfUnits",
     "Read",
+    "SurveyRead",
     "Surveyed",
     "meat_fineness",
+    "needs_terms",
 ]
 
 Array = NDArray[np.float64]
@@ -305,3 +310,37 @@ def _largest(robust: Array, equal: Array) -> Array:
     with np.errstate(all="ignore"):
         scale = np.where(own > 0, np.sqrt(np.maximum(np.diag(robust) / own, 1.0)), 0.0)
     return np.asarray(equal * np.multiply.outer(scale, scale))
+
+
+class SurveyRead:
+    """What readings of releases of weighted sums share: they say how the sample was drawn."""
+
+    release: Release
+
+    if TYPE_CHECKING:
+
+        @property
+        def _records(self) -> float: ...
+
+    @cached_property
+    def survey(self) -> Read:
+        """What the release says of its design."""
+        return Read(self.release, self._records)
+
+    @property
+    def _told(self) -> tuple[Flag, ...]:
+        return self.survey.flags
+
+    @property
+    def _head(self) -> tuple[tuple[str, str], ...]:
+        return self.survey.head
+
+
+class OfPopulation:
+    """What estimates under a design say in their title. drawn: the design in words."""
+
+    drawn: str
+
+    @property
+    def title(self) -> str:
+        return f"{super().title}, {self.drawn}"  # type: ignore[misc]

@@ -10,9 +10,7 @@ from confide import registry
 from confide.errors import ConfideError, PlanError, PrivacyError
 from confide.guarantees import GDP
 from confide.methods.selection import selection as parts
-from confide.protocol import (
-    Method,
-)
+from confide.protocol import Method
 from confide.protocol.plan import method_parameters
 from confide.schema import Schema
 

@@ -38,19 +38,7 @@ from confide.methods.regression.linear import LinearEstimates
 from confide.methods.selection import selection as parts
 from confide.methods.selection.candidates import label, loss_named, needs_delta, stored
 from confide.methods.selection.selected import SELECTED, packed, stripped, unpacked
-from confide.protocol import (
-    Meter,
-    Method,
-    Noise,
-    Opaque,
-    Plan,
-    Proved,
-    Question,
-    Release,
-    Source,
-    Total,
-    seal,
-)
+from confide.protocol import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total, seal
 from confide.protocol.plan import method_parameters
 from confide.results import Estimates
 from confide.schema import Design, Schema

@@ -29,7 +29,6 @@ from confide.guarantees import GDP, Guarantee
 from confide.methods.tables.cells.counted import CountedTable
 from confide.methods.tables.cells.intervals import count_interval, share_interval
 from confide.methods.tables.cells.layout import Layout
-from confide.methods.tables.cells.margins import Margins
 from confide.methods.tables.cells.per_level import LevelStrategy, check_within, of_each_level, whose_words
 from confide.methods.tables.cells.precise import checked_precision, least_mu, precise_strategy
 from confide.methods.tables.cells.result import CellTable, cell_names
@@ -301,6 +300,7 @@ class Counts(_CountMethod):
         "counts of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
     )
     verb: ClassVar[str] = "counts"
+    shown_as: ClassVar[type[CellTable]] = CountTable
     #: Counts grow with the number of records: the contract compares them with a population scaled to the sample.
     extensive: ClassVar[bool] = True
 
@@ -339,9 +339,6 @@ class Counts(_CountMethod):
         sampling = count if self.covers == "population" else 0.0
         return sqrt(sampling + noise * (2.0 if relation == "substitute" else 1.0))
 
-    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> CountTable:
-        return CountTable.read(release, layout, margins, reading, population=self.population_size)
-
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The counts of practice records."""
         practice = Practice.checked(frame)
@@ -377,6 +374,7 @@ class Shares(_CountMethod):
     reads: ClassVar[tuple[str, ...]] = ("1",)
     intervals: ClassVar[str] = "shares of a population (binomial sampling and noise) or of the data set (noise)"
     verb: ClassVar[str] = "shares"
+    shown_as: ClassVar[type[CellTable]] = ShareTable
 
     def _check(self, layout: Layout) -> None:
         super()._check(layout)
@@ -411,9 +409,8 @@ class Shares(_CountMethod):
         sampling = p * (1 - p) / base if self.covers == "population" else 0.0
         return sqrt(sampling + noise * (2.0 if relation == "substitute" else 1.0) / base**2)
 
-    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> ShareTable:
-        within = self._within(layout)
-        return ShareTable.read(release, layout, margins, reading, population=self.population_size, within=within)
+    def told(self, release: Release, layout: Layout) -> dict[str, Any]:
+        return {"within": self._within(layout)}
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The shares of practice records; NaN where no record has a base."""

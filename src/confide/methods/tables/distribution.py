@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
+from confide.aggregates.column_codes import practice_codes
 from confide.aggregates.distributions.cumulative import MOST_BINS, Bins, BinTotals, CumulativeRows
 from confide.aggregates.distributions.cumulative_strategy import strategy
 from confide.aggregates.distributions.fitted_bins import Fine, FineHistograms, fitted, of_starts, outline
@@ -273,7 +274,7 @@ class Distribution(Method):
         practice = Practice.checked(frame)
         about = self.about(practice.schema)
         rows, layout = about.rows, about.layout
-        codes = np.stack([practice.codes[name] for name in rows.columns])
+        codes = practice_codes(rows, practice)
         place, coded = rows.coded(codes)
         values = rows.measure.term.grid.decode(coded)
         found: dict[str, float] = {}

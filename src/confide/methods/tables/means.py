@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
-from confide.aggregates.cells.free_moments import MomentRows, count_steps
+from confide.aggregates.cells.free_moments import MomentRows, count_steps, practice_values
 from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
 from confide.methods.tables.cells.counted import OF_ROWS
@@ -31,7 +31,7 @@ from confide.methods.tables.cells.layout import Layout
 from confide.methods.tables.cells.margins import Margins
 from confide.methods.tables.cells.measured import MeasuredTable
 from confide.methods.tables.cells.per_level import check_one_test, of_each_level
-from confide.methods.tables.cells.result import cell_names
+from confide.methods.tables.cells.result import CellTable, cell_names
 from confide.methods.tables.comparing import mean_tests as own
 from confide.methods.tables.comparing.answers import refused
 from confide.methods.tables.comparing.comparisons import standardised
@@ -220,10 +220,8 @@ class MomentMethod(TableMethod):
     def _practised(self, layout: Layout, practice: Practice) -> Iterator[tuple[Array, Array]]:
         """(the values of practice records, 0 where one is missing, and 1 or 0 for whether it is there) of each column."""
         for measure in layout.measures:
-            codes, keep = measure.design.codes(np.stack([practice.codes[name] for name in measure.columns]))
-            value = np.asarray(measure.term.grid.decode(np.maximum(codes[-1], 0.0)), dtype=float)
-            whole = np.ones(len(value)) if keep is None else keep.astype(float)
-            yield np.where(whole > 0, value, 0.0), whole
+            value, known = practice_values(measure, practice)
+            yield np.where(known, value, 0.0), known.astype(float)
 
     def _summary(self, total: Array, count: Array) -> Array:
         """What the table shows, from sums and numbers of values."""
@@ -252,17 +250,14 @@ class _Summary(MomentMethod):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
     weights: str | None = field(default=None, metadata=LATE)
 
-    _table: ClassVar[type[MeasuredTable]]
-
     def facts(self, about: Layout) -> Mapping[str, Any]:
         return {
             "target": f"{self.verb}, {about.words}{about.weighed}, of values moved into their bounds",
             "covers": self.intervals,
         }
 
-    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> MeasuredTable:
-        rows = self._rows(layout, (), release.plan.relation)
-        return self._table.read(release, layout, margins, reading, population=self.population_size, rows=rows)
+    def told(self, release: Release, layout: Layout) -> dict[str, Any]:
+        return {"rows": self._rows(layout, (), release.plan.relation)}
 
 
 @dataclass(frozen=True)
@@ -287,7 +282,7 @@ class Means(_Summary):
         "means of clipped columns, of a population (sampling and noise) or of the data set (noise)"
     )
     verb: ClassVar[str] = "means"
-    _table: ClassVar[type[MeasuredTable]] = MeanTable
+    shown_as: ClassVar[type[CellTable]] = MeanTable
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
         """Of the first column in its units, with a third of its half-width as standard deviation and a mean half-way to a bound."""
@@ -318,7 +313,7 @@ class Totals(_Summary):
     )
     verb: ClassVar[str] = "totals"
     extensive: ClassVar[bool] = True
-    _table: ClassVar[type[MeasuredTable]] = TotalTable
+    shown_as: ClassVar[type[CellTable]] = TotalTable
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
         """Of the first column in its units, with a third of its half-width as standard deviation and a mean in the middle."""

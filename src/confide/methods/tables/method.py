@@ -16,6 +16,7 @@ from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.free_moments import Measure, MomentRows
 from confide.aggregates.cells.unit_blocks import UnitCells
 from confide.aggregates.cells.weighted_cells import CountRows, WeightedRows, places_of_weights
+from confide.aggregates.column_codes import practice_codes
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.cells.layout import Layout, marginal_name
@@ -41,17 +42,12 @@ _WEIGHED = ("counts", "shares", "means", "totals")
 
 def tabulated(layout: Layout, frame: Practice, axes: Axes, weights: Array | None = None) -> Array:
     """Sums of practice records by cell of a marginal, (cells,); of 1 each when weights are left out."""
-    codes = np.stack([frame.codes[name] for name in layout.crossing.columns]) if layout.crossing.columns else None
     cells = layout.crossing.cells(axes)
     if isinstance(layout.weight, Measure):
-        read = np.stack([frame.codes[name] for name in layout.weight.columns])
-        omega, keep = places_of_weights(layout.weight, read)
+        omega, keep = places_of_weights(layout.weight, practice_codes(layout.weight, frame))
         own = layout.heaviest * (omega if keep is None else np.where(keep, omega, 0.0))
         weights = own if weights is None else own * weights
-    if codes is None:
-        place = np.zeros(len(frame), dtype=np.int64)
-    else:
-        place = layout.crossing.places(codes, axes)
+    place = layout.crossing.places(practice_codes(layout.crossing, frame), axes)
     return np.bincount(place, weights=weights, minlength=cells + 1)[:cells].astype(np.float64)
 
 
@@ -110,9 +106,17 @@ class TableMethod(Method):
     def statistic(self, layout: Layout, axes: Axes, relation: str) -> Statistic:
         """The exact sums of one marginal."""
 
-    @abstractmethod
+    #: The table that is read.
+    shown_as: ClassVar[type[CellTable]]
+
     def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> CellTable:
         """The table of put-together marginals, in the statistic's own units."""
+        told = self.told(release, layout)
+        return self.shown_as.read(release, layout, margins, reading, population=self.population_size, **told)
+
+    def told(self, release: Release, layout: Layout) -> dict[str, Any]:
+        """What the table must know besides."""
+        return {}
 
     @abstractmethod
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:

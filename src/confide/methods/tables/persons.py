@@ -22,7 +22,7 @@ from confide.aggregates.cells.unit_cells import RowNumber, UnitCrossing
 from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
 from confide.methods.tables.cells.layout import FormulaReader, Layout
-from confide.methods.tables.cells.margins import Margins
+from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.counts import Counts, CountTable, Shares, ShareTable
 from confide.protocol import Release
 from confide.protocol.units.whose import WHOLE
@@ -169,6 +169,10 @@ class _OfPersons:
         constants = {**own.get("constants", {}), WHOLE: person}
         return {**own, "target": target, "covers": covers, "constants": constants}
 
+    def told(self, release: Release, layout: Layout) -> dict[str, Any]:
+        own = super().told(release, layout)  # type: ignore[misc]
+        return {**own, "person": layout.crossing.schema.protects}
+
     def worst_pairs(self, schema: Any = None) -> tuple[tuple[Mapping[str, Any], ...], ...]:
         """Two records that differ in every column that is looked at."""
         if schema is None:
@@ -206,10 +210,7 @@ class PersonCounts(_OfPersons, Counts):
         "numbers of units of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
     )
     verb: ClassVar[str] = "person_counts"
-
-    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> PersonCountTable:
-        person = layout.crossing.schema.protects
-        return PersonCountTable.read(release, layout, margins, reading, population=self.population_size, person=person)
+    shown_as: ClassVar[type[CellTable]] = PersonCountTable
 
 
 @dataclass(frozen=True)
@@ -231,9 +232,4 @@ class PersonShares(_OfPersons, Shares):
         "shares of the units of a population (binomial sampling and noise) or of the data set (noise)"
     )
     verb: ClassVar[str] = "person_shares"
-
-    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> PersonShareTable:
-        within, person = self._within(layout), layout.crossing.schema.protects
-        return PersonShareTable.read(
-            release, layout, margins, reading, population=self.population_size, within=within, person=person
-        )
+    shown_as: ClassVar[type[CellTable]] = PersonShareTable

@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.aggregates.cells.crossing import Attribute
-from confide.aggregates.cells.free_moments import Measure
+from confide.aggregates.cells.free_moments import Measure, practice_values
 from confide.aggregates.cells.weighted_cells import places_of_weights
+from confide.aggregates.column_codes import practice_codes
 from confide.aggregates.distributions.cumulative import BinTotals
 from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
@@ -206,15 +207,13 @@ class TableOne(Method):
         """Means, medians and shares of practice records, by the names of the table."""
         practice = Practice.checked(frame)
         about = self.about(practice.schema)
-        codes = {name: practice.codes[name] for name in practice.codes}
-        group = _stacked(about.groups.columns, codes, len(practice))
-        place = about.groups.places(group, about.axes) if about.groups.columns else np.zeros(len(practice), dtype=int)
+        place = about.groups.places(practice_codes(about.groups, practice), about.axes)
         weights = np.ones(len(practice))
         if about.weight is not None:
-            omega, weighed = places_of_weights(about.weight, _stacked(about.weight.columns, codes, len(practice)))
+            omega, weighed = places_of_weights(about.weight, practice_codes(about.weight, practice))
             weights = omega if weighed is None else np.where(weighed, omega, 0.0)
         found: dict[str, float] = {}
-        for row, values, keep in _values(about, codes):
+        for row, values, keep in _values(about, practice):
             groups = [("", place < about.cells), *((n, place == k) for k, n in enumerate(about.names) if n)]
             for name, own in groups:
                 number, weight = values[own & keep], weights[own & keep]
@@ -236,21 +235,15 @@ class TableOne(Method):
         return (({**low, **heavy}, {**high, **heavy}),)
 
 
-def _stacked(names: tuple[str, ...], codes: Mapping[str, Array], rows: int) -> Array:
-    return np.stack([codes[name] for name in names]) if names else np.zeros((0, rows))
-
-
-def _values(about: TableOneAbout, codes: Mapping[str, Array]) -> Iterator[tuple[str, Array, NDArray[np.bool_]]]:
+def _values(about: TableOneAbout, practice: Practice) -> Iterator[tuple[str, Array, NDArray[np.bool_]]]:
     """The name of each row, the value of each practice record, and whether it has one."""
     for name in about.order:
         for measure in (own for own in about.measures if own.name == name):
-            coded, keep = measure.design.codes(np.stack([codes[column] for column in measure.columns]))
-            known = np.ones(coded.shape[1], dtype=np.bool_) if keep is None else keep
-            values = np.asarray(measure.term.grid.decode(np.maximum(coded[-1], 0.0)), dtype=np.float64)
+            values, known = practice_values(measure, practice)
             yield f"{name}: mean", values, known
             if any(own.name == name for own in about.medians):
                 yield f"{name}: median", values, known
         for own in (own for own in about.levels if own.name == name):
-            level = codes[own.column]
+            level = practice.codes[own.column]
             for k, label in enumerate(own.labels):
                 yield f"{name}={label}", (level == k).astype(np.float64), level >= 0

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.aggregates.cells.crossing import Attribute, Crossing
 from confide.aggregates.cells.free_moments import Measure
+from confide.aggregates.column_codes import practice_codes
 from confide.aggregates.distributions.cumulative import (
     BinRows,
     Bins,
@@ -238,8 +239,7 @@ def _values(method: _Ranks, frame: Any) -> tuple[RankAbout, NDArray[np.int64], A
     practice = Practice.checked(frame)
     about = method.about(practice.schema)
     rows = about.first
-    codes = np.stack([practice.codes[name] for name in rows.columns])
-    place, coded = rows.coded(codes)
+    place, coded = rows.coded(practice_codes(rows, practice))
     return about, place, rows.measure.term.grid.decode(coded)
 
 

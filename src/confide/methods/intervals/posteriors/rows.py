@@ -21,11 +21,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, isqrt, sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.column import OfColumn
+from confide.aggregates.lines.rows import DesignRows
 from confide.errors import PlanError
 from confide.protocol import Total
 from confide.protocol.exact import digest
@@ -249,7 +251,7 @@ def squares_weight(pure: bool) -> float:
 
 
 @dataclass(frozen=True)
-class ProductRows:
+class ProductRows(DesignRows):
     """One record as a_i a_j, i <= j, in 2^20 steps, squares times w; a = ([1,] x_1, ..., x_p, y) in [-1, 1], without the constant's square.
 
     With an intercept terms are measured from the middle of their bounds; without one from 0, in units of the bound that is farther off.
@@ -257,6 +259,7 @@ class ProductRows:
 
     design: Design
     pure: bool
+    kind: ClassVar[str] = "products"
 
     @property
     def size(self) -> int:
@@ -301,12 +304,8 @@ class ProductRows:
         return (isqrt(square) + 1 + ceil(sqrt(self.width))) ** 2
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return self.design.columns
-
-    @property
-    def digest(self) -> str:
-        return digest(["products", self.design.to_dict(), self.pure])
+    def stated(self) -> tuple[bool]:
+        return (self.pure,)
 
     def __call__(self, codes: Codes) -> Codes:
         terms, _ = self.design.codes(codes)

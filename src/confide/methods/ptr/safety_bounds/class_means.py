@@ -17,12 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.aggregates.safety_formulas import (
-    class_means_alpha,
-    class_means_gamma,
-    class_weight,
-    least_class_size,
-)
+from confide.aggregates.safety_formulas import class_means_alpha, class_means_gamma, class_weight, least_class_size
 from confide.errors import PlanError
 from confide.guarantees.validation import is_whole
 from confide.methods.ptr.safety import SafetyBound

@@ -39,13 +39,7 @@ from confide.aggregates.scores.limits import (
 )
 from confide.aggregates.scores.metric import Layout, Metric, floored_moments
 from confide.aggregates.scores.rounds import Round, first_variance, shrunken, split_of
-from confide.aggregates.scores.score_rows import (
-    LimitedFeatures,
-    LimitedScores,
-    PartialFrame,
-    SizeIndices,
-    SquareOf,
-)
+from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores, PartialFrame, SizeIndices, SquareOf
 from confide.aggregates.scores.unit_scores import Counting, UnitScores, UnitSizes
 from confide.methods.regression.evidence.left_out import CellCounts, LeftOut
 from confide.noise import keyed_generator

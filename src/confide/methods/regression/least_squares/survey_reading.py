@@ -26,10 +26,9 @@ from confide.methods.regression.least_squares.explained import Explained
 from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
 from confide.methods.regression.least_squares.survey_sums import FINE_FEATURES, FINE_SCORES
 from confide.methods.regression.shared_estimates import SharedEstimates
-from confide.methods.regression.surveyed import FLOOR, HIDDEN, Hidden, OfUnits, Read
+from confide.methods.regression.surveyed import FLOOR, HIDDEN, Hidden, OfPopulation, OfUnits, SurveyRead
 from confide.results import check_alpha
 from confide.results.inference import student
-from confide.results.pages.words import Flag
 from confide.results.public_totals import public_margins
 from confide.schema import Categorical
 
@@ -44,7 +43,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SurveyEstimates(SharedEstimates):
+class SurveyEstimates(OfPopulation, SharedEstimates):
     """Coefficients of a population's line; `calibrate` gives the response's mean at public margins.
 
     hidden: what the cut of weights may move a combination c of coefficients by is the root of the larger of c'H c, H of the two matrices;
@@ -53,10 +52,6 @@ class SurveyEstimates(SharedEstimates):
 
     hidden: tuple[Array, Array] | None = None
     drawn: str = ""
-
-    @property
-    def title(self) -> str:
-        return f"{super().title}, {self.drawn}"
 
     def calibrate(self, totals: Any, *, alpha: float = 0.05) -> pd.DataFrame:
         """The mean of the response and its total at public margins: estimate, std_err, df, low, high; rows "mean" and "total".
@@ -129,15 +124,10 @@ class DesignSandwich(OfUnits, Sandwich):
         return np.minimum(super().records, max(self.free, 1.0))
 
 
-class SurveyReading(LeastSquaresReading):
+class SurveyReading(SurveyRead, LeastSquaresReading):
     """A release of weighted sums."""
 
     _what: ClassVar[str] = "linear regression"
-
-    @cached_property
-    def survey(self) -> Read:
-        """What the release says of its design."""
-        return Read(self.release, self._records)
 
     @property
     def _typical(self) -> float:
@@ -184,14 +174,6 @@ class SurveyReading(LeastSquaresReading):
     @property
     def _drawn_words(self) -> str:
         return f", {self.survey.design.words}"
-
-    @property
-    def _told(self) -> tuple[Flag, ...]:
-        return self.survey.flags
-
-    @property
-    def _head(self) -> tuple[tuple[str, str], ...]:
-        return self.survey.head
 
     def _made(self, **more: Any) -> SharedEstimates:
         more["reason"] = self.survey.reason(more["status"], more.get("reason", ""))

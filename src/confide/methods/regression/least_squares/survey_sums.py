@@ -27,13 +27,7 @@ from confide.aggregates.lines.coordinates import LocatedRows
 from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.limits import Limits
 from confide.aggregates.scores.weighted_rows import ByWeight, LongFeatures, LongScores
-from confide.methods.regression.least_squares.score_sums import (
-    MeatAt,
-    ScoreSums,
-    Standing,
-    Weighing,
-    run_rounds,
-)
+from confide.methods.regression.least_squares.score_sums import MeatAt, ScoreSums, Standing, Weighing, run_rounds
 from confide.methods.regression.surveyed import WEIGHED, WEIGHTS, Drawn, Surveyed, meat_fineness
 from confide.protocol import Gram, Meter, Plan, Source, Statistic, Total
 from confide.schema import Design, Schema

@@ -34,10 +34,18 @@ from confide.methods.regression.likelihood.fisher.fisher_rounds import PASSES
 from confide.methods.regression.likelihood.fisher.survey_rounds import SurveyRounds
 from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
 from confide.methods.regression.likelihood.model_results import ModelEstimates
-from confide.methods.regression.surveyed import FLOOR, HIDDEN, WEIGHTS, Hidden, OfUnits, Read, needs_terms
+from confide.methods.regression.surveyed import (
+    FLOOR,
+    HIDDEN,
+    WEIGHTS,
+    Hidden,
+    OfPopulation,
+    OfUnits,
+    SurveyRead,
+    needs_terms,
+)
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
-from confide.results.pages.words import Flag
 
 __all__ = ["SurveyFisherLine", "SurveyLogisticEstimates"]
 
@@ -90,14 +98,10 @@ class SurveyFisherLine(FisherLine):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SurveyLogisticEstimates(LogisticEstimates):
+class SurveyLogisticEstimates(OfPopulation, LogisticEstimates):
     """Coefficients of a population's line of log-odds, or of normal quantiles. drawn: the design in words."""
 
     drawn: str = ""
-
-    @property
-    def title(self) -> str:
-        return f"{super().title}, {self.drawn}"
 
     @property
     def _no_mean_slope(self) -> str:
@@ -130,13 +134,8 @@ class SurveySandwich(OfUnits, FisherSandwich):
 
 
 @dataclass(frozen=True, eq=False)
-class SurveyFisherReading(FisherReading):
+class SurveyFisherReading(SurveyRead, FisherReading):
     """A release of weighted sums."""
-
-    @cached_property
-    def survey(self) -> Read:
-        """What the release says of its design."""
-        return Read(self.release, self._records)
 
     @cached_property
     def counting(self) -> None:
@@ -192,14 +191,6 @@ class SurveyFisherReading(FisherReading):
     @property
     def _kind(self) -> Any:
         return SurveyLogisticEstimates
-
-    @property
-    def _told(self) -> tuple[Flag, ...]:
-        return self.survey.flags
-
-    @property
-    def _head(self) -> tuple[tuple[str, str], ...]:
-        return self.survey.head
 
     def _made(self, **more: Any) -> ModelEstimates:
         more["reason"] = self.survey.reason(more["status"], more.get("reason", ""))

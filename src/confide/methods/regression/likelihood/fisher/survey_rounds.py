@@ -27,20 +27,9 @@ from confide.aggregates.clusters.psu_meat import PersonMeat, PsuMeat, bits_for
 from confide.aggregates.lines.coordinates import LocatedRows
 from confide.aggregates.lines.rows import BOUND
 from confide.aggregates.scores.fisher_families import Family
-from confide.aggregates.scores.fisher_rows import (
-    Excess,
-    FisherRows,
-    InformationIndices,
-    LongFisherScores,
-    SumAndExcess,
-)
+from confide.aggregates.scores.fisher_rows import Excess, FisherRows, InformationIndices, LongFisherScores, SumAndExcess
 from confide.aggregates.scores.weighted_rows import ByWeight
-from confide.methods.regression.likelihood.fisher.fisher_rounds import (
-    AtLine,
-    FisherRounds,
-    Weighing,
-    drawn_rounds,
-)
+from confide.methods.regression.likelihood.fisher.fisher_rounds import AtLine, FisherRounds, Weighing, drawn_rounds
 from confide.methods.regression.surveyed import WEIGHED, WEIGHTS, Drawn, Surveyed, meat_fineness
 from confide.protocol import Meter, Plan, Source, Statistic
 from confide.schema import Design, Schema

@@ -17,22 +17,17 @@ from confide.aggregates.lines.rows import BOUND, Box
 from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
 from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores
-from confide.aggregates.scores.unit_scores import Counting
-from confide.methods.regression.evidence.far_bounds import far, short_tail
+from confide.methods.regression.evidence.far_bounds import far
+from confide.methods.regression.evidence.released_rounds import ReleasedRounds
 from confide.methods.regression.likelihood.fisher.answers.fisher_sandwich import FisherSandwich
 from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESIDUAL
-from confide.methods.regression.likelihood.fisher.fisher_counts import (
-    TAIL_FEATURES,
-    missing,
-)
+from confide.methods.regression.likelihood.fisher.fisher_counts import TAIL_FEATURES, missing
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Held, levels_of
 from confide.methods.regression.likelihood.fisher.fisher_rounds import FisherRound, linear_round, scored
 from confide.methods.regression.likelihood.fisher.fisher_start import made_points
 from confide.methods.regression.likelihood.logistic_design import log_odds
 from confide.noise import keyed_generator
-from confide.protocol import Question, Release
 from confide.protocol.units.contributions import Independent
-from confide.schema import Design
 
 __all__ = ["AT_RISK", "FisherFigures"]
 
@@ -52,28 +47,16 @@ _ONE_SIDED = 1.645
 
 
 @dataclass(frozen=True, eq=False)
-class FisherFigures:
+class FisherFigures(ReleasedRounds):
     """One release read with one question. levels: of the outcome, the base first; none of counts. weighted: whether the line is that of
     the weighted records, of which no bias is asked.
     """
 
-    release: Release
-    question: Question
-    design: Design
     levels: tuple[str, str] | None
     family: Family = LOGIT
     weighted: bool = False
 
     # what was released ------------------------------------------------------------------------------------------------
-
-    def _public(self, name: str) -> Array:
-        return np.asarray(self.release.public[name], dtype=np.float64)
-
-    @cached_property
-    def box(self) -> Box:
-        """Where z was measured from."""
-        middle, half = self._public("box")
-        return Box(tuple(map(float, middle)), tuple(map(float, half)))
 
     @cached_property
     def units(self) -> Array:
@@ -123,11 +106,6 @@ class FisherFigures:
         )
 
     @cached_property
-    def counting(self) -> Counting | None:
-        """How rows of a unit count; None where records do, and where one row of each unit was kept."""
-        return Counting.of_plan(self.release.plan)
-
-    @cached_property
     def scored_family(self) -> Family:
         """The family as it was scored: of counts with their cut."""
         return (
@@ -136,7 +114,7 @@ class FisherFigures:
 
     @property
     def _records(self) -> float:
-        return max(float(self.release["count"].decode()[0]), 1.0)
+        return max(super()._records, 1.0)
 
     @property
     def _mass(self) -> float:
@@ -177,21 +155,6 @@ class FisherFigures:
             return ()
         # a record counts less from some length on, whatever its residual: no reach is safe for that
         return tuple(j for j, (sds, _) in self.reach.items() if far(sds, 0.0, self._short(j)))
-
-    def _short(self, j: int) -> bool:
-        """Whether the tail of a feature was seen to be short; never in the short branch, which pays for no ranges."""
-        if "ranges" not in self.release.statistics:
-            return False
-        noisy, term = self.release["ranges"], self.design.terms[j]
-        mean, spread = self._moments(j)
-        own = noisy.decode()[ranged(self.design).index(j)]
-        return short_tail(own, sqrt(noisy.variance), self._records, (term.low, term.high), mean, spread)
-
-    def _moments(self, j: int) -> tuple[float, float]:
-        """Mean and sd of a feature in the data's units."""
-        middle, half = self.box.middle[j], self.box.half[j]
-        mean, sd = float(self._public("feature_mean")[j]), float(self._public("feature_sd")[j])
-        return middle + half * mean, half * sd
 
     @cached_property
     def cut_bias(self) -> Array:
