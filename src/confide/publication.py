@@ -27,7 +27,7 @@ from confide import gate, registry
 from confide.accuracy import check_accuracy, smallest
 from confide.errors import ConfideError, PlanError, ReleaseError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
-from confide.methods.regression.shared_columns import shared_columns
+from confide.methods.regression.moments.shared_columns import shared_columns
 from confide.methods.tables.method import TableMethod
 from confide.methods.tables.pooling import Pool, apart, pools, view
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Question, Release, Result, Source, statements_hold

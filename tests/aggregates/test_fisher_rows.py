@@ -17,15 +17,13 @@ from confide.aggregates.scores.fisher_rows import (
     _SURE,
     CROSS,
     INFORMATION_CELLS,
-    Excess,
     FisherRows,
     FisherScores,
-    FisherSum,
     InformationIndices,
-    SumAndExcess,
     _jointly_within,
     _surely_within,
 )
+from confide.aggregates.scores.fisher_sums import Excess, FisherSum, SumAndExcess
 from confide.errors import PlanError
 from confide.protocol import Gram, Total, moved_squared
 from confide.schema import Design

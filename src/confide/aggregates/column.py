@@ -27,6 +27,10 @@ class OfColumn:
     def columns(self) -> tuple[str, ...]:
         return (self.column,)
 
+    def _need_numbers(self, what: str) -> None:
+        if isinstance(self.schema[self.column], Categorical):
+            raise PlanError(f"{self.column!r} is categorical and has no {what}; name a numeric or integer column")
+
     def _digest(self, kind: str, *stated: object) -> str:
         return digest([kind, self.schema[self.column].to_dict(), self.column, *stated])
 
@@ -47,8 +51,7 @@ class ColumnMoments(OfColumn):
     l2_squared: int = field(default=3 * _UNIT**2, init=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.schema[self.column], Categorical):
-            raise PlanError(f"{self.column!r} is categorical and has no moments; name a numeric or integer column")
+        self._need_numbers("moments")
 
     @property
     def digest(self) -> str:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from confide.faces.one_call import OneCall, one_call
-from confide.methods.tables.cells.result import checked_reading
-from confide.methods.tables.counts import Counts, CountTable, Shares, ShareTable
+from confide.methods.tables.cells.counted import CountTable, ShareTable
+from confide.methods.tables.cells.numbers import checked_reading
+from confide.methods.tables.counts import Counts, Shares
 from confide.methods.tables.description.distribution_result import DistributionResult
 from confide.methods.tables.description.table_one_result import TableOneResult
 from confide.methods.tables.distribution import Distribution

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.aggregates.joint_moments import InfluenceRows, JointMomentRows, JointMoments
+from confide.aggregates.moments.joint_moments import InfluenceRows, JointMomentRows, JointMoments
 from confide.methods.reduction.columns import measures_of
 from confide.methods.reduction.spectrum import Spectrum
 from confide.noise import SimulatedNoise

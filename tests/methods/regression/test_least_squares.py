@@ -65,7 +65,7 @@ def test_without_noise_and_limits_it_is_least_squares_to_the_grid(
     formula: str, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # of every level, the rare ones among 60 records too
-    monkeypatch.setattr("confide.methods.regression.least_squares.score_sums.LeftOut.of", lambda *_: None)
+    monkeypatch.setattr("confide.methods.regression.least_squares.standing.LeftOut.of", lambda *_: None)
     frame = records(n)
     frame.loc[0, "y"] = 99.0  # clipped
     method = ols(formula, limit="none")
@@ -236,7 +236,7 @@ def test_bounds_that_reach_too_far_are_named_before_any_demand_for_records(mu: f
 
 
 def test_several_coefficients_share_one_demand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("confide.methods.regression.least_squares.score_sums.LeftOut.of", lambda *_: None)
+    monkeypatch.setattr("confide.methods.regression.least_squares.standing.LeftOut.of", lambda *_: None)
     g = np.random.default_rng(2)
     frame = records(3_000)
     # the base level is rare, and all coefficients of its factor suffer

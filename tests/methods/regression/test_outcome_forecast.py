@@ -16,7 +16,8 @@ from confide.aggregates.lines.blocks import BlockGram
 from confide.aggregates.lines.ranges import CellIndices, RangeCells
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
-from confide.aggregates.scores.fisher_rows import Excess, FisherRows, FisherScores, FisherSum, InformationIndices
+from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores, InformationIndices
+from confide.aggregates.scores.fisher_sums import Excess, FisherSum
 from confide.methods.regression.forecast import _entry
 from confide.methods.regression.likelihood.logistic_design import binary_design
 from confide.methods.regression.likelihood.simulated_draw import Plain, SimulatedMeter, WeightedSource

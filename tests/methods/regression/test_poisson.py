@@ -16,7 +16,8 @@ from confide.aggregates.distributions.count_cells import CountIndices, count_edg
 from confide.aggregates.lines.rows import BOUND, Box
 from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.fisher_families import LOGIT, PROBIT, Counts
-from confide.aggregates.scores.fisher_rows import Excess, FisherRows, FisherScores, FisherSum, InformationIndices
+from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores, InformationIndices
+from confide.aggregates.scores.fisher_sums import Excess, FisherSum
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.likelihood.fisher.fisher_counts import CountCut, counts_words, cut_assumption
 from confide.noise import SimulatedNoise

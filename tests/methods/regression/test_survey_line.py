@@ -25,7 +25,7 @@ from confide.aggregates.lines.whitened_rows import WhitenedRows
 from confide.aggregates.scores.score_rows import SizeIndices, SquareOf
 from confide.aggregates.scores.weighted_rows import ByWeight, LongFeatures, LongScores
 from confide.errors import NoResult, PlanError
-from confide.methods.regression.least_squares.survey_reading import SurveyReading
+from confide.methods.regression.least_squares.survey.survey_reading import SurveyReading
 from confide.methods.regression.surveyed import Read
 from confide.schema import Design
 from confide.testing import ZeroNoise

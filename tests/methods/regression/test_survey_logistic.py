@@ -21,15 +21,8 @@ from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.aggregates.lines.coordinates import Frame
 from confide.aggregates.lines.rows import BOUND, Box
 from confide.aggregates.scores.fisher_families import LOGIT, PROBIT, Family
-from confide.aggregates.scores.fisher_rows import (
-    CROSS,
-    Excess,
-    FisherRows,
-    FisherScores,
-    FisherSum,
-    InformationIndices,
-    LongFisherScores,
-)
+from confide.aggregates.scores.fisher_rows import CROSS, FisherRows, FisherScores, InformationIndices, LongFisherScores
+from confide.aggregates.scores.fisher_sums import Excess, FisherSum
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.surveyed import Read
 from confide.noise import SimulatedNoise

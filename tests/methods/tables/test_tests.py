@@ -13,8 +13,9 @@ from scipy import stats
 import confide as cf
 from confide import registry
 from confide.errors import PlanError
+from confide.methods.tables.cells.counted import CountTable
 from confide.methods.tables.correlation import Correlation
-from confide.methods.tables.counts import Counts, CountTable, Shares
+from confide.methods.tables.counts import Counts, Shares
 from confide.methods.tables.means import Means
 from confide.noise import SimulatedNoise
 from confide.protocol import seal

@@ -47,11 +47,10 @@ Float steps are elementwise, column by column; a record's integers must not depe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, isqrt, sqrt
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,20 +61,17 @@ from confide.aggregates.lines.rows import BITS, BOUND, LongRows, aligned, length
 from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.fisher_families import LOGIT, Family
 from confide.aggregates.scores.score_rows import InCoordinates, cell_among
-from confide.errors import PlanError
-from confide.protocol import Gram, Total
 from confide.protocol.exact import digest
 
 __all__ = [
     "CROSS",
     "INFORMATION_CELLS",
-    "Excess",
+    "FisherMap",
+    "FisherParts",
     "FisherRows",
     "FisherScores",
-    "FisherSum",
     "InformationIndices",
     "LongFisherScores",
-    "SumAndExcess",
 ]
 
 
@@ -93,7 +89,7 @@ _SURE, _SURELY = 50, 1 - 2.0**-30
 _NOTHING = 1e-300
 
 
-class _Parts(NamedTuple):
+class FisherParts(NamedTuple):
     """u (k, records); h, r, N (records,); which records count (None: all); m, |u|^2, omega (None: 1) (records,)."""
 
     u: Array
@@ -107,7 +103,7 @@ class _Parts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _AtLine(InCoordinates):
+class FisherMap(InCoordinates):
     """What the maps share. alpha weighs information against score in N; bound: D; family: h, r and m of a record; weight: of a design;
     apart: whether the score may count more than the information, where the family says so.
     """
@@ -143,7 +139,7 @@ class _AtLine(InCoordinates):
         """B - sqrt(k)/2 - 1: what rows are scaled to, with room for rounding."""
         return (1 << BITS) - sqrt(self.features) / 2 - 1
 
-    def parts(self, codes: Array, out: Array | None = None) -> _Parts:
+    def parts(self, codes: Array, out: Array | None = None) -> FisherParts:
         """The record's parts at the line. out: where u may be written, shape (k + 1, records)."""
         terms, keep = self.design.codes(codes[: len(self.design.columns)])
         omega, keep = self._omega(codes, keep)
@@ -162,7 +158,7 @@ class _AtLine(InCoordinates):
         product = most * most
         product *= square
         size += product
-        return _Parts(u, h, r, np.sqrt(size, out=size), keep, most, square, omega)
+        return FisherParts(u, h, r, np.sqrt(size, out=size), keep, most, square, omega)
 
     def _omega(self, codes: Array, keep: NDArray[np.bool_] | None) -> tuple[Array | None, NDArray[np.bool_] | None]:
         """(omega, which records count and have a weight)."""
@@ -172,7 +168,7 @@ class _AtLine(InCoordinates):
         omega, there = places_of_weights(self.weight, rows)
         return omega, there if keep is None else keep if there is None else keep & there
 
-    def counted(self, parts: _Parts) -> tuple[Array, Array]:
+    def counted(self, parts: FisherParts) -> tuple[Array, Array]:
         """(omega v, omega w): what information counts, and what the score; one array where they are equal."""
         v, w = self.split(parts.size, parts.most, parts.square)
         if parts.omega is not None:
@@ -208,7 +204,7 @@ class _AtLine(InCoordinates):
 
 
 @dataclass(frozen=True)
-class FisherRows(_AtLine):
+class FisherRows(FisherMap):
     """One record as (a, b), 2 k rows of integers, with |a|^4 + 2 c^2 |b|^2 <= 2^80."""
 
     #: |a|^2 + |b|^2 <= 2^40 (x + 1 - x^2) (1 + 2^-20) with x = |a|^2/2^40, at most 5/4 of 2^40.
@@ -234,7 +230,7 @@ class FisherRows(_AtLine):
                 whole[:, piece] = rows
         return whole
 
-    def by_piece(self, codes: Array) -> Iterator[tuple[slice, Array, _Parts]]:
+    def by_piece(self, codes: Array) -> Iterator[tuple[slice, Array, FisherParts]]:
         """Rows and parts of some records after the other, few enough to stay near the processor.
 
         Each is overwritten by the next, and u and h of the parts are used up.
@@ -306,81 +302,7 @@ def _joint_square(rows: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class _Given:
-    """Rows that are integers already: what the sums below add up."""
-
-    width: int
-    columns: tuple[str, ...] = ()
-    l1: int = 0
-    l2_squared: int = 2 * BOUND
-    digest: str = ""
-
-    def __call__(self, rows: Array) -> Array:
-        return rows
-
-
-@dataclass(frozen=True)
-class FisherSum:
-    """[[sum a a', c sum b], [c sum b', 0]], shape (k + 1, k + 1), symmetric: sensitivity 2^40, under substitute 2^41."""
-
-    map: FisherRows
-    norm: str = field(default="frobenius", init=False)
-
-    @property
-    def _k(self) -> int:
-        return self.map.features
-
-    @cached_property
-    def _sums(self) -> tuple[Gram, Total]:
-        return Gram(_Given(self._k), entry_bits=BITS), Total(_Given(self._k))
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return (self._k + 1, self._k + 1)
-
-    def sensitivity_squared(self, relation: str) -> Fraction:
-        return Fraction(BOUND) ** 2 * (4 if relation == "substitute" else 1)
-
-    def sensitivity_l1(self, relation: str) -> Fraction:
-        # |M|_1 <= (k + 1) |M|_F
-        return (self._k + 1) * Fraction(BOUND) * (2 if relation == "substitute" else 1)
-
-    def moved_squared(self, own: Any, rows: Any) -> Any:
-        """Squared changes in the Frobenius norm when the record with the row `own` gives way to each of `rows`."""
-        k, own = self._k, own[:, None]
-        inner = (own[:k] * rows[:k]).sum(axis=0)
-        gram = (rows[:k] * rows[:k]).sum(axis=0) ** 2 + (own[:k] * own[:k]).sum(axis=0) ** 2 - 2 * inner**2
-        return gram + 2 * CROSS**2 * ((rows[k:] - own[k:]) ** 2).sum(axis=0)
-
-    def zero(self) -> Any:
-        gram, cross = self._sums
-        return gram.zero(), cross.zero()
-
-    def update(self, state: Any, codes: Array) -> Any:
-        with np.errstate(all="ignore"):
-            for _, rows, _ in self.map.by_piece(codes):
-                state = self.added(state, rows)
-        return state
-
-    def added(self, state: Any, rows: Array) -> Any:
-        """The state with rows of the map added."""
-        gram, cross = self._sums
-        return gram.update(state[0], rows[: self._k]), cross.update(state[1], rows[self._k :])
-
-    def merge(self, a: Any, b: Any) -> Any:
-        gram, cross = self._sums
-        return gram.merge(a[0], b[0]), cross.merge(a[1], b[1])
-
-    def value(self, state: Any) -> NDArray[Any]:
-        gram, cross = self._sums
-        whole = np.zeros(self.shape, dtype=object)
-        whole[:-1, :-1] = gram.value(state[0])
-        whole[:-1, -1] = whole[-1, :-1] = CROSS * cross.value(state[1])
-        return whole
-
-
-@dataclass(frozen=True)
-class FisherScores(_AtLine):
+class FisherScores(FisherMap):
     """One record as rint(S' w r u), |b|^2 <= 2^40: its Gram matrix is the meat of a robust covariance."""
 
     @property
@@ -440,7 +362,7 @@ class LongFisherScores(LongRows, FisherScores):
 
 
 @dataclass(frozen=True)
-class InformationIndices(_AtLine):
+class InformationIndices(FisherMap):
     """The cell of N^2 among public edges k 2^(j/2), j = -4..20, from 1 on, and 0 for a record that is dropped."""
 
     width: ClassVar[int] = 1
@@ -461,93 +383,3 @@ class InformationIndices(_AtLine):
                 size *= size
                 whole[0, piece] = only(cell_among(edges, size), keep)
         return whole
-
-
-@dataclass(frozen=True)
-class Excess(_AtLine):
-    """q min((N/D - 1)+, 1) of a complete record in steps of 2^-40, 0 for any other: from 0 to 1 whatever the floats are; q = r^2 of the
-    logit, |r|/m of other families (`fisher_families`); of counts q min((1 - w) M/D, 1), which times D is what its score misses.
-
-    Guarantee: with Gaussian noise on the total, mu-GDP under add-remove and under substitute at a sensitivity of 1 (2^40 steps): every term
-    is cut to [0, 2^40] in integers. Far records that the line predicts add nothing, those with the other outcome up to 1.
-    """
-
-    width: ClassVar[int] = 1
-    l1: ClassVar[int] = BOUND
-    l2_squared: ClassVar[int] = BOUND**2
-
-    def __call__(self, codes: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return self.beyond(self.parts(codes))
-
-    def beyond(self, parts: _Parts) -> Array:
-        """The same from the parts, whose r and N are used up."""
-        size, keep = parts.size, parts.keep
-        if self.family.score_part:
-            w = self.split(size, parts.most, parts.square)[1]
-            size = lengths(parts.square) * parts.most
-            size *= 1.0 - w
-            size /= self.bound
-        else:
-            size /= self.bound
-            size -= 1.0
-        # fmin: what is no number counts as far out
-        np.fmin(size, 1.0, out=size)
-        np.maximum(size, 0.0, out=size)
-        size *= self.family.missed(parts.residual, parts.most)
-        if parts.omega is not None:
-            size *= parts.omega
-        np.fmin(size, 1.0, out=size)
-        size *= float(BOUND)
-        np.rint(size, out=size)
-        return only(size, keep)[None, :]
-
-
-@dataclass(frozen=True)
-class SumAndExcess:
-    """`FisherSum` and the total of an `Excess` at the same line, from one look at each record; `split` gives the two, to the bit.
-
-    For the pass alone: what is planned and drawn are the two statistics, each with its own sensitivity.
-    """
-
-    sums: FisherSum
-    excess: Excess
-    norm: str = field(default="none", init=False)
-
-    @property
-    def map(self) -> FisherRows:
-        return self.sums.map
-
-    @property
-    def shape(self) -> tuple[int]:
-        return (self.sums.shape[0] ** 2 + 1,)
-
-    def sensitivity_squared(self, relation: str) -> Fraction:
-        raise PlanError("a joint sum has no sensitivity of its own; draw its two parts as they were planned")
-
-    sensitivity_l1 = sensitivity_squared
-
-    @cached_property
-    def _total(self) -> Total:
-        return Total(_Given(1, l2_squared=self.excess.l2_squared), nonnegative=True)
-
-    def zero(self) -> Any:
-        return self.sums.zero(), self._total.zero()
-
-    def update(self, state: Any, codes: Array) -> Any:
-        sums, total = state
-        with np.errstate(all="ignore"):
-            for _, rows, parts in self.map.by_piece(codes):
-                sums = self.sums.added(sums, rows)
-                total = self._total.update(total, self.excess.beyond(parts))
-        return sums, total
-
-    def merge(self, a: Any, b: Any) -> Any:
-        return self.sums.merge(a[0], b[0]), self._total.merge(a[1], b[1])
-
-    def value(self, state: Any) -> NDArray[Any]:
-        return np.append(self.sums.value(state[0]).ravel(), self._total.value(state[1]))
-
-    def split(self, value: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """What the two statistics would have given."""
-        return value[:-1].reshape(self.sums.shape), value[-1:]

@@ -22,7 +22,7 @@ from confide._arrays import Array
 from confide.schema import Design
 from confide.schema.formulas.term import Indicator, Term
 
-__all__ = ["Cell", "Layout", "Metric", "floored_moments"]
+__all__ = ["Cell", "Layout", "Metric", "factor_name", "floored_moments"]
 
 Cell = tuple[int, int]
 
@@ -51,7 +51,7 @@ class Layout:
         groups: dict[str, list[int]] = {}
         for place, term in enumerate(design.terms):
             if term.binary:
-                groups.setdefault(_group(term), []).append(place)
+                groups.setdefault(factor_name(term), []).append(place)
         factors = sorted((tuple(group) for group in groups.values()), key=lambda group: -len(group))
         taken = {place for group in factors for place in group}
         return cls(
@@ -203,5 +203,6 @@ def _separate(design: Design, group: tuple[int, ...]) -> bool:
     return not any(own & set(term.columns) for place, term in enumerate(design.terms) if place not in group)
 
 
-def _group(term: Term) -> str:
+def factor_name(term: Term) -> str:
+    """A term without its levels: "region" for "region[T.S]", "age:region" for "age:region[T.S]", "age" for "age"."""
     return ":".join(part.column if isinstance(part, Indicator) else part.name for part in term.parts)

@@ -19,7 +19,7 @@ from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, wiene
 from confide.protocol import Noisy
 from confide.schema import Design
 
-__all__ = ["Round", "first_round", "first_variance", "last_round", "round_names", "shrunken", "split_of"]
+__all__ = ["NoisySums", "Round", "first_round", "first_variance", "last_round", "round_names", "shrunken", "split_of"]
 
 
 # How a round splits between Gram matrix, cross products and square; one proved split for substitute, where cross products cost more.
@@ -41,8 +41,8 @@ def round_names(rounds: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
-    """What a round released, in its own units: A (p, p), b (p,), q, their noise sds, and the frame and cap it was taken in."""
+class NoisySums:
+    """A (p, p), b (p,), q and their noise sds: `sd_gram` on A's diagonal (1/sqrt(2) of it off the diagonal), sd_cross, sd_square."""
 
     gram: Array
     cross: Array
@@ -50,6 +50,12 @@ class Round:
     sd_gram: float
     sd_cross: float
     sd_square: float
+
+
+@dataclass(frozen=True, eq=False)
+class Round(NoisySums):
+    """What a round released, in its own units, and the frame and cap it was taken in."""
+
     frame: Frame
     cap: float
 

@@ -33,23 +33,8 @@ from confide.methods.classification.class_design import ClassDesign
 from confide.methods.classification.class_rows import ClassRows, ClassTotal, SquareRows, class_pairs
 from confide.methods.classification.class_units import MOST_SCORES, UnitClassScores, unit_covariance
 from confide.methods.classification.of_classes import OfClasses
-from confide.methods.classification.reading import (
-    ClassStatistics,
-    class_model,
-    forecast,
-)
-from confide.protocol import (
-    Allowance,
-    Meter,
-    Noisy,
-    Plan,
-    Question,
-    Release,
-    Source,
-    Statistic,
-    Together,
-    Total,
-)
+from confide.methods.classification.reading import ClassStatistics, class_model, forecast
+from confide.protocol import Allowance, Meter, Noisy, Plan, Question, Release, Source, Statistic, Together, Total
 from confide.protocol.units.contributions import Independent
 from confide.protocol.units.whose import independent_words
 from confide.results.classes import ClassModel

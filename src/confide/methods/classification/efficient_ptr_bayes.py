@@ -32,12 +32,7 @@ from confide.guarantees.validation import is_finite
 from confide.methods.classification.class_design import ClassDesign
 from confide.methods.classification.class_rows import ClassRows, SquareRows, class_pairs
 from confide.methods.classification.of_classes import OfClasses
-from confide.methods.classification.reading import (
-    ClassStatistics,
-    class_model,
-    forecast,
-    silent,
-)
+from confide.methods.classification.reading import ClassStatistics, class_model, forecast, silent
 from confide.methods.classification.safe_means import ClassSafety, SafeMeans
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Statistic, Together, Total
 from confide.results.classes import ClassModel

@@ -82,8 +82,7 @@ class Place(OfColumn):
     width: int = field(default=1, init=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.schema[self.column], Categorical):
-            raise PlanError(f"{self.column!r} is categorical and has no quantiles; name a numeric or integer column")
+        self._need_numbers("quantiles")
 
     @property
     def cells(self) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from confide.aggregates.cells.free_moments import Measure
-from confide.aggregates.joint_moments import JointMomentRows, JointMoments, clear_from
 from confide.aggregates.lines.corners import ends
+from confide.aggregates.moments.joint_moments import JointMomentRows, JointMoments, clear_from
 from confide.errors import PlanError
 from confide.protocol import Method, Noisy, Plan
 from confide.results.pages.spreads import spread_words

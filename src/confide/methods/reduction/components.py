@@ -1,7 +1,7 @@
 """Principal components of bounded columns: directions, explained variances with intervals, and correlations, from one release.
 
 Guarantee: mu-GDP, add-remove or substitute, two statistics. Nine tenths of mu^2: the noisy Gram matrix of joint moments, sensitivity 1 +
-p in the Frobenius norm (`aggregates.joint_moments`), exact Gaussian noise (Analyze Gauss with the exact curve in place of sqrt(2
+p in the Frobenius norm (`aggregates.moments.joint_moments`), exact Gaussian noise (Analyze Gauss with the exact curve in place of sqrt(2
 log(1.25/delta)), and half the variance off the diagonal). One tenth: at the noisy components, sums of squared influences on each
 eigenvalue, each cut at a public cap (`InfluenceRows`, k numbers in [0, 1] for a record).
 
@@ -26,8 +26,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide.aggregates.cells.free_moments import practice_places
-from confide.aggregates.joint_moments import InfluenceRows, JointMomentRows, JointMoments
 from confide.aggregates.lines.rows import BITS
+from confide.aggregates.moments.joint_moments import InfluenceRows, JointMomentRows, JointMoments
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole

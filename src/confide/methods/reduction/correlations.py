@@ -1,7 +1,7 @@
 """The correlation matrix of several bounded columns, with intervals, from one release.
 
 Guarantee: mu-GDP, add-remove or substitute. A record gives (1, phi(u_1), ..., phi(u_p)), |phi| <= 1, and the release is the noisy Gram
-matrix of that, in exact integers (`aggregates.joint_moments`): sensitivity 1 + p in the Frobenius norm (sqrt(2) times that under
+matrix of that, in exact integers (`aggregates.moments.joint_moments`): sensitivity 1 + p in the Frobenius norm (sqrt(2) times that under
 substitute), variance half as large off the diagonal; rounded Gaussian noise. Fourth moments, which intervals need, ride for free.
 
 Interval: all r within the normal quantile times the standard error that they would have, (1 - r^2)^2 k/N and the variance by noise, which
@@ -21,8 +21,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide.aggregates.cells.free_moments import practice_places
-from confide.aggregates.joint_moments import JointMomentRows
 from confide.aggregates.lines.rows import BITS
+from confide.aggregates.moments.joint_moments import JointMomentRows
 from confide.guarantees import Guarantee
 from confide.methods.reduction.columns import OfColumns, expected, joint_moments, measures_of
 from confide.methods.reduction.matrix import CorrelationMatrix, pair_names

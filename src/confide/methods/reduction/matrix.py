@@ -14,7 +14,7 @@ from confide import _special as special
 from confide._arrays import Array
 from confide._lazy import later
 from confide.aggregates.cells.free_moments import Measure
-from confide.aggregates.joint_moments import JointMoments
+from confide.aggregates.moments.joint_moments import JointMoments
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
 from confide.results.pages.spreads import hidden_words

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.aggregates.joint_moments import JointMoments
+from confide.aggregates.moments.joint_moments import JointMoments
 
 __all__ = ["Spectrum"]
 

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from confide._arrays import Array
+from confide.aggregates.scores.metric import factor_name
 from confide.methods.regression.practice import FAMILY, Shape, shapes, stated, whole
-from confide.methods.regression.scaling import coefficient_names, factor_name, to_units
+from confide.methods.regression.scaling import coefficient_names, to_units
 from confide.schema import Categorical, Design, Schema
 from confide.schema.formulas.term import Indicator, Term
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._lazy import later
+from confide.aggregates.scores.metric import factor_name
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.evidence.bias_aware import BiasAware
-from confide.methods.regression.scaling import factor_name
 from confide.protocol import Question
 from confide.results import Estimates, check_alpha
 from confide.results.inference import student

@@ -12,9 +12,8 @@ from confide.aggregates.scores.round_lines import allowed_lines
 from confide.errors import PlanError
 from confide.methods.regression.evidence.normal_equations import Line
 from confide.schema import Design
-from confide.schema.formulas.term import Indicator, Term
 
-__all__ = ["PRIOR", "coefficient_names", "extent", "factor_name", "line_of", "to_units"]
+__all__ = ["PRIOR", "coefficient_names", "extent", "line_of", "to_units"]
 
 
 #: Public prior guess of |theta|^2; it balances the noise of A against that of b, and the optimum is flat in it.
@@ -72,8 +71,3 @@ def _middle(term: Any) -> float:
 
 def _half(term: Any) -> float:
     return float((term.high - term.low) / 2)
-
-
-def factor_name(term: Term) -> str:
-    """A term without its levels: "region" for "region[T.S]", "age:region" for "age:region[T.S]", "age" for "age"."""
-    return ":".join(part.column if isinstance(part, Indicator) else part.name for part in term.parts)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from confide._lazy import later
+from confide.aggregates.scores.metric import factor_name
 from confide.errors import PlanError
 from confide.methods.regression.adjusted import adjusted_rows
 from confide.methods.regression.linear import LinearEstimates
-from confide.methods.regression.scaling import factor_name
 from confide.results.inference import wald
 from confide.results.inference.contrasts import Combinations, combine, labels
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import log2
+from math import log2, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cells.weight_cap import CELLS, DISTANCE, Cap, WeightCells, ended_words
 from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.aggregates.clusters.psu_limits import LEAST, hidden_part, too_few
-from confide.aggregates.clusters.psu_meat import Listed
+from confide.aggregates.clusters.psu_meat import Listed, bits_for
 from confide.errors import PlanError
 from confide.protocol import Plan, Release, Source, Statistic
 from confide.protocol.source import Behind
@@ -42,6 +42,7 @@ __all__ = [
     "Surveyed",
     "meat_fineness",
     "needs_terms",
+    "of_records",
 ]
 
 Array = NDArray[np.float64]
@@ -102,6 +103,10 @@ class Drawn:
         hidden = hidden_part(self.design, meat / coordinates)
         return Cap.chosen(counts, sd, edges, float(self.weight.term.low), noise, 1, hidden)
 
+    def bits(self, amount: Fraction) -> int:
+        """How fine the meat is coded where all of the plan spends mu^2 = amount."""
+        return bits_for(sqrt(amount * self.meat_share))
+
     def practice(self, frame: Any) -> Practice:
         """Practice records in listed PSUs."""
         found = Practice.checked(frame)
@@ -130,6 +135,11 @@ class Drawn:
     def notes(self, meat: float, coordinates: int, n: int | None) -> tuple[str, ...]:
         """Of a plan that was asked for n persons."""
         return too_few(self.design, meat / coordinates, n) if n else ()
+
+
+def of_records(schema: Schema, design: Design) -> Design:
+    """The design as rounds see it, which know records alone: no units, clusters or design of a survey."""
+    return replace(design, schema=Schema({name: schema[name] for name in schema.names}, dataset=schema.dataset))
 
 
 def meat_fineness(plan: Plan) -> tuple[int, float]:

@@ -19,7 +19,8 @@ from confide.errors import PlanError
 from confide.guarantees import GDP
 from confide.methods.tables.cells.layout import Layout
 from confide.methods.tables.cells.margins import Margins
-from confide.methods.tables.cells.result import CellTable, checked_reading
+from confide.methods.tables.cells.numbers import checked_reading
+from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.counts import Counts, Shares
 from confide.methods.tables.means import Means, Totals
 from confide.methods.tables.method import TableMethod, marginal_name

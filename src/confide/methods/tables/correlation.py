@@ -25,7 +25,7 @@ from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.free_moments import Measure, PairRows, practice_places
 from confide.aggregates.column_codes import columns_of
 from confide.aggregates.lines.corners import ends
-from confide.aggregates.pair_sums import PairSums
+from confide.aggregates.moments.pair_sums import PairSums
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.cells.layout import summands

@@ -33,7 +33,7 @@ from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.methods.tables.cells.layout import Layout
-from confide.methods.tables.cells.result import checked_reading
+from confide.methods.tables.cells.numbers import checked_reading
 from confide.methods.tables.description.distribution_reading import Group
 from confide.methods.tables.description.distribution_result import DistributionResult, checked_quantiles
 from confide.methods.tables.description.missing import missing_lines

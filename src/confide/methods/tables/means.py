@@ -30,8 +30,9 @@ from confide.methods.tables.cells.counted import OF_ROWS
 from confide.methods.tables.cells.layout import Layout
 from confide.methods.tables.cells.margins import Margins
 from confide.methods.tables.cells.measured import MeasuredTable
+from confide.methods.tables.cells.numbers import cell_names
 from confide.methods.tables.cells.per_level import check_one_test, of_each_level
-from confide.methods.tables.cells.result import CellTable, cell_names
+from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.comparing import mean_tests as own
 from confide.methods.tables.comparing.answers import refused
 from confide.methods.tables.comparing.comparisons import standardised

@@ -21,8 +21,9 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.cells.layout import Layout, marginal_name
 from confide.methods.tables.cells.margins import Margins, UnitMargins
+from confide.methods.tables.cells.numbers import checked_reading
 from confide.methods.tables.cells.per_level import LevelStrategy, level_axis
-from confide.methods.tables.cells.result import CellTable, checked_reading
+from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.cells.strategy import Strategy
 from confide.methods.tables.survey.path import SurveyPath
 from confide.methods.tables.survey.reading import survey_table

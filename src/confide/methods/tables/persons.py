@@ -21,9 +21,10 @@ from confide.aggregates.cells.crossing import Attribute
 from confide.aggregates.cells.unit_cells import RowNumber, UnitCrossing
 from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
-from confide.methods.tables.cells.layout import FormulaReader, Layout
+from confide.methods.tables.cells.counted import CountTable, ShareTable
+from confide.methods.tables.cells.layout import FormulaReader, Layout, parted
 from confide.methods.tables.cells.result import CellTable
-from confide.methods.tables.counts import Counts, CountTable, Shares, ShareTable
+from confide.methods.tables.counts import Counts, Shares
 from confide.protocol import Release
 from confide.protocol.units.whose import WHOLE
 from confide.schema import Unit
@@ -44,7 +45,7 @@ class _PersonReader(FormulaReader):
         call = _CALL.fullmatch(text)
         if call is None:
             return super().attribute(text)
-        name, parts = self.spelled(text), _arguments(self.spelled(call.group(2)))
+        name, parts = self.spelled(text), parted(self.spelled(call.group(2)), ",")
         if call.group(1) == "any":
             if len(parts) != 1:
                 raise PlanError(f"any takes one condition, got {name!r}; {_EXAMPLE}")
@@ -55,27 +56,6 @@ class _PersonReader(FormulaReader):
         if len(parts) > 1:
             raise PlanError(f"number takes a condition and then whole numbers, got {name!r}; {_EXAMPLE}")
         return RowNumber.number(name, parts[0] if parts else None, tuple(points), self.schema)
-
-
-def _arguments(inside: str) -> list[str]:
-    """What commas part, outside of parentheses, brackets and quotes.
-
-    >>> _arguments("g in ('a', 'b'), 1, 5")
-    ["g in ('a', 'b')", '1', '5']
-    """
-    parts, depth, quote = [""], 0, ""
-    for letter in inside:
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "'\"`":
-            quote = letter
-        else:
-            depth += (letter in "([") - (letter in ")]")
-        if letter == "," and not depth and not quote:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts] if inside.strip() else []
 
 
 def _layout(method: Any, schema: Any) -> Layout:

@@ -16,9 +16,10 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.errors import PlanError
-from confide.methods.tables.cells.layout import Layout, both_sides
+from confide.methods.tables.cells.layout import Layout, both_sides, parted
 from confide.methods.tables.cells.margins import Margins
-from confide.methods.tables.cells.result import CellTable, cell_names
+from confide.methods.tables.cells.numbers import cell_names
+from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.means import MomentMethod
 from confide.methods.tables.method import tabulated
 from confide.protocol import Release
@@ -68,7 +69,7 @@ class Ratios(MomentMethod):
         if not isinstance(self.formula, str):
             raise PlanError(f"a table's formula is text, got {self.formula!r}; {_CALL}")
         left, right = both_sides(self.formula if "~" in self.formula else f"{self.formula} ~ 1")
-        parts = _quotient(left)
+        parts = parted(left, "/")
         if len(parts) != 2 or not all(parts):
             raise PlanError(f"a ratio is one column over another, got {left.strip()!r}; {_CALL}")
         bounds = {name: (float(low), float(high)) for name, (low, high) in (self.term_bounds or {}).items()}
@@ -102,15 +103,3 @@ class Ratios(MomentMethod):
     def _summary(self, total: Array, count: Array) -> Array:
         with np.errstate(all="ignore"):
             return np.asarray(total / count)
-
-
-def _quotient(left: str) -> list[str]:
-    """The parts of a left side that / joins, outside of parentheses and backticks."""
-    parts, depth, inside, start = [], 0, False, 0
-    for place, letter in enumerate(left):
-        inside ^= letter == "`"
-        depth += (letter == "(") - (letter == ")")
-        if letter == "/" and not depth and not inside:
-            parts.append(left[start:place].strip())
-            start = place + 1
-    return [*parts, left[start:].strip()]

@@ -35,7 +35,7 @@ from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.cells.layout import Layout, weight_of
-from confide.methods.tables.cells.result import checked_reading
+from confide.methods.tables.cells.numbers import checked_reading
 from confide.methods.tables.description.table_one_about import STEPS, TableOneAbout
 from confide.methods.tables.description.table_one_reader import Reader
 from confide.methods.tables.description.table_one_result import TableOneResult

@@ -17,7 +17,8 @@ import confide as cf
 from confide.aggregates.lines.rows import BOUND, Box, Codes
 from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.fisher_families import PROBIT, Counts, Probit
-from confide.aggregates.scores.fisher_rows import Excess, FisherRows, FisherScores, FisherSum
+from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores
+from confide.aggregates.scores.fisher_sums import Excess, FisherSum
 from confide.protocol import Gram, Total
 from confide.schema import Design
 from confide_lab.benchmarks.planted.scores import searched

@@ -34,7 +34,8 @@ from confide.errors import PlanError
 from confide.methods.regression.evidence.left_out import CellCounts, LeftOut
 from confide.methods.regression.factors.factor_means import FactorMeans
 from confide.methods.regression.least_squares.least_squares import ScorePath
-from confide.methods.regression.least_squares.score_sums import ScoreSums, Standing, Weighing, _Draw
+from confide.methods.regression.least_squares.score_sums import ScoreSums, Weighing, _Draw
+from confide.methods.regression.least_squares.standing import Standing
 from confide.protocol import Allowance, Event, Gram, Meter, Plan, Source, Statistic, Together, Total
 from confide.protocol.exact import digest
 from confide.regression import SSP, LeastSquares

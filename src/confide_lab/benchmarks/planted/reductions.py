@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide.aggregates.joint_moments import InfluenceRows, JointMomentRows, JointMoments
 from confide.aggregates.lines.rows import BOUND
+from confide.aggregates.moments.joint_moments import InfluenceRows, JointMomentRows, JointMoments
 from confide.methods.reduction import components
 from confide.methods.reduction.components import PCA
 from confide.methods.reduction.correlations import Correlations

@@ -16,6 +16,7 @@ from math import sqrt
 import numpy as np
 
 from confide._arrays import Array
+from confide.aggregates.scores.rounds import NoisySums
 from confide.results.inference.joint_law import NoisyMeat
 
 __all__ = [
@@ -42,18 +43,9 @@ _LEAST = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyMoments:
-    """A (p, p), b (p,), q and their noise sds: `sd_gram` on A's diagonal (1/sqrt(2) of it off the diagonal), sd_cross, sd_square.
+class NoisyMoments(NoisySums):
+    """Noisy sums with the direction e in which e'z = 1 for every record: axis (p,), the first axis when left out."""
 
-    axis (p,): the direction e with e'z = 1 for every record, the first axis when left out.
-    """
-
-    gram: Array
-    cross: Array
-    square: float
-    sd_gram: float
-    sd_cross: float
-    sd_square: float
     axis: Array | None = None
 
     @property

@@ -17,7 +17,7 @@ import numpy as np
 from confide._arrays import Array
 from confide.results.inference.joint_law import JointLaw, NoisyMeat
 
-__all__ = ["FLOOR", "USABLE", "Sandwich"]
+__all__ = ["FLOOR", "USABLE", "Sandwich", "correlations"]
 
 
 # Student's t below this many degrees of freedom would be wider than what the noise can do.
@@ -182,6 +182,10 @@ class Sandwich:
 
     def correlation(self) -> Array:
         """Correlations of the coefficients under equal residual variances, (k, k): how closely they hang together."""
-        whole = self.rows @ self.bread @ self.rows.T
-        size = np.sqrt(np.maximum(np.diag(whole), 1e-300))
-        return np.asarray(whole / np.outer(size, size))
+        return correlations(self.rows @ self.bread @ self.rows.T)
+
+
+def correlations(covariance: Array) -> Array:
+    """Of a covariance, (k, k)."""
+    size = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    return np.asarray(covariance / np.outer(size, size))

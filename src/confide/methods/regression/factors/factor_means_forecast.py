@@ -7,10 +7,10 @@ from math import nan
 import numpy as np
 
 from confide._arrays import Array
+from confide.aggregates.scores.metric import factor_name
 from confide.methods.regression.factors.factor_means_reading import LevelTables
 from confide.methods.regression.forecast import Expect, Expected
 from confide.methods.regression.practice import Shape
-from confide.methods.regression.scaling import factor_name
 from confide.schema import Design
 
 __all__ = ["expected"]

@@ -26,7 +26,8 @@ from confide.methods.regression.evidence.sandwich import Sandwich
 from confide.methods.regression.forecast import Expect, Expected
 from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
 from confide.methods.regression.least_squares.round_forecast import Rounds
-from confide.methods.regression.least_squares.score_sums import COMMON, ENOUGH, Standing, public_facts
+from confide.methods.regression.least_squares.score_sums import COMMON, ENOUGH
+from confide.methods.regression.least_squares.standing import Standing, public_facts
 from confide.methods.regression.practice import Shape
 from confide.methods.regression.scaling import to_units
 from confide.protocol import Event, Question, Release, Spend, Statistic

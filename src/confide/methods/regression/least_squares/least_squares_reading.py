@@ -11,7 +11,7 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.aggregates.scores.limits import USUAL_INDEX
-from confide.aggregates.scores.metric import Layout
+from confide.aggregates.scores.metric import Layout, factor_name
 from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, wiener
 from confide.methods.regression.evidence.far_bounds import NEAR, NOTED
 from confide.methods.regression.evidence.left_out import CORRELATED
@@ -30,7 +30,7 @@ from confide.methods.regression.evidence.remarks import PlainSample, clipped_res
 from confide.methods.regression.least_squares.explained import Explained
 from confide.methods.regression.least_squares.line_figures import LineFigures
 from confide.methods.regression.linear import legend
-from confide.methods.regression.scaling import coefficient_names, factor_name, to_units
+from confide.methods.regression.scaling import coefficient_names, to_units
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.noise import keyed_generator
 from confide.results.inference import student

@@ -18,7 +18,7 @@ from typing import ClassVar
 from confide.errors import PlanError
 from confide.methods.regression.factors.factor_means import FactorMeans
 from confide.methods.regression.least_squares.least_squares import ScorePath
-from confide.methods.regression.least_squares.survey_line import SurveyLine
+from confide.methods.regression.least_squares.survey.survey_line import SurveyLine
 from confide.methods.regression.line_method import LineMethod
 from confide.methods.regression.line_path import LinePath
 from confide.schema import Design, Schema, Unit

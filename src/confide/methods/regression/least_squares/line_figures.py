@@ -19,7 +19,8 @@ from confide.methods.regression.evidence.left_out import LeftOut
 from confide.methods.regression.evidence.needs import Unanswered
 from confide.methods.regression.evidence.released_rounds import ReleasedRounds
 from confide.methods.regression.evidence.sandwich import FLOOR, Sandwich
-from confide.methods.regression.least_squares.score_sums import decoded_sums, names_of
+from confide.methods.regression.least_squares.score_sums import names_of
+from confide.methods.regression.least_squares.standing import decoded_sums
 from confide.methods.regression.scaling import to_units
 from confide.protocol import Noisy
 from confide.protocol.units.contributions import Independent

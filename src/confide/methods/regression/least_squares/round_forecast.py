@@ -16,7 +16,7 @@ from confide.aggregates.scores.metric import Layout
 from confide.aggregates.scores.rounds import Round, first_variance
 from confide.aggregates.scores.shrinkage import symmetric_noise, wiener
 from confide.methods.regression.evidence.left_out import CellCounts
-from confide.methods.regression.least_squares.score_sums import Standing, second_frame, standing_after
+from confide.methods.regression.least_squares.standing import Standing, second_frame, standing_after
 
 __all__ = ["Rounds"]
 

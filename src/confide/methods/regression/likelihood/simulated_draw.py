@@ -15,7 +15,8 @@ from confide._arrays import Array
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.lines.blocks import BlockGram
 from confide.aggregates.lines.ranges import RangeCells
-from confide.aggregates.scores.fisher_rows import CROSS, FisherSum
+from confide.aggregates.scores.fisher_rows import CROSS
+from confide.aggregates.scores.fisher_sums import FisherSum
 from confide.aggregates.scores.shrinkage import symmetric_noise
 from confide.protocol import Gram, Statistic, Total
 

@@ -21,7 +21,7 @@ from confide.schema.formulas.expression import quoted, without_backticks
 from confide.schema.formulas.formula import cut, parsed
 from confide.schema.formulas.summaries import summary_words
 
-__all__ = ["FormulaReader", "Layout", "both_sides", "marginal_name", "summands", "weight_of"]
+__all__ = ["FormulaReader", "Layout", "both_sides", "marginal_name", "parted", "summands", "weight_of"]
 
 _MOST_MARGINALS = 4096
 _MOST_CELLS = 1 << 22
@@ -228,17 +228,30 @@ def without_total(right: str) -> tuple[str, bool]:
     return (right, True) if found is None else (right[found.end() :], False)
 
 
+def parted(text: str, mark: str) -> list[str]:
+    """The parts of a text that a mark joins, outside of parentheses, brackets, quotes and backticks.
+
+    >>> parted("g in ('a', 'b'), 1, 5", ","), parted("log(a + b) + `c+d`", "+")
+    (["g in ('a', 'b')", '1', '5'], ['log(a + b)', '`c+d`'])
+    """
+    parts, depth, quote = [""], 0, ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"`":
+            quote = letter
+        else:
+            depth += (letter in "([") - (letter in ")]")
+        if letter == mark and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts] if text.strip() else []
+
+
 def summands(left: str) -> list[str]:
-    """The parts of a left side that + joins, outside of parentheses and backticks."""
-    parts, depth, inside, start = [], 0, False, 0
-    for place, letter in enumerate(left):
-        inside ^= letter == "`"
-        depth += (letter == "(") - (letter == ")")
-        if letter == "+" and not depth and not inside:
-            parts.append(left[start:place])
-            start = place + 1
-    parts.append(left[start:])
-    return [part.strip() for part in parts] if left.strip() else []
+    """The parts of a left side that + joins."""
+    return parted(left, "+")
 
 
 def _summed(tree: Any) -> list[Any]:

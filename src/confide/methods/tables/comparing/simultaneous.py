@@ -17,7 +17,7 @@ from confide.noise import keyed_generator
 if TYPE_CHECKING:
     from confide.methods.tables.cells.layout import Layout
     from confide.methods.tables.cells.margins import Margins
-    from confide.methods.tables.cells.shape import Cells
+    from confide.methods.tables.cells.shape import Numbers
 
 __all__ = ["expected_cells", "largest_errors", "summed"]
 
@@ -27,7 +27,7 @@ _DRAWS, _AT_ONCE = 20_000, 1_000
 _MOST_JOINT, _MOST_CROSSED = 4096, 1 << 14
 
 
-def largest_errors(table: Cells) -> Array | None:
+def largest_errors(table: Numbers) -> Array | None:
     """(draws,) of the largest |error|/standard error; None above 4,096 numbers, of weighted records,
     or where the finest crossing is too large to draw."""
     crossing = table.layout.crossing

@@ -31,15 +31,8 @@ from confide.aggregates.lines.ranges import CellIndices, Present, RangeCells, pr
 from confide.aggregates.lines.rows import BOUND, Box
 from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
-from confide.aggregates.scores.fisher_rows import (
-    CROSS,
-    Excess,
-    FisherRows,
-    FisherScores,
-    FisherSum,
-    InformationIndices,
-    SumAndExcess,
-)
+from confide.aggregates.scores.fisher_rows import CROSS, FisherRows, FisherScores, InformationIndices
+from confide.aggregates.scores.fisher_sums import Excess, FisherSum, SumAndExcess
 from confide.aggregates.scores.metric import floored_moments
 from confide.aggregates.scores.rounds import Round
 from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, wiener

@@ -23,14 +23,15 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.weight_cap import CELLS, WeightCells, moments_of_omega
 from confide.aggregates.clusters.psu_limits import Limits, Sampled
-from confide.aggregates.clusters.psu_meat import PersonMeat, PsuMeat, bits_for
+from confide.aggregates.clusters.psu_meat import PersonMeat, PsuMeat
 from confide.aggregates.lines.coordinates import LocatedRows
 from confide.aggregates.lines.rows import BOUND
 from confide.aggregates.scores.fisher_families import Family
-from confide.aggregates.scores.fisher_rows import Excess, FisherRows, InformationIndices, LongFisherScores, SumAndExcess
+from confide.aggregates.scores.fisher_rows import FisherRows, InformationIndices, LongFisherScores
+from confide.aggregates.scores.fisher_sums import Excess, SumAndExcess
 from confide.aggregates.scores.weighted_rows import ByWeight
 from confide.methods.regression.likelihood.fisher.fisher_rounds import AtLine, FisherRounds, Weighing, drawn_rounds
-from confide.methods.regression.surveyed import WEIGHED, WEIGHTS, Drawn, Surveyed, meat_fineness
+from confide.methods.regression.surveyed import WEIGHED, WEIGHTS, Drawn, Surveyed, meat_fineness, of_records
 from confide.protocol import Meter, Plan, Source, Statistic
 from confide.schema import Design, Schema
 
@@ -54,13 +55,11 @@ class SurveyRounds(FisherRounds):
     @classmethod
     def of(cls, schema: Schema, design: Design, family: Family) -> SurveyRounds:
         """From a schema with a design."""
-        # the rounds know records alone: no units, clusters or design
-        plain = Schema({name: schema[name] for name in schema.names}, dataset=schema.dataset)
-        return cls(replace(design, schema=plain), family, drawn=Drawn.of(schema))
+        return cls(of_records(schema, design), family, drawn=Drawn.of(schema))
 
     def within(self, amount: Fraction) -> SurveyRounds:
         """The same with a meat as fine as mu^2 allows."""
-        return replace(self, bits=bits_for(sqrt(amount * self.drawn.meat_share)))
+        return replace(self, bits=self.drawn.bits(amount))
 
     # plan -----------------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from confide._arrays import Array
+from confide.methods.regression.evidence.sandwich import correlations
 from confide.methods.regression.likelihood.fisher.fisher_rounds import FisherRound
 
 __all__ = ["FisherSandwich"]
@@ -170,6 +171,4 @@ class FisherSandwich:
 
     def correlation(self) -> Array:
         """Correlations of the coefficients where the model holds, (k, k): how closely they hang together."""
-        whole = self.rows @ self.bread @ self.rows.T
-        size = np.sqrt(np.maximum(np.diag(whole), 1e-300))
-        return np.asarray(whole / np.outer(size, size))
+        return correlations(self.rows @ self.bread @ self.rows.T)

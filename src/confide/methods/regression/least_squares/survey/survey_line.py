@@ -23,8 +23,8 @@ from confide.aggregates.scores.metric import Layout
 from confide.methods.regression.evidence.left_out import least_level
 from confide.methods.regression.least_squares.least_squares import ScorePath
 from confide.methods.regression.least_squares.score_sums import PASSES
-from confide.methods.regression.least_squares.survey_reading import SurveyReading
-from confide.methods.regression.least_squares.survey_sums import SurveySums
+from confide.methods.regression.least_squares.survey.survey_reading import SurveyReading
+from confide.methods.regression.least_squares.survey.survey_sums import SurveySums
 from confide.methods.regression.linear import kept
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.methods.regression.surveyed import WEIGHTS, needs_terms

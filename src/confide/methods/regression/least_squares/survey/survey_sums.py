@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.weight_cap import CELLS, WeightCells, hides, moments_of_omega
 from confide.aggregates.clusters.psu_limits import LEAST, Sampled
 from confide.aggregates.clusters.psu_limits import Limits as PsuLimits
-from confide.aggregates.clusters.psu_meat import PersonMeat, PsuMeat, bits_for
+from confide.aggregates.clusters.psu_meat import PersonMeat, PsuMeat
 from confide.aggregates.lines.coordinates import LocatedRows
 from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.limits import Limits
 from confide.aggregates.scores.weighted_rows import ByWeight, LongFeatures, LongScores
-from confide.methods.regression.least_squares.score_sums import MeatAt, ScoreSums, Standing, Weighing, run_rounds
-from confide.methods.regression.surveyed import WEIGHED, WEIGHTS, Drawn, Surveyed, meat_fineness
+from confide.methods.regression.least_squares.score_sums import MeatAt, ScoreSums, Weighing, run_rounds
+from confide.methods.regression.least_squares.standing import Standing
+from confide.methods.regression.surveyed import WEIGHED, WEIGHTS, Drawn, Surveyed, meat_fineness, of_records
 from confide.protocol import Gram, Meter, Plan, Source, Statistic, Total
 from confide.schema import Design, Schema
 
@@ -57,13 +58,11 @@ class SurveySums(ScoreSums):
     @classmethod
     def of(cls, schema: Schema, design: Design, limit: str, clipping: bool) -> SurveySums:
         """From a schema with a design."""
-        # the rounds know records alone: no units, clusters or design
-        plain = Schema({name: schema[name] for name in schema.names}, dataset=schema.dataset)
-        return cls(replace(design, schema=plain), limit, clipping, drawn=Drawn.of(schema))
+        return cls(of_records(schema, design), limit, clipping, drawn=Drawn.of(schema))
 
     def within(self, amount: Fraction) -> SurveySums:
         """The same with a meat as fine as mu^2 allows."""
-        return replace(self, bits=bits_for(sqrt(amount * self.drawn.meat_share)))
+        return replace(self, bits=self.drawn.bits(amount))
 
     # plan -----------------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.aggregates.cells.free_moments import OfMeasures, free_moments
 from confide.aggregates.lines.rows import BITS, BOUND, round_within, steps
-from confide.aggregates.pair_sums import PairSums
+from confide.aggregates.moments.pair_sums import PairSums
 from confide.protocol.exact import digest
 
 __all__ = ["InfluenceRows", "JointMomentRows", "JointMoments", "clear_from", "variance_sd"]

@@ -24,7 +24,7 @@ from confide.errors import NoResult, PlanError
 from confide.methods.regression.evidence.sandwich import Sandwich
 from confide.methods.regression.least_squares.explained import Explained
 from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
-from confide.methods.regression.least_squares.survey_sums import FINE_FEATURES, FINE_SCORES
+from confide.methods.regression.least_squares.survey.survey_sums import FINE_FEATURES, FINE_SCORES
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.methods.regression.surveyed import FLOOR, HIDDEN, Hidden, OfPopulation, OfUnits, SurveyRead
 from confide.results import check_alpha

@@ -1,0 +1,1 @@
+"""Moments of several columns at once."""

@@ -1,0 +1,1 @@
+"""A least-squares line under the design of a survey."""
