@@ -35,6 +35,7 @@ __all__ = [
     "class_means_alpha",
     "class_means_gamma",
     "class_weight",
+    "eigenvalue_error",
     "eigenvector_alpha",
     "eigenvector_gamma",
     "kappa",
@@ -195,3 +196,8 @@ def _positive(**numbers: float) -> None:
     for name, value in numbers.items():
         if not 0 < value < float("inf"):
             raise PlanError(f"{name} must be a finite number above 0, got {value!r}")
+
+
+def eigenvalue_error(p: int, n: int) -> float:
+    """How far floats may put an eigenvalue of the Gram matrix of n rows in p columns, in units of the largest squared length of a row."""
+    return p * n * (64 + n) * 2.0**-53

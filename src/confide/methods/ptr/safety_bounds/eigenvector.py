@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.aggregates.safety_formulas import eigenvector_alpha
+from confide.aggregates.safety_formulas import eigenvalue_error, eigenvector_alpha
 from confide.errors import PlanError
 from confide.guarantees.validation import is_whole
 from confide.methods.ptr.safety import CertifiedBound
@@ -84,8 +84,7 @@ class LeadingEigenvector(CertifiedBound):
         return float(values[-1] - values[-2])
 
     def error(self, prepared: Array) -> float:
-        n = len(prepared)
-        return self.p * n * (64 + n) * 2.0**-53
+        return eigenvalue_error(self.p, len(prepared))
 
     def estimate(self, prepared: Array) -> Array:
         leading = np.linalg.eigh(prepared.T @ prepared)[1][:, -1]

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.aggregates.safety_formulas import ols_alpha
+from confide.aggregates.safety_formulas import eigenvalue_error, ols_alpha
 from confide.errors import PlanError
 from confide.guarantees.validation import is_whole
 from confide.methods.ptr.safety import CertifiedBound
@@ -102,8 +102,7 @@ class LeastSquares(CertifiedBound):
         return float(np.linalg.eigvalsh(x.T @ x)[0]) if len(x) else 0.0
 
     def error(self, prepared: Array) -> float:
-        n = len(prepared)
-        return self.dim * n * (64 + n) * 2.0**-53
+        return eigenvalue_error(self.dim, len(prepared))
 
     def estimate(self, prepared: Array) -> Array:
         x, y = prepared[:, :-1], prepared[:, -1]

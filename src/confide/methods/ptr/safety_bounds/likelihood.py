@@ -27,7 +27,7 @@ import numpy as np
 
 from confide._arrays import Array
 from confide._special import expit, log_ndtr
-from confide.aggregates.safety_formulas import minimiser_alpha
+from confide.aggregates.safety_formulas import eigenvalue_error, minimiser_alpha
 from confide.errors import PlanError
 from confide.guarantees.validation import is_whole
 from confide.methods.ptr.safety import CertifiedBound
@@ -121,8 +121,7 @@ class BallLikelihood(CertifiedBound):
         return float(np.linalg.eigvalsh((gram + gram.T) / 2)[0])
 
     def error(self, prepared: Array) -> float:
-        n = len(prepared)
-        return self.p * n * (64 + n) * 2.0**-53
+        return eigenvalue_error(self.p, len(prepared))
 
     def _weights(self, a: Array) -> Array:
         """min of l'' over |u| <= a."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf, isfinite, nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,8 @@ class CellNumbers(BaseResult):
     margins: Margins
     reading: str
     population: int | None = None
+
+    kind: ClassVar[str] = "table"
 
     def __post_init__(self) -> None:
         if self.status == "ok":

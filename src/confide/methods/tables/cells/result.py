@@ -58,7 +58,6 @@ class CellTable(CellNumbers):
     family: ClassVar[str] = "table"
     rows_are: ClassVar[str] = "cell"
     rows_called: ClassVar[str] = "cells"
-    kind: ClassVar[str] = "table"
     #: What the numbers are called in the title.
     noun: ClassVar[str] = "Estimates"
 
