@@ -39,6 +39,7 @@ class JointMomentRows(OfMeasures):
     """(T, S phi(u_1), ..., S phi(u_p)), width 1 + 4 p, T = S just below 2^20.
 
     >>> import confide as cf
+    >>> from confide.aggregates.cells.free_moments import Measure
     >>> schema = cf.Schema({"x": cf.Numeric(0, 8, steps=9), "y": cf.Numeric(0, 8, steps=9)})
     >>> rows = JointMomentRows(tuple(Measure.of(name, schema) for name in ("x", "y")))
     >>> (rows(np.array([[0.0], [4.0]])) / rows.steps).ravel().tolist()
