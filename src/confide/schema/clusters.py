@@ -9,6 +9,7 @@ from typing import Any
 
 from confide.errors import SchemaError
 from confide.schema.provenance import is_unicode
+from confide.schema.settings import entries
 
 __all__ = ["Clusters", "clusters_from_settings"]
 
@@ -106,19 +107,14 @@ def clusters_from_settings(settings: Mapping[Any, Any]) -> Clusters:
     >>> clusters_from_settings({"column": "school", "size": 30})
     Clusters('school', size=30)
     """
-    known = ("column", "size", "icc", "count", "largest")
-    unknown = [entry for entry in settings if entry not in known]
-    if unknown:
-        raise SchemaError(f"clusters have no entry {unknown[0]!r}; allowed are {', '.join(known)}; {_CALL}")
     missing = [name for name in ("column", "size") if name not in settings]
+    own = entries(
+        settings,
+        of="a table of clusters",
+        known=("column", "size", "icc", "count", "largest"),
+        call=_CALL,
+        numbers={"size": True, "icc": False, "largest": True},
+    )
     if missing:
         raise SchemaError(f"clusters need {' and '.join(missing)}; {_CALL}")
-    own = dict(settings)
-    for name in ("size", "icc", "largest"):
-        if isinstance(own.get(name), str):
-            try:
-                own[name] = float.fromhex(own[name])
-            except ValueError:
-                raise SchemaError(f"{name} of the clusters must be a number, got {own[name]!r}; {_CALL}") from None
-            own[name] = int(own[name]) if own[name].is_integer() and name != "icc" else own[name]
     return Clusters(**own)

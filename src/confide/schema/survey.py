@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -11,6 +11,7 @@ from confide._text import near_match
 from confide.errors import SchemaError
 from confide.schema.clusters import Clusters
 from confide.schema.columns import Categorical, Column
+from confide.schema.settings import entries
 
 __all__ = ["ASSUMPTION", "NOT_COVERED", "SurveyDesign", "survey_from_settings"]
 
@@ -300,18 +301,12 @@ def survey_from_settings(settings: Mapping[Any, Any]) -> SurveyDesign:
     >>> survey_from_settings({"weight": "w", "cap": "full"})
     SurveyDesign(weight='w', cap='full')
     """
-    known: Sequence[str] = tuple(SurveyDesign.__dataclass_fields__)
-    unknown = [entry for entry in settings if entry not in known]
-    if unknown:
-        raise SchemaError(
-            f"a design has no entry {unknown[0]!r}{near_match(str(unknown[0]), tuple(known))}; allowed are {', '.join(known)}; {_CALL}"
+    return SurveyDesign(
+        **entries(
+            settings,
+            of="a design",
+            known=tuple(SurveyDesign.__dataclass_fields__),
+            call=_CALL,
+            numbers={"size": True, "largest": True, "deff": True, "icc": False, "fraction": False},
         )
-    own = dict(settings)
-    for name in ("size", "icc", "largest", "deff", "fraction"):
-        if isinstance(own.get(name), str):
-            try:
-                value = float.fromhex(own[name])
-            except ValueError:
-                raise SchemaError(f"{name} of the design must be a number, got {own[name]!r}; {_CALL}") from None
-            own[name] = int(value) if value.is_integer() and name in ("size", "largest", "deff") else value
-    return SurveyDesign(**own)
+    )

@@ -10,7 +10,7 @@ from confide.errors import NoConversion, PlanError, PrivacyError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
 from confide.guarantees.rounding import float_up
 from confide.protocol.events import Event, fold
-from confide.protocol.spending.allowance import Allowance, checked_privacy
+from confide.protocol.spending.allowance import Allowance, relation_of
 from confide.protocol.units.whose import resolved, unit_assumptions
 
 __all__ = ["Proved"]
@@ -47,12 +47,7 @@ class Proved:
         """
         who = who or method.name
         also = f", or {instead}" if instead else ""
-        relation = checked_privacy(privacy).relation or method.relations[0]
-        if relation not in method.relations:
-            raise PrivacyError(
-                f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
-                f"write relation={method.relations[0]!r} in the guarantee"
-            )
+        relation = relation_of(privacy, method)
         if not isinstance(privacy, kinds):
             pure = PureDP in kinds
             raise NoConversion(
