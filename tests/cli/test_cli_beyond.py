@@ -85,6 +85,8 @@ def test_explore_lists_what_the_schema_does_not_refuse(tmp_path: Path) -> None:
         (tmp_path / "s.toml").write_text(cf.Schema(columns, **more).to_toml())
         facts = good("explore", str(tmp_path / "s.toml"), "--json").json
         commands = " ".join(one["command"] for one in facts["questions"])
-        assert "confide table" in commands and "confide test" not in commands and "A median by group" in facts["refused"]
+        assert (
+            "confide table" in commands and "confide test" not in commands and "A median by group" in facts["refused"]
+        )
     (tmp_path / "s.toml").write_text(cf.Schema(columns).to_toml())
     assert good("explore", str(tmp_path / "s.toml"), "--json").json["refused"] == []

@@ -28,7 +28,13 @@ RECORDS = {
 @pytest.mark.parametrize("kind", RECORDS)
 @pytest.mark.parametrize(
     ("name", "formula"),
-    [("ttest_ind", "y ~ h"), ("f_oneway", "y ~ g"), ("ttest_rel", "y - w"), ("chi2_contingency", "g * h"), ("chisquare", "g")],
+    [
+        ("ttest_ind", "y ~ h"),
+        ("f_oneway", "y ~ g"),
+        ("ttest_rel", "y - w"),
+        ("chi2_contingency", "g * h"),
+        ("chisquare", "g"),
+    ],
 )
 def test_records_of_which_no_test_holds_are_refused_before_the_charge(tmp_path, kind, name, formula):
     columns = {"g": cf.Categorical(["a", "b", "c"]), "h": cf.Categorical(["a", "b"])}

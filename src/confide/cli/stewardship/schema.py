@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="What is public about the data: columns, bounds, levels.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="What is public about the data: columns, bounds, levels."
+)
 
 _SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema (TOML).", show_default=False)]
 

@@ -46,7 +46,8 @@ def summary_words(formula: str) -> str:
         wanted = f"number({found[2].strip()}, 1, 2, 5)"
         return (
             f"{found[1]} is of many records and no function of one: of persons with several rows cf.tables.person_counts has those with so "
-            f"many of them, written {wanted}, and any({found[2].strip()}) for one at least; a table of the column has the numbers of records"
+            f"many of them, written {wanted}, and any({found[2].strip()}) for one at least; a table of the column has the numbers of "
+            "records"
         )
     name, inner, groups = found[1], found[2].strip(), "" if right in ("", "1") else right
     kind, more = _KINDS[name.lower()], ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import re
 import numpy as np
 import pandas as pd
 import pytest
