@@ -661,3 +661,11 @@ def test_the_mu_that_would_do_is_rounded_up():
     told = too_few(design, 0.3)[0]
     times = float(re.search(r"or ([\d.]+) times the mu", told)[1])
     assert not too_few(design, 0.3 * times)
+
+
+def test_a_plan_of_a_design_for_n_persons_says_that_nothing_is_forecast():
+    columns = {"y": cf.Numeric(0, 1), "w": cf.Numeric(0, 2), "x": cf.Numeric(0, 1)}
+    schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w"))
+    for method in (cf.tables.Means("y ~ 1", covers="population"), cf.regression.LeastSquares("y ~ x")):
+        assert any("not forecast" in note for note in cf.plan(method, schema, cf.GDP(1.0), n=500).notes)
+        assert not any("not forecast" in note for note in cf.plan(method, schema, cf.GDP(1.0)).notes)
