@@ -307,3 +307,22 @@ def test_workers_keep_the_same_rows(tmp_path: Any) -> None:
     request = cf.GDP(1.0, relation="substitute")
     source = cf.read(files, schema(), executor=Here())
     assert cf.release(method, source, request, n=data.pid.nunique() + 1, ledger=None).status == "released"
+
+
+def test_nobody_is_said_to_have_more_years_than_there_are() -> None:
+    schema = cf.Schema({"year": cf.Integer(2020, 2024), "y": cf.Numeric(0, 1)}, unit=cf.Unit("pid", per="year"))
+    frame = pd.DataFrame({"pid": np.repeat(np.arange(400), 5), "year": np.tile(np.arange(2020, 2025), 400), "y": 0.5})
+    table = cf.tables.counts("year", cf.read(frame, schema), covers="dataset", privacy=cf.GDP(1.0), ledger=None)
+    assert "more than" not in table.summary() and "rows_truncated" not in table.flags
+    few = cf.Schema(dict(schema.columns), unit=cf.Unit("pid", per="year", groups=3))
+    table = cf.tables.counts("year", cf.read(frame, few), covers="dataset", privacy=cf.GDP(1.0), ledger=None)
+    assert "rows in more than 3 levels of year" in " ".join(table.summary().split()) and "rows_truncated" in table.flags
+
+
+def test_units_of_a_cell_that_the_bound_cuts_may_have_more_or_not() -> None:
+    from confide.protocol.units.contributions import Counted
+
+    counts = np.zeros(17)
+    counts[0], counts[3] = 50, 50  # half have one row, half have five to eight
+    assert "0% to 50% have (noise ± 0%) more than 5 rows" in Counted.of(counts, 0.0, 5).words(5, whole=True)
+    assert "50% ± 0% have more than 4 rows" in Counted.of(counts, 0.0, 4).words(4, whole=True)

@@ -13,7 +13,7 @@ from confide.schema.clusters import Clusters
 from confide.schema.columns import Categorical, Column
 from confide.schema.settings import entries
 
-__all__ = ["ASSUMPTION", "NOT_COVERED", "SurveyDesign", "survey_from_settings"]
+__all__ = ["ASSUMPTION", "NOT_COVERED", "UNFORESEEN", "SurveyDesign", "survey_from_settings"]
 
 #: What the guarantee takes for granted of weights, for plans and results.
 ASSUMPTION = (
@@ -22,6 +22,11 @@ ASSUMPTION = (
 )
 #: What intervals of a design leave out, in one line.
 NOT_COVERED = "not covered: replicate weights, two-phase samples, non-response, finite-population corrections beyond a public fraction"
+#: What a plan of a design does not say.
+UNFORESEEN = (
+    "standard errors under a design, or of clusters, are not forecast; a rehearsal on practice records shows them: "
+    "schema.sample(n, seed=1), then the release with noise=cf.noise.SimulatedNoise(1) and ledger=None"
+)
 
 _CAPS = ("auto", "full")
 _LARGEST = 2.0

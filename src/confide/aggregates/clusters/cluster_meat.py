@@ -166,5 +166,6 @@ def too_few(cluster: Clusters | None, coordinates: int, mu: float) -> tuple[str,
         return ()
     return (
         f"too few clusters for this budget: the noise of their sums is about {share:.1f} times what it measures, so that intervals are "
-        f"wide; about {ceil(2 * share * cluster.count):,} values of {cluster.column}, or {2 * share:.1f} times the mu, would do",
+        f"wide; about {ceil(2 * share * cluster.count):,} values of {cluster.column}, or {ceil(20 * share) / 10:.1f} times the mu, would "
+        "do",
     )

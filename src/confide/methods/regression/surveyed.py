@@ -24,7 +24,7 @@ from confide.protocol.source import Behind
 from confide.protocol.units.where import Subset
 from confide.results.pages.words import Flag
 from confide.schema import Practice, Schema, SurveyDesign
-from confide.schema.survey import ASSUMPTION, NOT_COVERED
+from confide.schema.survey import ASSUMPTION, NOT_COVERED, UNFORESEEN
 
 __all__ = [
     "FLOOR",
@@ -123,7 +123,7 @@ class Drawn:
 
     def notes(self, meat: float, coordinates: int, n: int | None) -> tuple[str, ...]:
         """Of a plan that was asked for n persons."""
-        return too_few(self.design, meat / coordinates, n) if n else ()
+        return (*too_few(self.design, meat / coordinates, n), UNFORESEEN) if n else ()
 
 
 def meat_fineness(plan: Plan) -> tuple[int, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -650,3 +651,21 @@ def test_a_cap_is_found_whatever_the_histogram_says(counts: np.ndarray, noise: f
     for sd in (0.0, 1e-6, 3.0, 1e9):
         cap = Cap.chosen(counts, sd, edges, 0.0, noise, 1, 50.0)
         assert cap.weight in edges and np.isfinite([cap.lost, cap.over, cap.error]).all() and 0 <= cap.lost <= 1
+
+
+def test_the_mu_that_would_do_is_rounded_up():
+    from confide.aggregates.clusters.psu_limits import too_few
+    from confide.schema import SurveyDesign
+
+    design = SurveyDesign(psu="v", size=10, count=15)
+    told = too_few(design, 0.3)[0]
+    times = float(re.search(r"or ([\d.]+) times the mu", told)[1])
+    assert not too_few(design, 0.3 * times)
+
+
+def test_a_plan_of_a_design_for_n_persons_says_that_nothing_is_forecast():
+    columns = {"y": cf.Numeric(0, 1), "w": cf.Numeric(0, 2), "x": cf.Numeric(0, 1)}
+    schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w"))
+    for method in (cf.tables.Means("y ~ 1", covers="population"), cf.regression.LeastSquares("y ~ x")):
+        assert any("not forecast" in note for note in cf.plan(method, schema, cf.GDP(1.0), n=500).notes)
+        assert not any("not forecast" in note for note in cf.plan(method, schema, cf.GDP(1.0)).notes)

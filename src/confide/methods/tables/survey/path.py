@@ -39,7 +39,7 @@ from confide.methods.tables.survey.spread import shift_of, spreads
 from confide.protocol import Allowance, Meter, Plan, Source, Statistic, Together, Total
 from confide.protocol.units.where import Subset
 from confide.schema import Schema, SurveyDesign
-from confide.schema.survey import ASSUMPTION, NOT_COVERED
+from confide.schema.survey import ASSUMPTION, NOT_COVERED, UNFORESEEN
 
 __all__ = ["KEPT", "MEAT", "WEIGHTS", "SurveyPath"]
 
@@ -243,7 +243,8 @@ class SurveyPath:
                 *((NOT_COVERED,) if drawn else ()),
             ),
         }
-        facts["notes"] = (*facts.get("notes", ()), *(too_few(self.design, meat, n, cells) if n else ()))
+        told = (*too_few(self.design, meat, n, cells), UNFORESEEN) if n else ()
+        facts["notes"] = (*facts.get("notes", ()), *told)
         live = {name: one for name, (one, _) in planned.items()}
         return Plan.of(self.method, self.schema, allowance, Together(spends), live, n=n, **facts)
 

@@ -25,6 +25,7 @@ from confide import _special as special
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.weight_cap import DISTANCE, worst
+from confide.errors import PlanError
 from confide.methods.tables.cells.intervals import MeanSums
 from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.survey.calibration import poststratified
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["Estimated", "SurveyTable"]
+__all__ = ["Estimated", "SurveyTable", "no_tests"]
 
 Array = NDArray[np.float64]
 
@@ -50,6 +51,15 @@ _HIDDEN = (
     "in some cells noise hides how large the sampling variance is, and its upper 95 % bound counts: standard errors are larger for it, by "
     "a part that the noise share does not have; more PSUs, fewer cells or a larger mu narrow them"
 )
+
+
+def no_tests(design: SurveyDesign) -> str:
+    """Why a sample of a design has no tests by name, and what answers instead."""
+    return (
+        f"the null laws of these tests are of records that are drawn one by one, and these are a sample ({design.words or 'of a design'}); "
+        'ask for a line, cf.linear_regression("income ~ sex", data, ...), whose t and p allow for that, or for the table, '
+        'cf.tables.means("income ~ sex", ...), whose .diff("sex") has differences with intervals'
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,6 +293,10 @@ class SurveyTable(CellTable):
         shares of each of them.
         """
         return poststratified(self, totals, over, of, alpha)
+
+    def test(self, *_: Any, **__: Any) -> Any:
+        """No test: their null laws are of records that are drawn one by one. Raises `PlanError` with what answers instead."""
+        raise PlanError(no_tests(self.design))
 
     def head(self) -> Sequence[tuple[str, str]]:
         """The design, the persons, the cap, the design effect."""
