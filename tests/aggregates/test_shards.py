@@ -54,9 +54,9 @@ def test_by_identity_one_record_more_is_one_record_more_in_one_block():
         assert sum((moved[0][1] - moved[0][0]).values()) == 1 and not moved[0][0] - moved[0][1]
 
 
-# Two records of three columns whose mixes are equal, and two of one column on either side of 2^20.
+# Two records of three columns whose mixes are equal, and two of which one is beyond 2^20.
 _ALIKE = np.array([[500_000.0, 460_596.0], [500_000.0, 698_492.0], [500_000.0, 101_312.0]])
-_WIDE = np.array([[900_000.0, 3_900_000.0]])
+_WIDE = np.array([[900_000.0, 3_900_000.0], [7.0, 3.0]])
 
 
 @pytest.mark.parametrize("pair", [_ALIKE, _WIDE], ids=["alike", "wide"])
@@ -77,7 +77,7 @@ def test_a_record_more_leaves_the_other_blocks_rows_in_their_order(pair):
 def test_the_order_of_records_does_not_hang_on_that_of_the_data():
     rng = np.random.default_rng(6)
     few = rng.integers(0, 3, (2, 200)).astype(np.float64)
-    for rows, base in ((few, _ALIKE[:2]), (few[:1], _WIDE), (np.repeat(few, 20, axis=0), np.repeat(few, 20, axis=0))):
+    for rows, base in ((few, _ALIKE[:2]), (few, _WIDE), (np.repeat(few, 20, axis=0), np.repeat(few, 20, axis=0))):
         whole = np.concatenate([rows, base[:, :2]], axis=1)
         held = Collected(_RECORD)
         assert (held.value([whole]) == held.value([whole[:, rng.permutation(whole.shape[1])]])).all()
