@@ -263,6 +263,15 @@ def test_a_block_that_crashes_leaves_no_image_of_its_memory():
     assert (_run(work) == 0.0).all()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux says which process goes first")
+@patient
+def test_where_memory_runs_out_a_block_goes_before_the_caller():
+    def work(table, generator):
+        return [int(Path("/proc/self/oom_score_adj").read_text()) / 1_000, 0.0]
+
+    assert (_run(work) == [1.0, 0.0]).all()
+
+
 @patient
 def test_temporary_files_are_a_blocks_own_and_do_not_stay(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

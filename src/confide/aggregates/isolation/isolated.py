@@ -247,11 +247,9 @@ def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoR
         os.umask(0o077)
         with suppress(OSError):
             folder = tempfile.mkdtemp(prefix="confide-")
-        with suppress(Exception):
-            system = ctypes.CDLL(None)
-            system.prctl(_SUBREAPER, 1, 0, 0, 0)
-            # a limit of 0 on core files does not hold where the system pipes them to a program: a block that crashes leaves no image
-            system.prctl(_DUMPABLE, 0, 0, 0, 0)
+        _told(_SUBREAPER, 1)
+        # a limit of 0 on core files does not hold where the system pipes them to a program: a block that crashes leaves no image
+        _told(_DUMPABLE, 0)
         gc.freeze()
         nowhere = os.open(os.devnull, os.O_RDWR)
         for standard in range(3):
@@ -287,6 +285,20 @@ def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoR
             if folder and not os.fork():
                 shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)
+
+
+def _told(what: int, value: int) -> None:
+    """`prctl`, where the system has it."""
+    with suppress(Exception):
+        ctypes.CDLL(None).prctl(what, value, 0, 0, 0)
+
+
+def _first_to_go() -> None:
+    """Where the machine runs out of memory the system ends a block, before the server and the caller."""
+    _told(_DUMPABLE, 1)  # the file is the administrator's otherwise; no record is here yet
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    _told(_DUMPABLE, 0)
 
 
 def _own_folder(folder: str) -> None:
@@ -329,6 +341,7 @@ def _block(work: Work, given: int, left: int, answers: Answers, room: Room) -> N
     """Work on one block and leave its answer. Never returns."""
     try:
         os.setsid()  # of its own, for which some systems share out the processors
+        _first_to_go()
         with os.fdopen(given, "rb") as file:
             rows, columns, own = _HEAD.unpack(file.read(_HEAD.size))
             table = np.frombuffer(bytearray(file.read()), dtype=np.float64).reshape(rows, columns)

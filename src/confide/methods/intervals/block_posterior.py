@@ -7,7 +7,7 @@ McSherry, Talwar 2007), epsilon/(2 p) each.
 
 Guarantee: PureDP(epsilon), substitute (n public) or add-remove, single records, whatever the sampler does on its block, converged or not.
 One record moves what one block says (`aggregates.shards`), so that a rank moves by at most 1. It rests on a sampler that reads nothing but
-its block and leaves nothing behind; the time taken is public.
+its block and leaves nothing behind that another one finds, and on `jobs` times `memory` MB; the time taken is public.
 
 Interval: the centre's, as often as wide as |centre* - centre| in the whole release simulated anew with K normal blocks at the released
 centre and sd, times t_(K-1)/z. It holds for many blocks that are each large: blocks whose posteriors are near normal, and whose bias, of
