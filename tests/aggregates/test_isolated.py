@@ -227,6 +227,22 @@ def test_the_caller_is_not_told_what_blocks_took():
 
 
 @patient
+def test_a_block_that_takes_long_to_end_takes_no_time_from_the_next_ones(monkeypatch):
+    ask, ends = Isolated._ask, []
+
+    def slowly(self, what, *files):
+        ask(self, what, *files)
+        if what == b"e" and not ends:
+            ends.append(time.sleep(0.5 * slow()))  # five times a block's share
+
+    monkeypatch.setattr(Isolated, "_ask", slowly)
+    found = _run(_honest, room=Room(0.5 * slow()))
+    assert found.tolist() == [[table[0, 0] if table[0, 0] != _ODD else 1.0, 1.0] for table in _BLOCKS] and ends == [
+        None
+    ]
+
+
+@patient
 def test_a_block_sees_itself_alone_and_its_own_generator():
     seen = _run(lambda table, generator: [table.sum() / 100, generator.random()])
     again = _run(lambda table, generator: [table.sum() / 100, generator.random()])

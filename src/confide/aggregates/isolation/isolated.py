@@ -8,7 +8,7 @@ other's, whatever the code does, and neither an exception nor the time taken may
   there as well, and code must not reach for them. Standard input, output and error are nowhere, every other file is closed;
 - blocks run in waves of `jobs`, each wave at its place in a timetable that is fixed beforehand. At the end of its wave a block is killed
   with all that it started, and the next wave does not begin before its time, so that the run takes `seconds` in every case, to the
-  processor's pace. No more blocks run side by side than there are processors, and on Linux each has its own, with all that it starts: a
+  processor's pace, where a tenth of a block's time is enough to end it: give each a tenth of a second or more. No more blocks run side by side than there are processors, and on Linux each has its own, with all that it starts: a
   block that hangs, or starts a hundred others, takes no time from another one;
 - on Linux the caller is not told what processor time and memory the blocks took (`getrusage`, the shell's `time`). Who keeps the system's
   own accounts, of a control group or a batch job, sees it;
@@ -170,10 +170,11 @@ class Isolated:
         waves, each = self._room.waves(len(tables)), self._room.each(len(tables))
         start, found = monotonic(), []
         for wave in range(waves):
-            first = wave * self._room.jobs
+            # a block that takes long to be ended makes the next wave late, and its blocks have their full time all the same
+            begun, first = monotonic(), wave * self._room.jobs
             mine = tables[first : first + self._room.jobs]
             files = [self._begin(table, key, first + i) for i, table in enumerate(mine)]
-            _until(start + (wave + _RUNNING) * each)
+            _until(begun + _RUNNING * each)
             self._ask(_END)
             found += [self._answer(file) for file in files]
             _until(start + (wave + 1) * each)
