@@ -8,8 +8,9 @@ other's, whatever the code does, and neither an exception nor the time taken may
   there as well, and code must not reach for them. Standard input, output and error are nowhere, every other file is closed;
 - blocks run in waves of `jobs`, each wave at its place in a timetable that is fixed beforehand. At the end of its wave a block is killed
   with all that it started, and the next wave does not begin before its time, so that the run takes `seconds` in every case, to the
-  processor's pace, where a tenth of a block's time is enough to end it: give each a tenth of a second or more. No more blocks run side by side than there are processors, and on Linux each has its own, with all that it starts: a
-  block that hangs, or starts a hundred others, takes no time from another one;
+  processor's pace, where a tenth of a block's time is enough to end it: give each a tenth of a second or more. No more blocks run side
+  by side than there are processors, and on Linux each has its own, with all that it starts: a block that hangs, or starts a hundred
+  others, takes no time from another one;
 - on Linux the caller is not told what processor time and memory the blocks took (`getrusage`, the shell's `time`). Who keeps the system's
   own accounts, of a control group or a batch job, sees it;
 - a block has a temporary folder of its own (TMPDIR, and where `tempfile` and joblib write), and what it makes is readable by its owner
