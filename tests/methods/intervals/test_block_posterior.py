@@ -231,6 +231,37 @@ def test_keys_are_drawn_anew_and_do_not_follow_from_records(relation, monkeypatc
     assert set(ways) == {{"substitute": "position", "add-remove": "identity"}[relation]}
 
 
+@pytest.mark.parametrize("parameters", [1, 3])
+def test_the_choices_add_up_to_epsilon_and_state_what_a_block_moves(parameters) -> None:
+    """Of all medians of a release: shares of epsilon, sensitivities, and the exact ratio of their chances on neighbours."""
+
+    class Listening:
+        def __init__(self) -> None:
+            self.asked: list = []
+
+        def exponential_mechanism(self, scores, epsilon, sensitivity):
+            self.asked.append((scores, epsilon, sensitivity))
+            return 0
+
+    g, method = np.random.default_rng(8), BlockPosterior(conjugate, {str(k): (-1, 1) for k in range(parameters)}, 10)
+    ends, largest = np.array([-1.0, 0.0])[:, None], 0.0
+    for run in range(20):
+        one = g.uniform(-1, 1, (10, 2, parameters)) if run % 2 else np.tile(ends * np.ones(parameters), (10, 1, 1))
+        other = one.copy()
+        other[g.integers(10)] = g.choice([-1.0, 1.0], (2, parameters))
+        heard = [Listening(), Listening()]
+        for found, noise in zip((one, other), heard, strict=True):
+            method.medians(found, noise, 2.0)  # type: ignore[arg-type]
+        assert sum(epsilon for _, epsilon, _ in heard[0].asked) == 2
+        apart = 0.0
+        for (a, epsilon, moved), (b, *_) in zip(heard[0].asked, heard[1].asked, strict=True):
+            largest = max(largest, np.abs(a - b).max() / float(moved))
+            chances = [np.exp(float(epsilon) * scores / (2 * float(moved))) for scores in (a, b)]
+            apart += np.abs(np.log(chances[0] / chances[0].sum()) - np.log(chances[1] / chances[1].sum())).max()
+        assert apart <= 2
+    assert largest == 1.0
+
+
 @pytest.mark.parametrize(("blocks", "epsilon", "chance"), [(25, 4.0, 1 / 5), (40, 4.0, 1 / 7_400), (25, 12.0, 3.4e-12)])
 def test_how_often_a_median_is_where_no_block_is(blocks, epsilon, chance) -> None:
     """All blocks say one point: the chance of another one, summed over the grid, and its closed form."""
