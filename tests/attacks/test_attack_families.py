@@ -55,7 +55,9 @@ def test_counts_of_dropped_records_are_in_no_cell() -> None:
 
 def test_where_counts_are_cut_follows_from_noisy_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same cut for data sets whose counts lie elsewhere, put at the edge behind the last cell that is seen, so that it is below 100."""
-    monkeypatch.setattr(CountCut, "cut", property(lambda self: float(self._edges[min(self._last + 1, COUNT_CELLS - 1)])))
+    monkeypatch.setattr(
+        CountCut, "cut", property(lambda self: float(self._edges[min(self._last + 1, COUNT_CELLS - 1)]))
+    )
     for n in (60, 200 * K):
         for found in replays(*METHODS["counts"], n, "add-remove"):
             assert found.problems == ()

@@ -1,7 +1,7 @@
-"""Attacks on lines of Fisher scoring where a unit has several rows: whole releases beside ones with a unit of 1, k, k + 1 and 10 k rows more.
+"""Attacks on lines of Fisher scoring where a unit has several rows: releases beside ones with a unit of 1, k, k + 1, 10 k rows more.
 
-Each release is replayed at the same noisy numbers (`confide.audit.watching.replay`), in the short branch and in a long one: every sum moves by
-at most what is charged, with the largest moves all that is charged, and nothing else tells the two apart.
+Each release is replayed at the same noisy numbers (`confide.audit.watching.replay`), in the short branch and in a long one: every sum
+moves by at most what is charged, with the largest moves all that is charged, and nothing else tells the two apart.
 """
 
 from __future__ import annotations
