@@ -234,8 +234,8 @@ class Logistic(Method):
         if schema.cluster is not None and self._share:
             raise PlanError(
                 f"intervals of mechanism={self.mechanism!r} take records as independent, and those of one {schema.cluster.column} are "
-                'alike; write Logistic(formula, mechanism="glm"), which counts clusters, or take cluster out of the schema if that does not '
-                "matter"
+                'alike; write Logistic(formula, mechanism="glm"), which counts clusters, or take cluster out of the schema if that does '
+                "not matter"
             )
         design, levels = self._design(schema)
         notes = parse_formula(design.formula, design.schema).notes
