@@ -494,6 +494,21 @@ def test_settings_and_outcomes_that_cannot_work_are_refused() -> None:
         cf.plan(Logistic("nobody ~ b"), SCHEMA, ASKED)
 
 
+def test_clusters_are_counted_or_refused() -> None:
+    """Intervals of a penalised loss take records as independent; Fisher scoring has a meat of clusters."""
+    schools = cf.Schema(dict(SCHEMA.columns), cluster=cf.Clusters("school", size=30))
+    for mechanism in ("objective", "ptr"):
+        with pytest.raises(
+            PlanError, match=r'those of one school are alike; write Logistic\(formula, mechanism="glm"\)'
+        ):
+            cf.plan(Logistic(FORMULA, mechanism=mechanism), schools, REQUESTS[mechanism])
+        assert (
+            "no interval"
+            in cf.plan(Logistic(FORMULA, mechanism=mechanism, inference=False), schools, REQUESTS[mechanism]).covers
+        )
+    assert "independent values of school" in cf.plan(Logistic(FORMULA), schools, cf.GDP(1.0)).covers
+
+
 def test_replaced_records_cost_twice_the_noise() -> None:
     plans = {
         r: cf.plan(Logistic(FORMULA, mechanism="objective"), SCHEMA, cf.ApproxDP(1.0, 1e-6, relation=r))

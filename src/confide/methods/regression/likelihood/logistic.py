@@ -231,6 +231,12 @@ class Logistic(Method):
                 f'({schema.design.words}); write Logistic(formula, mechanism="glm"), or take design out of the schema if the population '
                 "does not matter"
             )
+        if schema.cluster is not None and self._share:
+            raise PlanError(
+                f"intervals of mechanism={self.mechanism!r} take records as independent, and those of one {schema.cluster.column} are "
+                'alike; write Logistic(formula, mechanism="glm"), which counts clusters, or take cluster out of the schema if that does '
+                "not matter"
+            )
         design, levels = self._design(schema)
         notes = parse_formula(design.formula, design.schema).notes
         labelled, cut = LabelledRows(design), self._cut(design)
