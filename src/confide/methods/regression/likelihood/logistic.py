@@ -257,12 +257,13 @@ class Logistic(Method):
                 instead='write Logistic(formula, mechanism="glm")',
             )
             perturbed = self._perturbed(design, proved.approx)
+            proved = proved.by(perturbed.curve(proved.relation))
             statistics: dict[str, Statistic] = {"rows": Total(labelled), "curvature": curvature}
             return Plan.of(
                 self,
                 schema,
                 proved,
-                Opaque("logistic", proved.level, _PROOF),
+                Opaque("logistic", proved.statement, _PROOF),
                 statistics,
                 constants={"row bound": cut, "ridge": perturbed.ridge, "tilt sd": perturbed.sd},
                 **facts,
@@ -350,7 +351,7 @@ class Logistic(Method):
         design, _ = self._design(source.schema)
         public: dict[str, Array] = {}
         if self.mechanism == "objective":
-            level = plan.guarantee
+            level = plan.requested
             assert isinstance(level, ApproxDP)
             perturbed = self._perturbed(design, level)
             (rows,) = source.aggregate(Collected(perturbed.labelled))
