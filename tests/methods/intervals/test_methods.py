@@ -398,3 +398,22 @@ def test_bounds_where_noise_hides_every_record_say_nothing(privacy: object, valu
     for seed in range(5):
         found = cf.find_bounds({"x": values}, "x", privacy=privacy, ledger=None, noise=SimulatedNoise(seed))
         assert found.cover == 0 and found.low <= -1e12 and found.high >= 1e12 and "say nothing" in str(found)
+
+
+def test_a_picture_draws_all_levels_of_a_column_on_one_scale() -> None:
+    """Twelve levels in twelve panels that can be compared, means and variances each on their own; of 30 it says how many it shows."""
+    for count in (12, 30):
+        schema = cf.Schema({"g": cf.Categorical([f"l{k}" for k in range(count)], on_missing="l0")})
+        asked = {"privacy": cf.GDP(1.0, relation="substitute"), "ledger": None, "noise": SimulatedNoise(1)}
+        found = I.categorical(cf.read(schema.sample(600, seed=1), schema), "g", **asked)
+        axis = found.plot()
+        panels = axis.child_axes
+        assert len(panels) == min(count, 24) and len({panel.get_xlim() for panel in panels}) == 1
+        low, high = panels[0].get_xlim()
+        ends = found.conf_int().to_numpy()[: len(panels)]
+        assert low <= ends.min() and ends.max() <= high
+        assert ("The first 24 of 30" in found.picture(0.05)) is (count == 30)
+    schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing="midpoint")})
+    release = cf.release(I.MeanAndVariance("x"), cf.read(schema.sample(600, seed=1), schema), cf.GDP(1.0), ledger=None)
+    panels = cf.infer(release).plot().child_axes
+    assert len({panel.get_xlim() for panel in panels}) == 2

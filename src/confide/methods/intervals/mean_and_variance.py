@@ -6,8 +6,9 @@ both together by 2 in l1 (w = 1/2) and in l2 (w = 1.66508), which is what the fi
 Estimand: of="column" (default): mean and variance of the column as declared, its values moved into their bounds, whatever it is
 distributed as; of="normal": of the normal before that, clipping modelled. Where the bounds are far and the column is normal the two agree.
 Posterior on a grid in (mean, sd), the two sums normal (central limit theorem), noise exact (`normal_posterior`). Prior: uniform in (mean,
-sd) over the bounds. The mean's interval needs no normal column; the variance's
-rests on the fourth moment of a normal, and its table says so.
+sd) over the bounds. The variance's interval reaches 0 where the release does not reject records that are all alike: equal tails would
+leave out a variance far below what noise hides. The mean's interval needs no normal column; the variance's rests on the fourth moment of a
+normal, and its table says so.
 Confidence intervals: the shadow of a region that covers at its level or above (`confidence_region`), conservative.
 """
 
@@ -71,8 +72,12 @@ class MeanAndVariance(IntervalMethod):
     prior: str = ""
 
     name: ClassVar[str] = "mean_and_variance"
-    version: ClassVar[str] = "3"
-    reads: ClassVar[tuple[str, ...]] = ("1", "2")  # their releases mean the same; infer computes more exactly from them
+    version: ClassVar[str] = "4"
+    reads: ClassVar[tuple[str, ...]] = (
+        "1",
+        "2",
+        "3",
+    )  # their releases mean the same; infer computes more exactly from them
     intervals: ClassVar[str] = (
         "population mean and variance; sampling and privacy noise; the variance's for normal columns"
     )
@@ -180,10 +185,10 @@ class MeanAndVariance(IntervalMethod):
         )
 
     def _reached(self, sums: NormalSums, alpha: float) -> list[tuple[bool, bool]]:
-        """The mean of a column is at a bound where every record is."""
+        """The mean of a column is at a bound where every record is; the variance is 0 where all are alike."""
         whole = self.of == "column"
         mean = sums.law1.allows(sums.first, -sums.n, sums.n, alpha) if whole else (False, False)
-        return [mean if one == "mean" else (False, False) for one in self.show]
+        return [mean if one == "mean" else (sums.may_be_alike(alpha), False) for one in self.show]
 
     def _draws(self, grid: NormalGrid, generator: np.random.Generator, size: int, half: float, middle: float) -> Array:
         m, s = grid.draws(generator, size)
@@ -203,7 +208,11 @@ class MeanAndVariance(IntervalMethod):
             mean, variance = m[at_m], s[at_s] ** 2
             ends = {
                 "mean": (middle + half * mean.min(), middle + half * mean.max()),
-                "variance": (half**2 * variance.min(), half**2 * variance.max()),
+                # smaller ones than the least in the box are not ruled out where that is not
+                "variance": (
+                    half**2 * variance.min() * bool(s[at_s].min() > sums.low * (1 + 1e-9)),
+                    half**2 * variance.max(),
+                ),
             }
             return [float(ends[one][0]) for one in self.show], [float(ends[one][1]) for one in self.show]
 

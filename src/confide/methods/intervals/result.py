@@ -195,15 +195,25 @@ class Posterior(_Inferred):
 
     def picture(self, alpha: float) -> str:
         """How to read the picture."""
+        from confide.methods.intervals.posteriors.picture import PANELS, one_scale  # here, as above
+
+        scale = (
+            " All curves have one scale, so that their places can be compared; their heights cannot."
+            if one_scale(self)
+            else ""
+        )
+        rest = f" The first {PANELS} of {len(self.names)} are drawn." if len(self.names) > PANELS else ""
         return (
             f"Each curve is a posterior density; the shaded part holds {level_words(alpha)} of it, with equal tails, and the line in "
-            "it is the median."
+            f"it is the median.{scale}{rest}"
         )
 
     @property
     def picture_size(self) -> tuple[float, float]:
         """A panel for each parameter."""
-        return 6.4, 1.2 + 2.2 * min(len(self.names), 8)
+        from confide.methods.intervals.posteriors.picture import PANELS  # here, as above
+
+        return 6.4, 1.2 + 2.2 * min(len(self.names), 4) + 1.5 * min(max(len(self.names) - 4, 0), PANELS - 4)
 
 
 def _spans(marginal: Marginal, whole: float) -> bool:

@@ -148,6 +148,30 @@ class NoiseLaw:
         top = 1 / (2 * self.scale) if self.name == "laplace" else np.tanh(1 / (2 * self.scale))
         return np.asarray(-z / self.scale + np.log(top))
 
+    def logpdf_of_sum(self, many: int, z: Any) -> Array:
+        """Log probability, or density, of the sum of so many independent draws, of the normal and the geometric law.
+
+        Of the geometric one, with q = e^(-1/b), it is a difference of two negative binomials; Pfaff's transformation makes its series one
+        of `many` terms, all above 0:
+
+            P(z) = tanh(1/2b)^m q^z sum_(i < m) Gamma(m + z) Gamma(m + i) / (Gamma(m) Gamma(m - i) Gamma(z + 1 + i) i!) (q^2/(1 - q^2))^i.
+
+        >>> float(NoiseLaw("geometric", 2.0).logpdf_of_sum(1, 3.0) - NoiseLaw("geometric", 2.0).logpdf(3.0))
+        0.0
+        """
+        if self.name == "normal":
+            return NoiseLaw("normal", self.scale * sqrt(many)).logpdf(z)
+        z = np.abs(np.asarray(z, dtype=np.float64))
+        found: Array = np.full(z.shape, -np.inf)
+        odds = -log(np.expm1(2 / self.scale))
+        for i in range(many):
+            fixed = (
+                special.gammaln(many + i) - special.gammaln(many) - special.gammaln(many - i) - special.gammaln(i + 1)
+            )
+            found = np.logaddexp(found, fixed + i * odds - special.gammaln(z + 1 + i))
+        found += special.gammaln(many + z) + many * np.log(np.tanh(1 / (2 * self.scale)))
+        return np.asarray(found - z / self.scale)
+
     def allows(self, y: float, least: float, most: float, alpha: float) -> tuple[bool, bool]:
         """Whether y could be the least, and the most, that there can be, plus noise: neither is rejected at alpha/2.
 
@@ -168,6 +192,20 @@ class NoiseLaw:
         # P(Z >= k) = q^k/(1 + q) for k >= 0, and 1 - P(Z >= 1 - k) for k <= 0
         up, down = np.exp(-np.maximum(z, 0.0) / self.scale), np.exp(-np.maximum(1 - z, 0.0) / self.scale)
         return np.asarray(np.where(z >= 1, up / (1 + q), 1 - down / (1 + q)))
+
+    def tail_with(self, other: NoiseLaw, z: float) -> float:
+        """P(Z + W >= z) of independent noise of this law and of another, both normal or both Laplace.
+
+        >>> NoiseLaw("laplace", 1.0).tail_with(NoiseLaw("laplace", 2.0), 0.0)
+        0.5
+        """
+        if self.name == "normal":
+            return float(special.ndtr(-z / sqrt(self.variance + other.variance)))
+        a, b = max(self.scale, other.scale), min(self.scale, other.scale)
+        b = min(b, a * (1 - 1e-6))
+        x = abs(z)
+        far = (a * a * np.exp(-x / a) - (b * b * np.exp(-x / b) if b > 0 else 0.0)) / (2 * (a * a - b * b))
+        return float(far if z >= 0 else 1 - far)
 
     def draws(self, generator: np.random.Generator, shape: Any) -> Array:
         """Draws for what infer computes, never for a release."""
