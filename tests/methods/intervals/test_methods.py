@@ -417,3 +417,25 @@ def test_a_picture_draws_all_levels_of_a_column_on_one_scale() -> None:
     release = cf.release(I.MeanAndVariance("x"), cf.read(schema.sample(600, seed=1), schema), cf.GDP(1.0), ledger=None)
     panels = cf.infer(release).plot().child_axes
     assert len({panel.get_xlim() for panel in panels}) == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "strong", "mild"),
+    [
+        (I.Proportion("s"), "beta(2000, 8000)", "beta(2, 5)"),
+        (I.CategoricalShares("g"), "beta(2000, 8000)", "dirichlet(1)"),
+        (I.Rate("v"), "gamma(90000, 9000)", "gamma(2, 0.2)"),
+        (I.Difference("s ~ t"), "dirichlet(5000)", "dirichlet(1)"),
+        (I.MeanAndVariance("x"), None, "jeffreys"),
+    ],
+    ids=lambda one: getattr(one, "name", ""),
+)
+def test_a_prior_that_says_more_than_the_records_is_told(method: object, strong: str | None, mild: str) -> None:
+    """Under a third of the width that a flat prior gives: the answer is the prior's, and is not ok."""
+    data = cf.read(_records(400), SCHEMA)
+    privacy = cf.PureDP(2.0, relation="substitute")
+    release = cf.release(method, data, privacy, ledger=None, noise=SimulatedNoise(1))  # type: ignore[arg-type]
+    assert cf.infer(release, cf.Question(prior=mild)).status == "ok"
+    if strong is not None:
+        found = cf.infer(release, cf.Question(prior=strong))
+        assert found.status == "weak" and "prior_dominates" in found.flags

@@ -33,6 +33,8 @@ __all__ = ["CategoricalShares"]
 _MOST = 64
 # Dirichlet's a for draws of all shares together, where each has a prior of its own.
 _JOINT = 0.5
+# Beta's a and b of each share, where nothing is asked for.
+_EACH = (0.5, 0.5)
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ class CategoricalShares(IntervalMethod):
             bounds=[(0.0, 1.0)] * len(names),
             joint=cells.draws,
             reached=lambda alpha: [law.allows(float(y), 0, n, alpha) for y in sums],
+            flat=None if prior == _EACH else lambda: [level_posterior(sums, j, n, law, 1.0, 1.0) for j in levels],
             prior=f"Dirichlet({prior[0]:g}, ...)" if together else f"Beta({prior[0]:g}, {prior[1]:g}) of each",
             facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
         )

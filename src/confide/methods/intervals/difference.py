@@ -34,6 +34,8 @@ __all__ = ["Difference", "contrasts"]
 Array = NDArray[np.float64]
 
 _DRAWS = 20_000
+# Dirichlet's a of each cell, where nothing is asked for.
+_CELL = 0.5
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,13 @@ class Difference(IntervalMethod):
     def credible(self, release: Release, rows: PairRows, n: int, prior: float) -> Posterior:
         law, sums = self.law(release), self.sums(release)
         cells = Cells(sums, n, law, np.full(4, prior))
-        draws = contrasts(cells.draws(keyed_generator(release.sha256, "difference", f"{prior!r}"), _DRAWS))
+        key = release.sha256, "difference"
+        draws = contrasts(cells.draws(keyed_generator(*key, f"{prior!r}"), _DRAWS))
+
+        def flat() -> list[SampledMarginal]:
+            others = contrasts(Cells(sums, n, law, np.ones(4)).draws(keyed_generator(*key, "flat"), _DRAWS))
+            return [SampledMarginal.of(others[:, j]) for j in range(3)]
+
         return Posterior.read(
             release,
             response=self._sides()[0],
@@ -105,6 +113,7 @@ class Difference(IntervalMethod):
             joint=lambda generator, size: contrasts(cells.draws(generator, size)),
             reached=lambda alpha: _reached([law.allows(float(y), 0, n, alpha)[0] for y in sums]),
             prior=f"Dirichlet({prior:g}, ...)",
+            flat=flat if prior != _CELL else None,
             facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
         )
 

@@ -163,18 +163,16 @@ class MeanAndVariance(IntervalMethod):
         sums = self._sums(release, rows, n)
         grid = normal_posterior(sums, prior)
         half, middle = self._half(rows), self._middle(rows)
-        own: dict[str, Marginal] = {}
-        if "mean" in self.show:
-            own["mean"] = _moved(grid.of(lambda m, s: m, "m"), half, middle)
-        if "variance" in self.show:
-            own["variance"] = _moved(grid.of(lambda m, s: s * s, "s"), half**2, 0.0)
         names, bounds = self._named(rows)
         return Posterior.read(
             release,
             response=self.column,
             names=names,
-            marginals=[own[one] for one in self.show],
+            marginals=self._marginals(grid, half, middle),
             bounds=bounds,
+            flat=(lambda: self._marginals(normal_posterior(sums, PRIORS[0]), half, middle))
+            if prior != PRIORS[0]
+            else None,
             flags=(BOX_ACTIVE,) if grid.edge else (),
             joint=lambda generator, size: self._draws(grid, generator, size, half, middle),
             reached=lambda alpha: self._reached(sums, alpha),
@@ -183,6 +181,15 @@ class MeanAndVariance(IntervalMethod):
             ),
             facts=(("Records", f"{n:,} (public)"), ("Noise", f"of the sum, in half-ranges: {sums.law1.words()}")),
         )
+
+    def _marginals(self, grid: NormalGrid, half: float, middle: float) -> list[Marginal]:
+        """Of what is shown, in the column's units."""
+        found: dict[str, Marginal] = {}
+        if "mean" in self.show:
+            found["mean"] = _moved(grid.of(lambda m, s: m, "m"), half, middle)
+        if "variance" in self.show:
+            found["variance"] = _moved(grid.of(lambda m, s: s * s, "s"), half**2, 0.0)
+        return [found[one] for one in self.show]
 
     def _reached(self, sums: NormalSums, alpha: float) -> list[tuple[bool, bool]]:
         """The mean of a column is at a bound where every record is; the variance is 0 where all are alike."""
