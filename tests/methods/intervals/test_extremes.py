@@ -112,6 +112,20 @@ def test_a_rate_beyond_the_largest_count_is_said(privacy: Any, kind: str) -> Non
     )
 
 
+def test_no_release_is_ok_where_few_would_be() -> None:
+    """100 records at epsilon .1: intervals of a share of .5 are wide but where noise moved the count to an end, and then hold it rarely."""
+    values = {"s": ["no", "yes"] * 50, "g": ["a", "c"] * 50}
+    data = cf.read(values, cf.Schema({name: SCHEMA[name] for name in values}))
+    for epsilon, status in ((0.1, {"weak"}), (0.5, {"ok"})):
+        asked = {"privacy": cf.PureDP(epsilon, relation="substitute"), "ledger": None}
+        found = {I.proportion(data, "s", noise=SimulatedNoise(seed), **asked).status for seed in range(40)}
+        assert found == status
+    releases = (
+        I.categorical(data, "g", noise=SimulatedNoise(seed), **{**asked, "privacy": BUDGETS[0]}) for seed in range(10)
+    )
+    assert {found.status for found in releases} == {"ok"}
+
+
 @pytest.mark.parametrize("formula", ["y ~ x", "y ~ x - 1"])
 @pytest.mark.parametrize(("spread", "status"), [(0.25, "ok"), (2.5, "weak")])
 def test_a_line_of_responses_cut_by_their_bounds_is_not_ok(formula: str, spread: float, status: str) -> None:

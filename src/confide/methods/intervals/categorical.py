@@ -21,6 +21,7 @@ import numpy as np
 from confide.errors import PlanError
 from confide.methods.intervals.method import IntervalMethod, parsed_prior
 from confide.methods.intervals.posteriors.counted import Cells, confidence_limits, level_posterior
+from confide.methods.intervals.posteriors.marginals import BetaMixture
 from confide.methods.intervals.posteriors.rows import LevelRows
 from confide.methods.intervals.proportion import level_name
 from confide.methods.intervals.result import ConfidenceIntervals, Posterior
@@ -88,17 +89,28 @@ class CategoricalShares(IntervalMethod):
         names, law = self._names(rows.schema), self.law(release)
         sums = np.asarray(self.sums(release), dtype=np.float64)
         together = len(prior) == 1
-        cells = Cells(sums, n, law, np.full(len(names), prior[0] if together else _JOINT))
-        levels = range(len(names))
+
+        def cells() -> Cells:
+            return Cells(sums, n, law, np.full(len(names), prior[0] if together else _JOINT))
+
+        def marginals() -> list[BetaMixture]:
+            if not together:
+                return [level_posterior(sums, j, n, law, *prior) for j in range(len(names))]
+            own = cells()
+            return [own.marginal(j) for j in range(len(names))]
+
         return Posterior.read(
             release,
             response=self.column,
             names=names,
-            marginals=[cells.marginal(j) if together else level_posterior(sums, j, n, law, *prior) for j in levels],
+            marginals=marginals(),
             bounds=[(0.0, 1.0)] * len(names),
-            joint=cells.draws,
+            joint=lambda generator, size: cells().draws(generator, size),
             reached=lambda alpha: [law.allows(float(y), 0, n, alpha) for y in sums],
-            flat=None if prior == _EACH else lambda: [level_posterior(sums, j, n, law, 1.0, 1.0) for j in levels],
+            middle=level_posterior(np.r_[n // 2, n - n // 2, np.zeros(len(names) - 2)], 0, n, law),
+            flat=None
+            if prior == _EACH
+            else lambda: [level_posterior(sums, j, n, law, 1.0, 1.0) for j in range(len(names))],
             prior=f"Dirichlet({prior[0]:g}, ...)" if together else f"Beta({prior[0]:g}, {prior[1]:g}) of each",
             facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
         )

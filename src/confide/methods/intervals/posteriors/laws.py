@@ -17,6 +17,7 @@ the tests hold them to 1e-10 and 1e-6 in log density.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log, pi, sqrt
 from typing import Any
 
@@ -35,6 +36,8 @@ _ROOT = sqrt(2.0)
 _LEAST = -9.0
 # Noise beyond so many scales has probability below e^-37, which is 1e-16.
 _FAR = 37.0
+# Sums of noise below it are held.
+_HELD = 1 << 16
 # Of log v, below where the mixture's variance is hardly that of its normal part.
 _BELOW = 9.0
 # Of its trapezoid, where nothing lies beyond a scale.
@@ -162,15 +165,10 @@ class NoiseLaw:
         if self.name == "normal":
             return NoiseLaw("normal", self.scale * sqrt(many)).logpdf(z)
         z = np.abs(np.asarray(z, dtype=np.float64))
-        found: Array = np.full(z.shape, -np.inf)
-        odds = -log(np.expm1(2 / self.scale))
-        for i in range(many):
-            fixed = (
-                special.gammaln(many + i) - special.gammaln(many) - special.gammaln(many - i) - special.gammaln(i + 1)
-            )
-            found = np.logaddexp(found, fixed + i * odds - special.gammaln(z + 1 + i))
-        found += special.gammaln(many + z) + many * np.log(np.tanh(1 / (2 * self.scale)))
-        return np.asarray(found - z / self.scale)
+        most = float(z.max(initial=0.0))
+        if most >= _HELD:
+            return _geometric_sums(self.scale, many, z)
+        return _held_sums(self.scale, many, 1 << int(most).bit_length())[z.astype(np.int64)]
 
     def allows(self, y: float, least: float, most: float, alpha: float) -> tuple[bool, bool]:
         """Whether y could be the least, and the most, that there can be, plus noise: neither is rejected at alpha/2.
@@ -220,3 +218,22 @@ class NoiseLaw:
         """In words, with the standard deviation."""
         shown = {"normal": "Gaussian", "laplace": "Laplace", "geometric": "two-sided geometric"}[self.name]
         return f"{shown}, sd {sqrt(self.variance):.4g}"
+
+
+def _geometric_sums(scale: float, many: int, z: Array) -> Array:
+    """Log probabilities of sums of two-sided geometric numbers at z >= 0: `NoiseLaw.logpdf_of_sum` has the formula."""
+    found: Array = np.full(z.shape, -np.inf)
+    odds = -log(np.expm1(2 / scale))
+    for i in range(many):
+        fixed = special.gammaln(many + i) - special.gammaln(many) - special.gammaln(many - i) - special.gammaln(i + 1)
+        found = np.logaddexp(found, fixed + i * odds - special.gammaln(z + 1 + i))
+    found += special.gammaln(many + z) + many * np.log(np.tanh(1 / (2 * scale)))
+    return np.asarray(found - z / scale)
+
+
+@lru_cache(maxsize=4)
+def _held_sums(scale: float, many: int, size: int) -> Array:
+    """The same at 0, 1, ..., size: the levels of one column ask for them one after the other."""
+    found = _geometric_sums(scale, many, np.arange(size + 1.0))
+    found.setflags(write=False)
+    return found
