@@ -400,6 +400,19 @@ def test_bounds_where_noise_hides_every_record_say_nothing(privacy: object, valu
         assert found.cover == 0 and found.low <= -1e12 and found.high >= 1e12 and "say nothing" in str(found)
 
 
+@pytest.mark.parametrize("privacy", [cf.GDP(1.0), cf.PureDP(1.0)], ids=str)
+def test_bounds_of_records_beyond_the_grid_or_that_it_takes_for_0(privacy: object) -> None:
+    """Sizes of 10^15, of which the ends of the grid at 10^12 hold none; and of 10^-9, which it does not tell from 0."""
+    asked = {"privacy": privacy, "ledger": None, "noise": SimulatedNoise(1)}
+    x = np.random.default_rng(1).normal(size=2_000)
+    found = cf.find_bounds({"x": 1e15 * x}, "x", **asked)
+    assert found.cover < 0.1 and found.high > 1e12
+    half = cf.find_bounds({"x": np.where(np.arange(2_000) % 2, 1e15, 50 + x)}, "x", **asked)
+    assert 0.3 < half.cover < 0.6 and "beyond the grid" in str(half)
+    small = cf.find_bounds({"x": 1e-9 * x}, "x", **asked)
+    assert -1e-5 < small.low < 0 < small.high < 1e-5
+
+
 def test_a_picture_draws_all_levels_of_a_column_on_one_scale() -> None:
     """Twelve levels in twelve panels that can be compared, means and variances each on their own; of 30 it says how many it shows."""
     for count in (12, 30):
