@@ -48,8 +48,9 @@ _CUT = (
 )
 _NOT_MIXED = "the chains that draw what the moments may have been do not agree (R-hat {:.3f}); the noise is too large for this model"
 _RHAT = 1.01
-# Share of the responses beyond their bounds from which on it is said.
-_RARE = 1e-3
+# Shares of the responses beyond their bounds: from which on it is said, and from which on the line of those within is another one. Even
+# responses between their bounds vary as normal ones do of which an eighth is beyond.
+_RARE, _MANY = 1e-3, 0.2
 # Of the half of a 95 % interval: a slope that is drawn to 0 by more is not held as often as is said. It is judged by a second moment of
 # the response that is lessened by so many standard deviations of its noise.
 _HELD, _SURE = 0.25, 1.645
@@ -96,7 +97,7 @@ class Slope(IntervalMethod):
 
     def facts(self, about: ProductRows) -> Mapping[str, Any]:
         return {
-            "target": f"coefficients of the normal line {self.formula}",
+            "target": f"coefficients of the normal line {self.formula}, responses moved into their bounds",
             "covers": self.intervals,
             "warnings": (
                 "intervals assume normal errors of equal variance and a response that rarely reaches its bounds; without those write "
@@ -234,7 +235,9 @@ def _beyond(noisy: NoisyMoments, found: LinePosterior, less: float = 0.0) -> flo
 def _drawn_in(noisy: NoisyMoments, found: LinePosterior) -> bool:
     """Whether moving responses to their bounds, which multiplies slopes by the share that is within, moves one by more than it may."""
     p = min(_beyond(noisy, found, _SURE), 0.9)
+    if p < _MANY:
+        return False
     slopes = range(int(noisy.fixed), found.centres.shape[1])
     unit = np.eye(found.centres.shape[1])
-    marginals = [found.marginal(unit[j]) for j in slopes] if p > 0 else []
+    marginals = [found.marginal(unit[j]) for j in slopes]
     return any(p / (1 - p) * abs(one.mean) > _HELD * 1.96 * one.sd for one in marginals)
