@@ -126,6 +126,7 @@ class Slope(IntervalMethod):
         found = line_posterior(noisy, keyed_generator(release.sha256, "slope"))
         weights, shifts = _units(rows)
         marginals = [found.marginal(weights[j], shifts[j]) for j in range(d)]
+        weak: dict[str, Any]
         if found.rhat >= _RHAT:
             weak = {"status": "not_identified", "reason": _NOT_MIXED.format(found.rhat)}
         else:

@@ -168,7 +168,7 @@ class NoiseLaw:
         most = float(z.max(initial=0.0))
         if most >= _HELD:
             return _geometric_sums(self.scale, many, z)
-        return _held_sums(self.scale, many, 1 << int(most).bit_length())[z.astype(np.int64)]
+        return np.asarray(_held_sums(self.scale, many, 1 << int(most).bit_length())[z.astype(np.int64)])
 
     def allows(self, y: float, least: float, most: float, alpha: float) -> tuple[bool, bool]:
         """Whether y could be the least, and the most, that there can be, plus noise: neither is rejected at alpha/2.
