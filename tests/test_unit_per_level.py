@@ -177,7 +177,6 @@ def test_years_of_one_interval_do_not_lie_apart() -> None:
         assert unit_squared(counted, "add-remove", 3, "year") == (3 if names else 9)
 
 
-
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
 def test_what_does_not_lie_apart_by_year_costs_each_year(relation: str) -> None:
     own = cf.Schema({**COLUMNS, "z": cf.Numeric(1, 2)}, unit=cf.Unit("pid", per="year", groups=3))

@@ -349,8 +349,7 @@ Bounded: TypeAlias = tuple[list[NDArray[Any]], NDArray[np.int8]]
 
 
 def _counted(rule: Keep, rows: Rows) -> tuple[int, Bounded]:
-    """How many units the rows are of, and what the rule makes of them: a unit that names no cluster has no rows there, and is one all the same.
-    """
+    """How many units the rows are of, and what the rule makes of them: nothing of one that names no cluster, which counts all the same."""
     found = rule(rows)
     units = int((found[1] >= 0).sum()) if rule.groups is None else int(pc.count_distinct(rows.ids).as_py())
     return units, found

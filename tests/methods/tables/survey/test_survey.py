@@ -204,6 +204,7 @@ def test_the_first_person_of_an_empty_public_psu_moves_a_centred_meat_as_any_oth
         moved = float(((value([*others, places[full]]) - value(others)).astype(float) ** 2).sum())
         assert moved <= float(meat.sensitivity_squared("add-remove")), full
 
+
 @pytest.mark.parametrize("bits", [30, 40, 52, 56])
 def test_no_person_moves_a_meat_of_persons_further_than_charged(bits: int) -> None:
     """Every pair of extreme records, by the exact integers; the largest comes near what is charged."""
