@@ -321,7 +321,7 @@ def test_units_that_name_no_cluster_are_units_all_the_same(monkeypatch: pytest.M
     own = cf.Schema(
         {"b": cf.Numeric(0, 1)}, unit=cf.Unit("pid"), cluster=cf.Clusters("school", size=5), dataset="records"
     )
-    data = frame()[["pid", "b"]].assign(school=lambda found: found["pid"] // 5)
+    data = frame(600, 80)[["pid", "b"]].assign(school=lambda found: found["pid"] // 5)
     without = data.assign(school=data["school"].astype(float).where(~data["pid"].isin(np.unique(data["pid"])[:5])))
     none = data.assign(school=None)
     for cells in (clustering.GATHERED, 4_000, 60):
