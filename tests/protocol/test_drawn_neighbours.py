@@ -47,6 +47,7 @@ CASES = {
     "logistic, three rows": (cf.regression.Logistic("won ~ x"), {"unit": THREE}, "add-remove"),
     "classes, three rows": (cf.classification.ClassMeans("f ~ x"), {"unit": THREE}, "add-remove"),
     "weighted means": (MEANS, {}, "substitute"),
+    "weighted counts": (cf.tables.Counts("f", covers="population", weights="w"), {}, "substitute"),
     "weighted means of units": (MEANS, {"unit": ONE}, "add-remove"),
     **{
         f"{name} of a survey, {relation}": (method, {"unit": ONE, "design": DRAWN}, relation)
@@ -73,7 +74,8 @@ def _new(rng: np.random.Generator, rows: int) -> pd.DataFrame:
 
 
 def _other(rng: np.random.Generator, rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.assign(y=-rows.y, won=1 - rows.won, w=rng.choice([0.5, 5.0]), school=str(rng.integers(0, 6)))
+    cells = {"w": rng.choice([0.5, 5.0]), "f": rng.choice(["a", "b"]), "school": str(rng.integers(0, 6))}
+    return rows.assign(y=-rows.y, won=1 - rows.won, **cells)
 
 
 def _watched(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[Any]]:
