@@ -210,6 +210,11 @@ def test_methods_with_a_meat_of_units_count_clusters(method: Any) -> None:
 def test_other_methods_are_refused_and_schemas_are_values(tmp_path: Any) -> None:
     with pytest.raises(cf.PlanError, match="take records as independent, and those of one school are alike"):
         cf.plan(cf.regression.SSP("y ~ x"), SCHEMA, cf.GDP(1.0))
+    # a record that names no school is in no pass, so that a number of records that an estimator rests on would be hers to change
+    own = cf.Schema({"x": cf.Numeric(0, 1, on_missing="midpoint")}, cluster=SCHOOLS)
+    middle = cf.ptr.SafeRelease(cf.ptr.OrderStatistic(50, 0.0, 1.0, alpha=0.05), gamma_plan=4)
+    with pytest.raises(cf.PlanError, match="those that name no school are dropped"):
+        cf.plan(middle, own, cf.ApproxDP(1.0, 1e-6), n=100)
     assert cf.Schema.from_toml(SCHEMA.to_toml()) == SCHEMA == cf.Schema.from_dict(SCHEMA.to_dict())
     assert "cluster" not in PLAIN.to_dict()
     assert SCHEMA.without_typical.cluster == SCHOOLS

@@ -146,6 +146,11 @@ def check_rows(method: Any, schema: Any) -> None:
         )
     if not isinstance(unit, Unit) and cluster is None:
         return
+    if cluster is not None and "fixed_n" in method.needs:
+        raise PlanError(
+            f"{method.name} has a public number of records, and those that name no {cluster.column} are dropped; take cluster out of the "
+            "schema if that does not matter"
+        )
     alone = method.intervals != "no interval" and not (method.unit_meat and method.rules(schema) == method.units)
     if cluster is not None and alone and not surveyed:
         raise PlanError(

@@ -186,6 +186,26 @@ def test_no_neighbour_moves_a_meat_further_than_charged(centred: bool, spread: f
         assert worst > 0.05  # the search finds something
 
 
+@pytest.mark.parametrize("spread", [2.5, 12.0])
+def test_the_first_person_of_an_empty_public_psu_moves_a_centred_meat_as_any_other(spread: float) -> None:
+    """All others of the stratum at the cut: numbers of PSUs that were counted in the data would jump with her."""
+    listed = Listed.of(LISTED)
+    assert listed is not None
+    meat = PsuMeat(_scores(LISTED, (0,)), listed, bits=40).at(_scores(LISTED, (0,)), spread, centred=True)
+    columns, places = meat.map.columns, [LISTED["v"].levels.index(name) for name in LISTS["s"]]
+
+    def value(psus: list[int]) -> np.ndarray:
+        codes = np.zeros((len(columns), len(psus)))
+        for name, code in (("x", 2**20 - 1), ("h", 1), ("v", psus)):
+            codes[columns.index(name)] = code
+        return meat.value(meat.update(meat.zero(), codes))
+
+    for full in range(1, len(places)):
+        others = [place for place in places[:full] for _ in range(40)]
+        moved = float(((value([*others, places[full]]) - value(others)).astype(float) ** 2).sum())
+        assert moved <= float(meat.sensitivity_squared("add-remove")), full
+
+
 @pytest.mark.parametrize("bits", [30, 40, 52, 56])
 def test_no_person_moves_a_meat_of_persons_further_than_charged(bits: int) -> None:
     """Every pair of extreme records, by the exact integers; the largest comes near what is charged."""
