@@ -16,7 +16,12 @@ p the width: what the cut lets through, the rounding of two vectors, 1 for the l
     centred     as a function of one Z_hi alone M is (Z_hi - Y)(Z_hi - Y)' + constant, Y the mean of the others in the stratum, and
                 |Z_hi - Y| <= 2 G + sqrt(p): (s + sqrt(p) + 2) (4 G + 2 sqrt(p)), and p for rounding the stratum's matrix to integers
 
-Replaced, a person may leave one PSU and enter another, of another stratum too: twice that. With counts n_h alone and PSUs that records
+    beyond      T_k = sum_i min(max(|Z_i| - 2^k G, 0), 2^k G), k = 0, ..., 4, of the sums before the cut, behind M on the diagonal: how many
+                PSUs the cut shortens, and how far. Of one Z_i at most one ramp moves at a time, so that sum_k |T_k/2^k| moves by at most
+                s + sqrt(p) + 3, the last 1 for the whole root
+
+One person moves M by at most 2^bits and T by a third of that: sqrt(10/9) 2^bits. Replaced, a person may leave one PSU and enter another, of
+another stratum too: twice that. With counts n_h alone and PSUs that records
 name, the centred form would have no such bound: its lists are public. The product s G is fixed in advance and G/s is not: both may be
 chosen from earlier noisy numbers, in the form that is charged. How fine the integers are (`bits`: one person moves M by at most 2^bits)
 follows from the budget, as the samplers of noise have an end. Source: derived here; the estimators are those of Binder 1983 and of
@@ -25,22 +30,23 @@ R's `survey` (Lumley), with replacement at the first stage.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import floor, isqrt, log2
+from math import floor, isqrt, log2, sqrt
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.protocol import RecordMap
+from confide.protocol import Noisy, RecordMap
 from confide.protocol.exact import digest
 from confide.protocol.units.over import MapOver
 from confide.protocol.units.whose import CLUSTER_ROW
 from confide.schema import Schema, SurveyDesign
 
-__all__ = ["Listed", "PersonMeat", "PsuMeat", "bits_for", "design_of"]
+__all__ = ["RAMPS", "Beyond", "Listed", "PersonMeat", "PsuMeat", "bits_for", "design_of"]
 
 Codes = NDArray[np.float64]
 
@@ -49,6 +55,11 @@ Codes = NDArray[np.float64]
 _LONGEST = 1 << 28
 _LEAST_BITS, _MOST_BITS, _NOISE_BITS = 30, 56, 54
 _LIMB = 13
+# Ramps of lengths beyond the cut, each twice as long as the one before; an upper bound of |Z|^2/G^2 - 1 by the parts of ramps that are run.
+RAMPS = 5
+_CHORDS = tuple(3.0 * 4.0**k for k in range(RAMPS))
+# A ramp counts from so many sds of its noise on; a sum of squares is one from so many.
+_RUN, _SEEN = 2.0, 3.0
 
 
 class PersonScores(RecordMap, Protocol):
@@ -156,7 +167,7 @@ class _PsuRows(MapOver):
 
 
 class _Meat:
-    """What both meats share: one person moves them by at most 2^bits in the Frobenius norm, twice that when replaced."""
+    """What both meats share: one person moves M by at most 2^bits in the Frobenius norm, twice that when replaced."""
 
     scores: PersonScores
     bits: int
@@ -213,8 +224,47 @@ class PersonMeat(_Meat):
 
 
 @dataclass(frozen=True)
+class Beyond:
+    """What the cut of PSU sums left out, from a released meat. run: the sums of ramps, in PSUs; sd: of their noise; part: G^2 over the sum of
+    squares that M holds, in all coordinates.
+
+    >>> Beyond((4.0, 1.0, 0.1, 0.0, 0.0), 0.2, 1 / 60).factor
+    1.4
+    """
+
+    run: tuple[float, ...]
+    sd: float
+    part: float
+
+    @classmethod
+    def of(cls, noisy: Noisy, ruler: NDArray[np.float64]) -> Beyond:
+        """Of a released meat, and what was made public of its statistic."""
+        found, sd = noisy.decode(), sqrt(noisy.variance)
+        width = len(found) - RAMPS
+        squares = max(float(np.trace(found[:width, :width])), _SEEN * sd * sqrt(width))
+        return cls(tuple((np.diag(found)[width:] / ruler[0]).tolist()), float(sd / ruler[0]), float(ruler[1] ** 2 / squares))
+
+    @property
+    def seen(self) -> tuple[float, ...]:
+        """The ramps that stand above noise; none is run by more PSUs than the one before."""
+        found: list[float] = []
+        for own in self.run:
+            if own <= _RUN * self.sd:
+                break
+            found.append(min([own, *found[-1:]]))
+        return tuple(found)
+
+    @property
+    def factor(self) -> float:
+        """What M grows by: |Z|^2/G^2 - 1 is convex, so that its chord over each ramp is no smaller."""
+        return 1.0 + self.part * sum(own * chord for own, chord in zip(self.seen, _CHORDS, strict=False))
+
+
+@dataclass(frozen=True)
 class PsuMeat(_Meat):
-    """M over PSUs, shape (width, width). spread: G/s; centred: within the strata of public lists."""
+    """M over PSUs in the first `width` rows and columns, and behind it on the diagonal what its cut leaves out. spread: G/s; centred: within
+    the strata of public lists.
+    """
 
     scores: PersonScores
     listed: Listed | None
@@ -233,8 +283,30 @@ class PsuMeat(_Meat):
         return _PsuRows(self.scores, self.listed)
 
     @property
+    def shape(self) -> tuple[int, int]:
+        return (self.scores.width + RAMPS, self.scores.width + RAMPS)
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        # that of M, and of T by at most 1/3 of 2^bits
+        return super().sensitivity_squared(relation) * Fraction(10, 9)
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        return super().sensitivity_l1(relation) * Fraction(self.scores.width + 1, self.scores.width)
+
+    @property
     def _root(self) -> int:
         return isqrt(self.scores.width - 1) + 1
+
+    @cached_property
+    def _fine(self) -> int:
+        """What T_k/2^k counts by, in 1/2^(RAMPS - 1) of a step."""
+        return (1 << self.bits) // 3 // ((self.scores.longest + self._root + 3) << (RAMPS - 1))
+
+    @property
+    def ruler(self) -> NDArray[np.float64]:
+        """(what a ramp that one PSU has run counts, G) in whole numbers of this statistic, for `Beyond.of`."""
+        cut = self._cut(self.scores.longest)
+        return np.array([float(self._fine * (cut << (RAMPS - 1))), float(cut)])
 
     @cached_property
     def longest(self) -> int:
@@ -285,10 +357,17 @@ class PsuMeat(_Meat):
         return a
 
     def value(self, state: dict[int, NDArray[np.int64]]) -> NDArray[Any]:
-        cut = self._cut(self.scores.longest)
+        cut, width = self._cut(self.scores.longest), self.scores.width
+        whole = np.zeros(self.shape, dtype=object)
+        whole[:width, :width] = self._squares(state, cut)
+        for k, total in enumerate(_ramps(state.values(), cut)):
+            whole[width + k, width + k] = self._fine * (total << (RAMPS - 1 - k))
+        return whole
+
+    def _squares(self, state: dict[int, NDArray[np.int64]], cut: int) -> NDArray[Any]:
         if not self.centred or self.listed is None:
             return _gram(_stacked([_limited(total, cut) for _, total in sorted(state.items())], self.scores.width))
-        whole, start = np.zeros(self.shape, dtype=object), 0
+        whole, start = np.zeros((self.scores.width, self.scores.width), dtype=object), 0
         for size in self.listed.sizes:
             own = [_limited(state[k], cut) for k in range(start, start + size) if k in state]
             start += size
@@ -306,6 +385,18 @@ def _limited(total: NDArray[np.int64], cut: int) -> NDArray[np.int64]:
         return total
     root = isqrt(squared) + 1
     return np.array([(2 * v * cut + root) // (2 * root) for v in total.tolist()], dtype=np.int64)
+
+
+def _ramps(sums: Iterable[NDArray[np.int64]], cut: int) -> list[int]:
+    """T_k: how far sums go beyond 2^k cut, by at most as much again, in whole steps."""
+    found = [0] * RAMPS
+    for total in sums:
+        squared = sum(v * v for v in total.tolist())
+        if squared > cut**2:
+            length = isqrt(squared)
+            for k in range(RAMPS):
+                found[k] += min(max(length - (cut << k), 0), cut << k)
+    return found
 
 
 def _stacked(rows: list[NDArray[np.int64]], width: int) -> NDArray[np.int64]:

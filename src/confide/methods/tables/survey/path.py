@@ -279,6 +279,7 @@ class SurveyPath:
             scores, limits, facts = self._limited(of, margins, plan, persons)
             if isinstance(meat, PsuMeat):
                 meat = meat.at(scores, limits.psu / limits.person, limits.centred)
+                facts["beyond"] = meat.ruler
             else:
                 meat = meat.at(scores)
             asked[f"{MEAT} {label}"] = self._inside(meat)

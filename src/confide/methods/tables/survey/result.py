@@ -25,6 +25,7 @@ from confide import _special as special
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.weight_cap import DISTANCE, worst
+from confide.aggregates.clusters.psu_meat import Beyond
 from confide.methods.tables.cells.intervals import MeanSums
 from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.survey.calibration import poststratified
@@ -56,7 +57,7 @@ _HIDDEN = (
 class Estimated:
     """One estimand's numbers by cell. sampling: the covariance of Y - theta X, noise in it and all; error: the sd of its diagonal's noise;
     independent, strata: C and H; part: of the sampling variance that counts; bias: what the cut of weights may move an estimate by, unsure:
-    the sd with which that is known, in units of Y/X; over: the sum of omega that the cut leaves out.
+    the sd with which that is known, in units of Y/X; over: the sum of omega that the cut leaves out; beyond: what the cut of PSU sums does.
     """
 
     sums: Sums
@@ -69,6 +70,7 @@ class Estimated:
     moments: MeanSums | None = None
     unsure: Array | float = 0.0
     over: float = 0.0
+    beyond: Beyond | None = None
 
     @cached_property
     def y(self) -> Array:

@@ -163,7 +163,8 @@ class SurveyFisherReading(FisherReading):
         steps = LongFisherScores(self.design, bound=bound, longest=int(longest), limit=float(limit)).steps
         count, free, factor = self.survey.independent(self.survey.centred)
         own = {each.name: getattr(base, each.name) for each in fields(base)}
-        own |= {"meat": noisy.decode() / steps**2, "sd_meat": sqrt(noisy.variance) / steps**2, "units": count}
+        kept = len(base.last.gram)
+        own |= {"meat": noisy.decode()[:kept, :kept] / steps**2, "sd_meat": sqrt(noisy.variance) / steps**2, "units": count}
         light, free = self.survey.light, free - len(self.design.terms)
         return SurveySandwich(**own, factor=factor * self.survey.scale, free=free, light=light)
 
