@@ -12,7 +12,7 @@ from confide.errors import SchemaError
 from confide.schema.clusters import Clusters
 from confide.schema.columns import Categorical, Column
 
-__all__ = ["ASSUMPTION", "NOT_COVERED", "SurveyDesign", "survey_from_settings"]
+__all__ = ["ASSUMPTION", "DRAWN", "NOT_COVERED", "SurveyDesign", "survey_from_settings"]
 
 #: What the guarantee takes for granted of weights, for plans and results.
 ASSUMPTION = (
@@ -21,6 +21,10 @@ ASSUMPTION = (
 )
 #: What intervals of a design leave out, in one line.
 NOT_COVERED = "not covered: replicate weights, two-phase samples, non-response, finite-population corrections beyond a public fraction"
+
+#: What plans under a design state besides: how weights and PSUs are drawn and read. 2: 12 % of mu^2 for the histogram of weights, and meats
+#: of PSUs that tell what their cut leaves out; plans from before state nothing.
+DRAWN = {"survey": 2}
 
 _CAPS = ("auto", "full")
 _LARGEST = 2.0
@@ -41,7 +45,7 @@ class SurveyDesign:
     psus: stratum -> the names of its sampled PSUs, at least 2 each (a list alone without strata): deviations are then taken within
     strata, and a record of another PSU is dropped. A number in place of each list says how many there are, and no more: for an id column.
     size: persons in the sample in a PSU, on average, public; largest: in the largest ones, twice `size` when left out; icc: how alike
-    persons of a PSU are, 0 to 1; they say how far the sum of a PSU counts. count: how many PSUs there are where that is public and no
+    persons of a PSU are, 0 to 1; they say how far the sum of a PSU counts, and what larger ones are cut by is made up for. count: how many PSUs there are where that is public and no
     lists are given. deff: a declared design effect, in place of PSUs: the variance of independent persons times it.
 
     cap: "auto", weights above a noisy edge count as that, and intervals carry the bias; "full", all weights as they are, with the

@@ -60,6 +60,8 @@ RAMPS = 5
 _CHORDS = tuple(3.0 * 4.0**k for k in range(RAMPS))
 # A ramp counts from so many sds of its noise on; a sum of squares is one from so many.
 _RUN, _SEEN = 2.0, 3.0
+# A variance that many times as large is told.
+_TOLD = 1.05
 
 
 class PersonScores(RecordMap, Protocol):
@@ -228,7 +230,7 @@ class Beyond:
     """What the cut of PSU sums left out, from a released meat. run: the sums of ramps, in PSUs; sd: of their noise; part: G^2 over the sum of
     squares that M holds, in all coordinates.
 
-    >>> Beyond((4.0, 1.0, 0.1, 0.0, 0.0), 0.2, 1 / 60).factor
+    >>> Beyond((4.0, 1.0, 0.0, 0.0, 0.0), 0.2, 1 / 60).factor
     1.4
     """
 
@@ -256,8 +258,25 @@ class Beyond:
 
     @property
     def factor(self) -> float:
-        """What M grows by: |Z|^2/G^2 - 1 is convex, so that its chord over each ramp is no smaller."""
-        return 1.0 + self.part * sum(own * chord for own, chord in zip(self.seen, _CHORDS, strict=False))
+        """What M grows by: |Z|^2/G^2 - 1 is convex, so that its chord over each ramp is no smaller. Of the first ramp that noise hides, after
+        one that is seen, as much counts as is there, and no more than a quarter of that one, as in a tail of finite variance.
+        """
+        seen = self.seen
+        if seen and len(seen) < len(self.run):
+            seen = (*seen, min(seen[-1] / 4, max(self.run[len(seen)], 0.0)))
+        return 1.0 + self.part * sum(own * chord for own, chord in zip(seen, _CHORDS, strict=False))
+
+    @property
+    def whole(self) -> bool:
+        """Whether the ramps are long enough for all that was seen."""
+        return len(self.seen) < len(self.run)
+
+    @property
+    def words(self) -> str:
+        """What it does to variances, for the line that says what PSUs are taken for; "" where that is next to nothing."""
+        if self.factor < _TOLD:
+            return ""
+        return f", here by a variance {self.factor:.3g} times as large; a larger largest= or icc= in the design measures them instead"
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ class Drawn:
         own = self.design
         if own.psu is not None:
             within = f" within {own.strata}" if own.listed is not None and own.strata else ""
-            return f"independent PSUs of {own.psu}{within}, {own.alike} (sums of larger or closer ones are cut)"
+            return f"independent PSUs of {own.psu}{within}, {own.alike} (what sums of larger or closer ones are cut by is made up for)"
         return "independent persons" if own.deff is None else f"a declared design effect of {own.deff:g}"
 
     def warnings(self, meat: float, coordinates: int) -> list[str]:
@@ -242,7 +242,10 @@ class Read:
     def flags(self) -> tuple[Flag, ...]:
         """Of every table."""
         ended = (Flag("weights_ended", self.ended),) if self.ended else ()
+        cut = "" if self.beyond is None else self.beyond.words
+        told = f"PSUs are taken to be {self.design.alike}; what sums of larger or closer ones are cut by is made up for{cut}"
         always = (*ended, Flag("design_assumed", f"assumed: {ASSUMPTION}"), Flag("design_limits", NOT_COVERED))
+        always = (*always, Flag("psus_cut", told)) if cut else always
         if not self.lost:
             return always
         capped = Flag(

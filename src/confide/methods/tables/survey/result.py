@@ -185,6 +185,8 @@ class Estimated:
             found = found | (self.sums.x < _THIN * np.sqrt(self.noise[2]))
         if self.moments is not None and self.part:
             found = found | self.moments.skewed
+        if self.beyond is not None and not self.beyond.whole:
+            found = np.ones_like(found)
         return np.asarray(found)
 
     def covariance(self, one: int, other: int) -> float:
@@ -335,7 +337,10 @@ class SurveyTable(CellTable):
         if self.design.weight is not None:
             own = (*own, ("Assumed", ASSUMPTION))
         if self.design.psu is not None and self.part:
-            told = f"taken to be {self.design.alike}: sums of larger or closer ones may be cut, and intervals too short then"
+            cut = [one.beyond for one in self.estimated.values() if one.beyond is not None]
+            told = f"taken to be {self.design.alike}; sums of larger or closer ones are cut"
+            if cut:
+                told += f", which is made up for{max(cut, key=lambda one: one.factor).words}"
             own = (*own, ("PSUs", told))
         return (*own, ("Design", NOT_COVERED)) if self.design.words else own
 

@@ -38,6 +38,7 @@ from confide.methods.regression.surveyed import FLOOR, HIDDEN, WEIGHTS, Hidden, 
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
 from confide.results.pages.words import Flag
+from confide.schema.survey import DRAWN
 
 __all__ = ["SurveyFisherLine", "SurveyLogisticEstimates"]
 
@@ -75,6 +76,7 @@ class SurveyFisherLine(FisherLine):
             "event": event,
             "statistics": statistics,
             "passes": PASSES + (WEIGHTS in statistics),
+            "constants": dict(DRAWN),
             "target": f"{self._model}, maximum likelihood, {rounds.drawn.design.words}",
             "covers": (
                 "the population's plain maximum-likelihood coefficients, whether or not the model holds; linearised variances; "
