@@ -45,8 +45,9 @@ class SurveyDesign:
     psus: stratum -> the names of its sampled PSUs, at least 2 each (a list alone without strata): deviations are then taken within
     strata, and a record of another PSU is dropped. A number in place of each list says how many there are, and no more: for an id column.
     size: persons in the sample in a PSU, on average, public; largest: in the largest ones, twice `size` when left out; icc: how alike
-    persons of a PSU are, 0 to 1; they say how far the sum of a PSU counts, and what larger ones are cut by is made up for. count: how many PSUs there are where that is public and no
-    lists are given. deff: a declared design effect, in place of PSUs: the variance of independent persons times it.
+    persons of a PSU are, 0 to 1; they say how far the sum of a PSU counts, and what larger ones are cut by is made up for. count: how
+    many PSUs there are where that is public and no lists are given. deff: a declared design effect, in place of PSUs: the variance of
+    independent persons times it.
 
     cap: "auto", weights above a noisy edge count as that, and intervals carry the bias; "full", all weights as they are, with the
     noise of the largest one that the bounds allow, as totals and counts without `population` take them. population: the public number of

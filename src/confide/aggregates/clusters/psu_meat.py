@@ -227,8 +227,8 @@ class PersonMeat(_Meat):
 
 @dataclass(frozen=True)
 class Beyond:
-    """What the cut of PSU sums left out, from a released meat. run: the sums of ramps, in PSUs; sd: of their noise; part: G^2 over the sum of
-    squares that M holds, in all coordinates.
+    """What the cut of PSU sums left out, from a released meat. run: the sums of ramps, in PSUs; sd: of their noise; part: G^2 over the
+    sum of squares that M holds, in all coordinates.
 
     >>> Beyond((4.0, 1.0, 0.0, 0.0, 0.0), 0.2, 1 / 60).factor
     1.4
@@ -244,7 +244,9 @@ class Beyond:
         found, sd = noisy.decode(), sqrt(noisy.variance)
         width = len(found) - RAMPS
         squares = max(float(np.trace(found[:width, :width])), _SEEN * sd * sqrt(width))
-        return cls(tuple((np.diag(found)[width:] / ruler[0]).tolist()), float(sd / ruler[0]), float(ruler[1] ** 2 / squares))
+        return cls(
+            tuple((np.diag(found)[width:] / ruler[0]).tolist()), float(sd / ruler[0]), float(ruler[1] ** 2 / squares)
+        )
 
     @property
     def seen(self) -> tuple[float, ...]:
@@ -258,8 +260,8 @@ class Beyond:
 
     @property
     def factor(self) -> float:
-        """What M grows by: |Z|^2/G^2 - 1 is convex, so that its chord over each ramp is no smaller. Of the first ramp that noise hides, after
-        one that is seen, as much counts as is there, and no more than a quarter of that one, as in a tail of finite variance.
+        """What M grows by: |Z|^2/G^2 - 1 is convex, so that its chord over each ramp is no smaller. Of the first ramp that noise hides,
+        after one that is seen, as much counts as is there, and no more than a quarter of that one, as in a tail of finite variance.
         """
         seen = self.seen
         if seen and len(seen) < len(self.run):
@@ -281,8 +283,8 @@ class Beyond:
 
 @dataclass(frozen=True)
 class PsuMeat(_Meat):
-    """M over PSUs in the first `width` rows and columns, and behind it on the diagonal what its cut leaves out. spread: G/s; centred: within
-    the strata of public lists.
+    """M over PSUs in the first `width` rows and columns, and behind it on the diagonal what its cut leaves out. spread: G/s; centred:
+    within the strata of public lists.
     """
 
     scores: PersonScores

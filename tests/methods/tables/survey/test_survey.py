@@ -572,7 +572,10 @@ def test_psus_that_are_larger_and_closer_than_declared_are_made_up_for(what: str
     frame = _uneven(np.random.default_rng(3))
     x, y = frame.x.to_numpy(), frame.y.to_numpy()
     columns: dict[str, Any] = {"y": cf.Numeric(-6, 6), "x": cf.Numeric(-5, 5), "w": cf.Numeric(0, 1)}
-    method: Any = {"line": cf.regression.LeastSquares("y ~ x"), "mean": cf.tables.Means("y ~ 1", covers="population")}.get(what)
+    method: Any = {
+        "line": cf.regression.LeastSquares("y ~ x"),
+        "mean": cf.tables.Means("y ~ 1", covers="population"),
+    }.get(what)
     if what == "logit":
         frame["y"], columns["y"], method = (y > 0).astype(int), cf.Integer(0, 1), cf.regression.Logistic("y ~ x")
         y = frame.y.to_numpy(dtype=float)

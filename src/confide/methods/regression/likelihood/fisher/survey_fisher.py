@@ -166,7 +166,11 @@ class SurveyFisherReading(FisherReading):
         count, free, factor = self.survey.independent(self.survey.centred)
         own = {each.name: getattr(base, each.name) for each in fields(base)}
         kept = len(base.last.gram)
-        own |= {"meat": noisy.decode()[:kept, :kept] / steps**2, "sd_meat": sqrt(noisy.variance) / steps**2, "units": count}
+        own |= {
+            "meat": noisy.decode()[:kept, :kept] / steps**2,
+            "sd_meat": sqrt(noisy.variance) / steps**2,
+            "units": count,
+        }
         light, free = self.survey.light, free - len(self.design.terms)
         return SurveySandwich(**own, factor=factor * self.survey.scale, free=free, light=light)
 
