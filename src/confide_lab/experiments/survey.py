@@ -20,7 +20,7 @@ from scipy import stats
 import confide as cf
 from confide.aggregates.cells.weight_cap import CELLS, DISTANCE, worst
 from confide.noise import SimulatedNoise
-from confide_lab.experiment import Block, Drawing, Experiment, Quantity
+from confide_lab.experiment import Block, Drawing, Experiment, Printed, Quantity
 
 __all__ = ["CAPS", "CLUSTERS", "DESIGNS", "LINES", "LOGITS", "RARE", "UNEVEN", "half_if_known"]
 
@@ -117,6 +117,19 @@ def stratified(at: Mapping[str, Any], generator: np.random.Generator) -> dict[st
 _COVERED = Quantity("coverage", of="covered")
 _WIDTH = Quantity("width", of="width")
 _METHODS = ("R", "persons", "uncentred", "centred", "deff 3")
+# Coverage by the page, in the order of the methods; its budget is 1.
+_ON_THE_PAGE = {
+    (80, 10): (0.939, 0.872, 0.957, 0.970, 0.987),
+    (160, 20): (0.952, 0.808, 0.973, 0.948, 0.964),
+    (400, 20): (0.963, 0.807, 0.982, 0.953, 0.976),
+    (400, 10): (0.948, 0.864, 0.966, 0.945, 0.995),
+}
+_TWO_POINTS = "the page's population is not recorded: two points of coverage"
+
+
+def _said(value: float) -> Printed:
+    return Printed(value, replications=500, tolerance=0.02, because=_TWO_POINTS)
+
 
 DESIGNS = Experiment(
     "survey.designs",
@@ -130,6 +143,11 @@ DESIGNS = Experiment(
             (_COVERED, _WIDTH),
             200,
             title="20 strata at rates 3:1, PSUs of 20 to 60 persons, informative",
+            printed={
+                (*cell, 1.0, method, "coverage"): _said(value)
+                for cell, row in _ON_THE_PAGE.items()
+                for method, value in zip(_METHODS, row, strict=True)
+            },
             drawing=Drawing("lines", "psus", "coverage", panels="mu"),
         ),
     ),
@@ -613,12 +631,20 @@ def schools(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, 
     }
 
 
-_SCHOOLS = ((20, 30, 0.05), (50, 30, 0.2), (200, 30, 0.05), (50, 200, 0.2), (1000, 20, 0.2))
+# By the page: mean and slope of pupils as if independent, and with the meat of clusters, at a budget of 1.
+_SCHOOLS = {
+    (20, 30, 0.05): (0.797, 0.921, 1.0, 1.0),
+    (50, 30, 0.2): (0.544, 0.825, 0.949, 0.990),
+    (200, 30, 0.05): (0.758, 0.925, 0.956, 0.962),
+    (50, 200, 0.2): (0.231, 0.501, 0.940, 0.929),
+    (1000, 20, 0.2): (0.598, 0.860, 0.944, 0.950),
+}
+_WAYS = (("no clusters", "mean"), ("no clusters", "slope"), ("clusters", "mean"), ("clusters", "slope"))
 
 
 def _blocks() -> tuple[Block, ...]:
     made = []
-    for count, size, icc in _SCHOOLS:
+    for (count, size, icc), row in _SCHOOLS.items():
         made.append(
             Block(
                 f"{count}x{size}.icc{icc:g}",
@@ -627,6 +653,7 @@ def _blocks() -> tuple[Block, ...]:
                 schools,
                 (Quantity("mean", of="mean"), Quantity("slope", of="slope"), Quantity("answered", of="answered")),
                 60,
+                printed={(count, size, icc, 1.0, *way): _said(value) for way, value in zip(_WAYS, row, strict=True)},
             )
         )
     return tuple(made)
