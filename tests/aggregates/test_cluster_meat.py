@@ -108,7 +108,7 @@ def test_planted_faults_of_clusters_are_caught(fault: str, monkeypatch: pytest.M
 
 
 def _cut_late(self: ClusterMeat, state: dict[int, NDArray[Any]]) -> NDArray[Any]:
-    whole = np.zeros(self.shape, dtype=object)
+    whole = np.zeros((self.scores.width, self.scores.width), dtype=object)
     for total in state.values():
         product = np.multiply.outer(total.astype(object), total.astype(object))
         size = max(abs(int(v)) for v in product.ravel()) or 1

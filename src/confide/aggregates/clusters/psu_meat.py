@@ -30,23 +30,23 @@ R's `survey` (Lumley), with replacement at the first stage.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import floor, isqrt, log2, sqrt
+from math import floor, isqrt, log2
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.protocol import Noisy, RecordMap
+from confide.aggregates.clusters.beyond import RAMPS, moved_ramps, ramps
+from confide.protocol import RecordMap
 from confide.protocol.exact import digest
 from confide.protocol.units.over import MapOver
 from confide.protocol.units.whose import CLUSTER_ROW
 from confide.schema import Schema, SurveyDesign
 
-__all__ = ["RAMPS", "Beyond", "Listed", "PersonMeat", "PsuMeat", "bits_for", "design_of"]
+__all__ = ["Listed", "PersonMeat", "PsuMeat", "bits_for", "design_of"]
 
 Codes = NDArray[np.float64]
 
@@ -55,13 +55,6 @@ Codes = NDArray[np.float64]
 _LONGEST = 1 << 28
 _LEAST_BITS, _MOST_BITS, _NOISE_BITS = 30, 56, 54
 _LIMB = 13
-# Ramps of lengths beyond the cut, each twice as long as the one before; an upper bound of |Z|^2/G^2 - 1 by the parts of ramps that are run.
-RAMPS = 5
-_CHORDS = tuple(3.0 * 4.0**k for k in range(RAMPS))
-# A ramp counts from so many sds of its noise on; a sum of squares is one from so many.
-_RUN, _SEEN = 2.0, 3.0
-# A variance that many times as large is told.
-_TOLD = 1.05
 
 
 class PersonScores(RecordMap, Protocol):
@@ -226,62 +219,6 @@ class PersonMeat(_Meat):
 
 
 @dataclass(frozen=True)
-class Beyond:
-    """What the cut of PSU sums left out, from a released meat. run: the sums of ramps, in PSUs; sd: of their noise; part: G^2 over the
-    sum of squares that M holds, in all coordinates.
-
-    >>> Beyond((4.0, 1.0, 0.0, 0.0, 0.0), 0.2, 1 / 60).factor
-    1.4
-    """
-
-    run: tuple[float, ...]
-    sd: float
-    part: float
-
-    @classmethod
-    def of(cls, noisy: Noisy, ruler: NDArray[np.float64]) -> Beyond:
-        """Of a released meat, and what was made public of its statistic."""
-        found, sd = noisy.decode(), sqrt(noisy.variance)
-        width = len(found) - RAMPS
-        squares = max(float(np.trace(found[:width, :width])), _SEEN * sd * sqrt(width))
-        return cls(
-            tuple((np.diag(found)[width:] / ruler[0]).tolist()), float(sd / ruler[0]), float(ruler[1] ** 2 / squares)
-        )
-
-    @property
-    def seen(self) -> tuple[float, ...]:
-        """The ramps that stand above noise; none is run by more PSUs than the one before."""
-        found: list[float] = []
-        for own in self.run:
-            if own <= _RUN * self.sd:
-                break
-            found.append(min([own, *found[-1:]]))
-        return tuple(found)
-
-    @property
-    def factor(self) -> float:
-        """What M grows by: |Z|^2/G^2 - 1 is convex, so that its chord over each ramp is no smaller. Of the first ramp that noise hides,
-        after one that is seen, as much counts as is there, and no more than a quarter of that one, as in a tail of finite variance.
-        """
-        seen = self.seen
-        if seen and len(seen) < len(self.run):
-            seen = (*seen, min(seen[-1] / 4, max(self.run[len(seen)], 0.0)))
-        return 1.0 + self.part * sum(own * chord for own, chord in zip(seen, _CHORDS, strict=False))
-
-    @property
-    def whole(self) -> bool:
-        """Whether the ramps are long enough for all that was seen."""
-        return len(self.seen) < len(self.run)
-
-    @property
-    def words(self) -> str:
-        """What it does to variances, for the line that says what PSUs are taken for; "" where that is next to nothing."""
-        if self.factor < _TOLD:
-            return ""
-        return f", here by a variance {self.factor:.3g} times as large; a larger largest= or icc= in the design measures them instead"
-
-
-@dataclass(frozen=True)
 class PsuMeat(_Meat):
     """M over PSUs in the first `width` rows and columns, and behind it on the diagonal what its cut leaves out. spread: G/s; centred:
     within the strata of public lists.
@@ -321,13 +258,13 @@ class PsuMeat(_Meat):
     @cached_property
     def _fine(self) -> int:
         """What T_k/2^k counts by, in 1/2^(RAMPS - 1) of a step."""
-        return (1 << self.bits) // 3 // ((self.scores.longest + self._root + 3) << (RAMPS - 1))
+        return (1 << self.bits) // 3 // moved_ramps(self.scores.longest + self._root + 3)
 
     @property
     def ruler(self) -> NDArray[np.float64]:
         """(what a ramp that one PSU has run counts, G) in whole numbers of this statistic, for `Beyond.of`."""
         cut = self._cut(self.scores.longest)
-        return np.array([float(self._fine * (cut << (RAMPS - 1))), float(cut)])
+        return np.array([float(self._fine * moved_ramps(cut)), float(cut)])
 
     @cached_property
     def longest(self) -> int:
@@ -381,8 +318,8 @@ class PsuMeat(_Meat):
         cut, width = self._cut(self.scores.longest), self.scores.width
         whole = np.zeros(self.shape, dtype=object)
         whole[:width, :width] = self._squares(state, cut)
-        for k, total in enumerate(_ramps(state.values(), cut)):
-            whole[width + k, width + k] = self._fine * (total << (RAMPS - 1 - k))
+        for k, total in enumerate(ramps(state.values(), cut)):
+            whole[width + k, width + k] = self._fine * total
         return whole
 
     def _squares(self, state: dict[int, NDArray[np.int64]], cut: int) -> NDArray[Any]:
@@ -406,18 +343,6 @@ def _limited(total: NDArray[np.int64], cut: int) -> NDArray[np.int64]:
         return total
     root = isqrt(squared) + 1
     return np.array([(2 * v * cut + root) // (2 * root) for v in total.tolist()], dtype=np.int64)
-
-
-def _ramps(sums: Iterable[NDArray[np.int64]], cut: int) -> list[int]:
-    """T_k: how far sums go beyond 2^k cut, by at most as much again, in whole steps."""
-    found = [0] * RAMPS
-    for total in sums:
-        squared = sum(v * v for v in total.tolist())
-        if squared > cut**2:
-            length = isqrt(squared)
-            for k in range(RAMPS):
-                found[k] += min(max(length - (cut << k), 0), cut << k)
-    return found
 
 
 def _stacked(rows: list[NDArray[np.int64]], width: int) -> NDArray[np.int64]:

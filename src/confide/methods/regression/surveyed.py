@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cells.weight_cap import CELLS, DISTANCE, Cap, WeightCells, ended_words
 from confide.aggregates.cells.weighted_cells import CappedWeight
+from confide.aggregates.clusters.beyond import Beyond
 from confide.aggregates.clusters.psu_limits import LEAST, hidden_part, too_few
-from confide.aggregates.clusters.psu_meat import Beyond, Listed
+from confide.aggregates.clusters.psu_meat import Listed
 from confide.protocol import Plan, Release, Source, Statistic
 from confide.protocol.source import Behind
 from confide.protocol.units.where import Subset

@@ -16,8 +16,9 @@ from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.survey_scores import SurveyScores
 from confide.aggregates.cells.weight_cap import CELLS, Cap, WeightCells, ended
+from confide.aggregates.clusters.beyond import RAMPS, Beyond
 from confide.aggregates.clusters.psu_limits import Limits, Sampled
-from confide.aggregates.clusters.psu_meat import RAMPS, Beyond, Listed, PersonMeat, PsuMeat, bits_for
+from confide.aggregates.clusters.psu_meat import Listed, PersonMeat, PsuMeat, bits_for
 from confide.errors import ConfideError, PlanError, SchemaError
 from confide.noise import SimulatedNoise
 from confide.protocol import Noisy

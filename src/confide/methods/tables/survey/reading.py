@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.weight_cap import DISTANCE, Cap, ended_words
 from confide.aggregates.cells.weighted_cells import CappedWeight
-from confide.aggregates.clusters.psu_meat import Beyond
+from confide.aggregates.clusters.beyond import Beyond
 from confide.aggregates.lines.rows import BITS
 from confide.methods.tables.cells.intervals import MeanSums
 from confide.methods.tables.cells.layout import Layout

@@ -25,7 +25,7 @@ from confide import _special as special
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.weight_cap import DISTANCE, worst
-from confide.aggregates.clusters.psu_meat import Beyond
+from confide.aggregates.clusters.beyond import Beyond
 from confide.methods.tables.cells.intervals import MeanSums
 from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.survey.calibration import poststratified
