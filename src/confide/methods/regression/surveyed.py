@@ -243,10 +243,10 @@ class Read:
     def flags(self) -> tuple[Flag, ...]:
         """Of every table."""
         ended = (Flag("weights_ended", self.ended),) if self.ended else ()
-        cut = "" if self.beyond is None else self.beyond.words
-        told = f"PSUs are taken to be {self.design.alike}; what sums of larger or closer ones are cut by is made up for{cut}"
         always = (*ended, Flag("design_assumed", f"assumed: {ASSUMPTION}"), Flag("design_limits", NOT_COVERED))
-        always = (*always, Flag("psus_cut", told)) if cut else always
+        if self.beyond is not None and self.beyond.words:
+            told = f"PSUs are taken to be {self.design.alike}; what sums of larger or closer ones are cut by is made up for"
+            always = (*always, Flag("psus_cut", told + self.beyond.words))
         if not self.lost:
             return always
         capped = Flag(
