@@ -108,7 +108,7 @@ def test_planted_faults_of_clusters_are_caught(fault: str, monkeypatch: pytest.M
 
 
 def _cut_late(self: ClusterMeat, state: dict[int, NDArray[Any]]) -> NDArray[Any]:
-    whole = np.zeros(self.shape, dtype=object)
+    whole = np.zeros((self.scores.width, self.scores.width), dtype=object)
     for total in state.values():
         product = np.multiply.outer(total.astype(object), total.astype(object))
         size = max(abs(int(v)) for v in product.ravel()) or 1
@@ -129,7 +129,21 @@ def test_clusters_change_nothing_but_the_meat() -> None:
     own, plain = sums(SCHEMA, frame), sums(PLAIN, frame)
     assert {name for name in plain if own[name] != plain[name]} == {"meat"}
     alone = sums(SCHEMA, frame.assign(school=np.arange(len(frame))))
+    # nobody is beyond the cut
+    meat, width = np.array(alone.pop("meat")), len(plain["meat"])
+    assert (meat[:width, :width] == plain.pop("meat")).all() and not meat[width:].any() and not meat[:, width:].any()
     assert alone == plain
+
+
+@pytest.mark.parametrize("spread", [1.0, 4.0, 30.0])
+def test_one_member_moves_what_the_cut_leaves_out_by_a_third_of_the_rest(spread: float) -> None:
+    one, worst = meat(spread), 0.0
+    size = one.scores.width
+    for n in (1, 2, 3, 6, 31, 45, 77, 300):
+        state, less = (one.value({0: np.eye(size, dtype=np.int64)[0] * ((1 << 20) * k)}) for k in (n, n - 1))  # type: ignore[arg-type]
+        moved = float((np.diag(state - less)[size:].astype(float) ** 2).sum())
+        worst = max(worst, moved / (float(one.sensitivity_squared("add-remove")) / 10))
+    assert 0.9 < worst <= 1
 
 
 def test_the_same_integers_in_any_order_type_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,8 @@ class Clusters:
     column: the id column's name in the data, which is no column of the schema; its values are read as those of a `Unit` are, and a record
     without one is dropped. size: the mean number of units in a cluster, public; largest: that of the largest
     clusters, three times `size` when left out; icc: how alike members are, 0 to 1. The last two say how far the sum of a cluster counts.
-    Too large they cost width; clusters beyond them are cut, and intervals are too short then, so that plans and results print
-    them as an assumption. count: the number of clusters where it is public; left out, the noisy number of units over `size`.
+    Too large they cost width; sums of clusters beyond them are cut, what that leaves out is made up for as far as noise tells, and plans
+    and results print them. count: the number of clusters where it is public; left out, the noisy number of units over `size`.
 
     A unit is in one cluster: of those that its rows name, the one with the smallest hash; its other rows are dropped.
 

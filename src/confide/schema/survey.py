@@ -13,7 +13,7 @@ from confide.schema.clusters import Clusters
 from confide.schema.columns import Categorical, Column
 from confide.schema.settings import entries
 
-__all__ = ["ASSUMPTION", "NOT_COVERED", "UNFORESEEN", "SurveyDesign", "survey_from_settings"]
+__all__ = ["ASSUMPTION", "DRAWN", "NOT_COVERED", "UNFORESEEN", "SurveyDesign", "survey_from_settings"]
 
 #: What the guarantee takes for granted of weights, for plans and results.
 ASSUMPTION = (
@@ -27,6 +27,10 @@ UNFORESEEN = (
     "standard errors under a design, or of clusters, are not forecast; a rehearsal on practice records shows them: "
     "schema.sample(n, seed=1), then the release with noise=cf.noise.SimulatedNoise(1) and ledger=None"
 )
+
+#: What plans under a design state besides: how weights and PSUs are drawn and read. 2: 12 % of mu^2 for the histogram of weights, and meats
+#: of PSUs that tell what their cut leaves out; plans from before state nothing.
+DRAWN = {"survey": 2}
 
 _CAPS = ("auto", "full")
 _LARGEST = 2.0
@@ -47,8 +51,9 @@ class SurveyDesign:
     psus: stratum -> the names of its sampled PSUs, at least 2 each (a list alone without strata): deviations are then taken within
     strata, and a record of another PSU is dropped. A number in place of each list says how many there are, and no more: for an id column.
     size: persons in the sample in a PSU, on average, public; largest: in the largest ones, twice `size` when left out; icc: how alike
-    persons of a PSU are, 0 to 1; they say how far the sum of a PSU counts. count: how many PSUs there are where that is public and no
-    lists are given. deff: a declared design effect, in place of PSUs: the variance of independent persons times it.
+    persons of a PSU are, 0 to 1; they say how far the sum of a PSU counts, and what larger ones are cut by is made up for. count: how
+    many PSUs there are where that is public and no lists are given. deff: a declared design effect, in place of PSUs: the variance of
+    independent persons times it.
 
     cap: "auto", weights above a noisy edge count as that, and intervals carry the bias; "full", all weights as they are, with the
     noise of the largest one that the bounds allow, as totals and counts without `population` take them. population: the public number of

@@ -226,8 +226,8 @@ def independent_words(schema: Any) -> str:
     if schema.cluster is not None:
         own = schema.cluster
         return (
-            f"independent values of {own.column} with at most about {own.most:,.6g} members each, alike by at most {own.icc:g} (sums of "
-            "larger or closer ones are cut, and intervals too short then)"
+            f"independent values of {own.column} with at most about {own.most:,.6g} members each, alike by at most {own.icc:g} (what "
+            "sums of larger or closer ones are cut by is made up for)"
         )
     if isinstance(schema.unit, Unit):
         return f"independent units of {schema.unit.column}, whose rows may hang together in any way"

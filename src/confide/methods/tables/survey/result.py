@@ -25,6 +25,7 @@ from confide import _special as special
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.weight_cap import DISTANCE, worst
+from confide.aggregates.clusters.beyond import Beyond
 from confide.errors import PlanError
 from confide.methods.tables.cells.intervals import MeanSums
 from confide.methods.tables.cells.result import CellTable
@@ -66,7 +67,7 @@ def no_tests(design: SurveyDesign) -> str:
 class Estimated:
     """One estimand's numbers by cell. sampling: the covariance of Y - theta X, noise in it and all; error: the sd of its diagonal's noise;
     independent, strata: C and H; part: of the sampling variance that counts; bias: what the cut of weights may move an estimate by, unsure:
-    the sd with which that is known, in units of Y/X; over: the sum of omega that the cut leaves out.
+    the sd with which that is known, in units of Y/X; over: the sum of omega that the cut leaves out; beyond: what the cut of PSU sums does.
     """
 
     sums: Sums
@@ -79,6 +80,7 @@ class Estimated:
     moments: MeanSums | None = None
     unsure: Array | float = 0.0
     over: float = 0.0
+    beyond: Beyond | None = None
 
     @cached_property
     def y(self) -> Array:
@@ -193,6 +195,8 @@ class Estimated:
             found = found | (self.sums.x < _THIN * np.sqrt(self.noise[2]))
         if self.moments is not None and self.part:
             found = found | self.moments.skewed
+        if self.beyond is not None and not self.beyond.whole:
+            found = np.ones_like(found)
         return np.asarray(found)
 
     def covariance(self, one: int, other: int) -> float:
@@ -347,7 +351,10 @@ class SurveyTable(CellTable):
         if self.design.weight is not None:
             own = (*own, ("Assumed", ASSUMPTION))
         if self.design.psu is not None and self.part:
-            told = f"taken to be {self.design.alike}: sums of larger or closer ones may be cut, and intervals too short then"
+            cut = [one.beyond for one in self.estimated.values() if one.beyond is not None]
+            told = f"taken to be {self.design.alike}; sums of larger or closer ones are cut"
+            if cut:
+                told += f", which is made up for{max(cut, key=lambda one: one.factor).words}"
             own = (*own, ("PSUs", told))
         return (*own, ("Design", NOT_COVERED)) if self.design.words else own
 

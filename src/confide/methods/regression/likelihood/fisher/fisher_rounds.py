@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.clusters.cluster_meat import meat_of, scores_of, with_scores
+from confide.aggregates.clusters.cluster_meat import meat_of, ruler_of, scores_of, with_scores
 from confide.aggregates.distributions.count_cells import CountIndices
 from confide.aggregates.lines.blocks import BlockGram, multipliers
 from confide.aggregates.lines.ranges import CellIndices, Present, RangeCells, private_box, ranged
@@ -259,7 +259,9 @@ class FisherRounds:
         """The meat at a line, and public numbers that it is read with."""
         scores = scores_of(planned)
         assert isinstance(scores, FisherScores)
-        return with_scores(planned, replace(scores, family=at.family).at(at.frame, at.alpha, at.bound)), {}
+        return with_scores(planned, replace(scores, family=at.family).at(at.frame, at.alpha, at.bound)), ruler_of(
+            planned
+        )
 
 
 def drawn_rounds(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide._lazy import later
+from confide.aggregates.clusters.beyond import Beyond
 from confide.aggregates.lines.ranges import ranged
 from confide.aggregates.lines.rows import BOUND, Box
 from confide.aggregates.lines.whitened_rows import Frame
@@ -102,7 +103,7 @@ class FisherFigures:
         rows, meat = FisherScores(self.design, bound=bound), self.release["meat"]
         # of units, in steps of as many times the bound as rows of each count
         most = 1.0 if self.counting is None else self.counting.spread
-        units = self.units
+        units, beyond = self.units, Beyond.factor_of(self.release)
         last: FisherRound = self.last
         moved: Array | None = None
         if "change" in self.release.public:
@@ -111,8 +112,8 @@ class FisherFigures:
             moved = np.asarray(step, dtype=np.float64)
         return FisherSandwich(
             last=last,
-            meat=meat.decode() * (most / rows.steps) ** 2,
-            sd_meat=(most * bound) ** 2 * sqrt(meat.variance) / BOUND,
+            meat=meat.decode()[: len(last.gram), : len(last.gram)] * beyond * (most / rows.steps) ** 2,
+            sd_meat=beyond * (most * bound) ** 2 * sqrt(meat.variance) / BOUND,
             rows=units @ self._public("transform"),
             shift=units @ self._public("line"),
             scale=self.scored_family.scale,
