@@ -29,6 +29,8 @@ AT_RISK = 5.0
 _WIDE = 2.6
 # Edges of bounds lie a factor of 1.19 apart, and lines move on: a score is in full with nine tenths of it.
 _FULL = 1.1
+# More digits are the arithmetic's, not the data's.
+_DIGITS = 3
 
 
 def reaches(design: Design, box: Box, mean: Array, sd: Array, *, private: bool) -> Mapping[int, tuple[float, float]]:
@@ -86,4 +88,4 @@ def lengths_at_ends(
         z[:, i, 1 + j] = (middle[j] - centre[j] + np.array([-half[j], half[j]])) / unit[j]
     most, whole = (own.reshape(2, -1).max(axis=0) for own in rows.lengths_of(z.reshape(-1, z.shape[-1])))
     scores[safe], sizes[safe] = most / full_part(rows.family), whole
-    return scores, sizes
+    return np.round(scores, _DIGITS), np.round(sizes, _DIGITS)
