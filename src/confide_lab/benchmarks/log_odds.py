@@ -213,7 +213,7 @@ DESIGNS: dict[str, Design] = {
         _against,
         ((20_000, 0.3), (20_000, 1.0), (20_000, 3.0)),
     ),
-    "0.4 % against, inside": Design(
+    "0.4 % against within 5 half-widths": Design(
         "y ~ x + z",
         {"x": cf.Numeric(-8.2, 8.2), "z": cf.Numeric(-1, 1), **_Y},
         _inside,

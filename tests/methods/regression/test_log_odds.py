@@ -215,15 +215,22 @@ def test_the_bound_reaches_the_ends_of_bounds_where_that_is_affordable() -> None
     edges = k * 2.0 ** (np.arange(-4, 21) / 2)
     counts = np.zeros(26)
     counts[5:9] = 2_500.0
-    own = {"counts": counts, "edges": edges, "sd": 5.0, "gram": 1_500 * np.eye(k), "alpha": 1.5 / 2, "records": 10_000.0}
+    own = {
+        "counts": counts,
+        "edges": edges,
+        "sd": 5.0,
+        "gram": 1_500 * np.eye(k),
+        "alpha": 1.5 / 2,
+        "records": 10_000.0,
+    }
     score, whole = float(edges[12]), float(edges[16])
     cheap = Sizes(mu=10.0, ends=(score, whole), **own).bound()
     assert cheap.value**2 == pytest.approx(whole)
     afforded = Sizes(mu=0.7, ends=(score, whole), **own).bound()
     assert score * 0.999 <= afforded.value**2 < whole
-    assert Sizes(mu=0.05, ends=(score, whole), **own).bound().value**2 < score
+    assert Sizes(mu=0.05, ends=(score, whole), **own).bound().value ** 2 < score
     # no farther than the bounds, whatever could be had
-    assert Sizes(mu=10.0, ends=(float(edges[9]), float(edges[9])), **own).bound().value**2 == pytest.approx(edges[9])
+    assert Sizes(mu=10.0, ends=(float(edges[9]), float(edges[9])), **own).bound().value ** 2 == pytest.approx(edges[9])
 
 
 def test_ends_are_those_of_numbers_whose_bounds_are_not_far() -> None:
@@ -234,7 +241,9 @@ def test_ends_are_those_of_numbers_whose_bounds_are_not_far() -> None:
     scores, sizes = lengths_at_ends(design, FisherRows(design).at(frame, 1.0, 1.0), mean, sd, private=False)
     # |u|^2 = 1 + 6^2 - 2 of the flag at its mean adds 4; at log-odds of 0 the score is half as long, and h = 1/4
     square = 1 + 36 + 4.0
-    assert scores == pytest.approx([np.sqrt(square) / 2, 0, 0]) and sizes[0] == pytest.approx(np.hypot(square / 4, scores[0]))
+    assert scores == pytest.approx([np.sqrt(square) / 2, 0, 0]) and sizes[0] == pytest.approx(
+        np.hypot(square / 4, scores[0])
+    )
     assert beyond(scores, float(scores[0]), 1.0).tolist() == [0, 0, 0] and beyond(scores, 0.2, 1.0)[0] > 10
 
 

@@ -69,9 +69,7 @@ def beyond(ends: Array, bound: float, part: float) -> Array:
     return np.where(ends > _FULL * bound, np.maximum(part * (ends / bound - 1), 1.0), 0.0)
 
 
-def lengths_at_ends(
-    design: Design, rows: FisherRows, mean: Array, sd: Array, *, private: bool
-) -> tuple[Array, Array]:
+def lengths_at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, *, private: bool) -> tuple[Array, Array]:
     """(M, N), (terms,) each: the largest of a record at either end of a feature's bounds, 0 of features at risk and of two values; of rows
     at a line. M is the length that its score can have, over the part of a bound that scores count in full within.
     """
