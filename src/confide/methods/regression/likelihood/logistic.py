@@ -131,7 +131,8 @@ class Logistic(Method):
     target: str = "mle"
 
     name: ClassVar[str] = "logistic"
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
+    reads: ClassVar[tuple[str, ...]] = ("3",)  # its bounds were as far out as records are seen
     family: ClassVar[str] = "regression"
     source: ClassVar[str] = (
         "noisy Fisher scoring in whitened coordinates (Dwork et al. 2014; Dong, Roth, Su 2022); or objective perturbation with the exact "

@@ -303,6 +303,10 @@ class FisherReading(PlainSample, FisherFigures):
         term, (mean, sd) = self.design.terms[j], self._moments(j)
         if j in self.far:
             enough, near = (mean - NEAR * sd, mean + NEAR * sd), NEAR
+        elif self._beyond[1 + j] > 0:
+            # as far as a score is long before it counts less
+            near = self.reach[j][0] * float(self._public("bound")[0] / self._public("ends")[j])
+            enough = (mean - near * sd, mean + near * sd)
         else:
             ranges = "ranges" in self.release.statistics
             middle, half = (self.box.middle[j], self.box.half[j]) if ranges else (mean, sqrt(3) * sd)
