@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import confide as cf
+from confide.accuracy import smallest
 from confide.errors import PlanError
 from confide.methods.intervals.quantile import Quantile
 from confide.noise import SimulatedNoise
@@ -164,3 +166,19 @@ def test_a_publication_is_planned_for_the_accuracy_of_each_question(tmp_path: An
     asked = Asked.from_toml(path)
     again = cf.plan(asked.publication, SCHEMA, n=asked.n, **asked.terms())
     assert again.guarantee.mu == plan.guarantee.mu
+
+
+def test_a_budget_at_which_next_to_nothing_is_answered_is_no_answer():
+    def plan_at(level: float) -> Any:
+        forecast = {"4,000": {"b": 0.01}, "answered": {"4,000": 0.02 if level < 0.5 else 0.9}}
+        return SimpleNamespace(method=SimpleNamespace(name="logistic"), forecast=forecast, level=level)
+
+    assert smallest(plan_at, {"b": 0.05}).level == pytest.approx(0.5, rel=0.01)
+    with pytest.raises(PlanError, match="no interval is expected"):
+        smallest(lambda level: plan_at(0.1), {"b": 0.05})
+
+
+def test_a_forecast_prints_as_its_table():
+    schema = cf.Schema({"y": cf.Numeric(0, 1), "a": cf.Numeric(0, 1)})
+    forecast = cf.plan(cf.regression.LeastSquares("y ~ a"), schema, cf.GDP(1.0), n=4_000).forecast
+    assert repr(forecast) == repr(dict(forecast))

@@ -11,15 +11,20 @@ import pytest
 from scipy import stats
 
 import confide as cf
+from confide.aggregates.cells.cell_sums import CellCounts, CellIndex
+from confide.aggregates.cells.crossing import Attribute, Crossing
 from confide.audit import audit
 from confide.noise import SimulatedNoise
+from confide.protocol import Total
 from confide.protocol.units.orthogonal import separates, unit_squared
 from confide.protocol.units.over import StatisticOver
 from confide.sources.grouping import units as clustering
 from confide.testing import ZeroNoise
 from confide_lab.methods.gradient_descent import GradientDescent
 from tests.sources.executors_toy import Here
+from tests.sources.records import Plain
 
+ROWS = Total(Plain(("x",)))
 COLUMNS = {
     "year": cf.Integer(2015, 2024),
     "g": cf.Categorical(["a", "b", "c"]),
@@ -66,6 +71,14 @@ def test_at_most_so_many_years_of_a_person() -> None:
     for groups in (1, 3, 9):
         found = table(cf.tables.Counts("year", covers="dataset"), data, schema(groups))
         assert found.size == pytest.approx(years.clip(upper=groups).sum())
+
+
+def test_rows_without_a_year_are_of_one_level_more_and_count_last() -> None:
+    """Of a person at most so many rows are there, whichever sum looks at them."""
+    own = pd.DataFrame({"pid": "b", "year": [2015.0, 2016.0, 2017.0, *[np.nan] * 30], "g": "a", "x": 1.0})
+    for years, groups, rows in ((3, 2, 2), (3, 3, 3), (3, 9, 4), (0, 3, 1), (1, 1, 1)):
+        found = cf.read(own.iloc[3 - years :], schema(groups)).aggregate(ROWS)
+        assert found[0][0] == rows, (years, groups)
 
 
 def test_the_same_rows_in_any_order_spelling_batch_and_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
@@ -151,6 +164,17 @@ def test_years_that_one_has_and_the_other_has_not_are_charged_when_persons_are_r
     over = StatisticOver()
     over.statistic = own
     assert over.sensitivity_squared("substitute") == 4
+
+
+def test_years_of_one_interval_do_not_lie_apart() -> None:
+    own = schema()
+    cut, whole = Attribute.cut("year", (2018,), own), Attribute.of("year", own)
+    for attributes, names in (((cut,), ()), ((whole,), ("year",)), ((cut, whole), ("year",))):
+        crossing = Crossing(attributes, own)
+        axes = tuple(range(len(attributes)))
+        assert crossing.separated(axes) == names
+        counted = CellCounts(CellIndex(crossing, axes))
+        assert unit_squared(counted, "add-remove", 3, "year") == (3 if names else 9)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
@@ -307,3 +331,22 @@ def test_workers_keep_the_same_rows(tmp_path: Any) -> None:
     request = cf.GDP(1.0, relation="substitute")
     source = cf.read(files, schema(), executor=Here())
     assert cf.release(method, source, request, n=data.pid.nunique() + 1, ledger=None).status == "released"
+
+
+def test_nobody_is_said_to_have_more_years_than_there_are() -> None:
+    schema = cf.Schema({"year": cf.Integer(2020, 2024), "y": cf.Numeric(0, 1)}, unit=cf.Unit("pid", per="year"))
+    frame = pd.DataFrame({"pid": np.repeat(np.arange(400), 5), "year": np.tile(np.arange(2020, 2025), 400), "y": 0.5})
+    table = cf.tables.counts("year", cf.read(frame, schema), covers="dataset", privacy=cf.GDP(1.0), ledger=None)
+    assert "more than" not in table.summary() and "rows_truncated" not in table.flags
+    few = cf.Schema(dict(schema.columns), unit=cf.Unit("pid", per="year", groups=3))
+    table = cf.tables.counts("year", cf.read(frame, few), covers="dataset", privacy=cf.GDP(1.0), ledger=None)
+    assert "rows in more than 3 levels of year" in " ".join(table.summary().split()) and "rows_truncated" in table.flags
+
+
+def test_units_of_a_cell_that_the_bound_cuts_may_have_more_or_not() -> None:
+    from confide.protocol.units.contributions import Counted
+
+    counts = np.zeros(17)
+    counts[0], counts[3] = 50, 50  # half have one row, half have five to eight
+    assert "0% to 50% have (noise ± 0%) more than 5 rows" in Counted.of(counts, 0.0, 5).words(5, whole=True)
+    assert "50% ± 0% have more than 4 rows" in Counted.of(counts, 0.0, 4).words(4, whole=True)

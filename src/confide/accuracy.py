@@ -31,6 +31,8 @@ __all__ = ["Precision", "check_accuracy", "smallest"]
 _LEAST, _MOST = 1e-3, 64.0
 # The level is found to this factor, and is then rounded up to four digits.
 _CLOSE = 1.005
+# Of the coefficients of all shapes that a forecast is of, so many must have an interval for its standard errors to count.
+_ANSWERED = 0.5
 _EXAMPLE = 'write cf.plan(method, schema, accuracy={"x": 0.02}, n=5000)'
 # What stands for every number of its kind in a forecast; of a method that is in neither list for every number.
 _KINDS = ("count", "share", "mean", "quantile", "all")
@@ -125,6 +127,9 @@ def _reached(plan_at: PlanAt, level: float) -> tuple[Plan, dict[str, float], int
             f"{made.method.name} forecasts no standard errors, so that no accuracy can be planned; give privacy=cf.GDP(...)"
         )
     rows = made.forecast[counts[0]]
+    # what is told in the few shapes that are answered at all is no forecast of a release
+    if made.forecast.get("answered", {}).get(counts[0], 1.0) < _ANSWERED:
+        rows = dict.fromkeys(rows)
     upper = {
         name: inf if cell is None else float(max(cell) if isinstance(cell, tuple) else cell)
         for name, cell in rows.items()

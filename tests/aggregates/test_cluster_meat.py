@@ -108,7 +108,7 @@ def test_planted_faults_of_clusters_are_caught(fault: str, monkeypatch: pytest.M
 
 
 def _cut_late(self: ClusterMeat, state: dict[int, NDArray[Any]]) -> NDArray[Any]:
-    whole = np.zeros(self.shape, dtype=object)
+    whole = np.zeros((self.scores.width, self.scores.width), dtype=object)
     for total in state.values():
         product = np.multiply.outer(total.astype(object), total.astype(object))
         size = max(abs(int(v)) for v in product.ravel()) or 1
@@ -129,7 +129,21 @@ def test_clusters_change_nothing_but_the_meat() -> None:
     own, plain = sums(SCHEMA, frame), sums(PLAIN, frame)
     assert {name for name in plain if own[name] != plain[name]} == {"meat"}
     alone = sums(SCHEMA, frame.assign(school=np.arange(len(frame))))
+    # nobody is beyond the cut
+    meat, width = np.array(alone.pop("meat")), len(plain["meat"])
+    assert (meat[:width, :width] == plain.pop("meat")).all() and not meat[width:].any() and not meat[:, width:].any()
     assert alone == plain
+
+
+@pytest.mark.parametrize("spread", [1.0, 4.0, 30.0])
+def test_one_member_moves_what_the_cut_leaves_out_by_a_third_of_the_rest(spread: float) -> None:
+    one, worst = meat(spread), 0.0
+    size = one.scores.width
+    for n in (1, 2, 3, 6, 31, 45, 77, 300):
+        state, less = (one.value({0: np.eye(size, dtype=np.int64)[0] * ((1 << 20) * k)}) for k in (n, n - 1))  # type: ignore[arg-type]
+        moved = float((np.diag(state - less)[size:].astype(float) ** 2).sum())
+        worst = max(worst, moved / (float(one.sensitivity_squared("add-remove")) / 10))
+    assert 0.9 < worst <= 1
 
 
 def test_the_same_integers_in_any_order_type_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,6 +224,11 @@ def test_methods_with_a_meat_of_units_count_clusters(method: Any) -> None:
 def test_other_methods_are_refused_and_schemas_are_values(tmp_path: Any) -> None:
     with pytest.raises(cf.PlanError, match="take records as independent, and those of one school are alike"):
         cf.plan(cf.regression.SSP("y ~ x"), SCHEMA, cf.GDP(1.0))
+    # a record that names no school is in no pass, so that a number of records that an estimator rests on would be hers to change
+    own = cf.Schema({"x": cf.Numeric(0, 1, on_missing="midpoint")}, cluster=SCHOOLS)
+    middle = cf.ptr.SafeRelease(cf.ptr.OrderStatistic(50, 0.0, 1.0, alpha=0.05), gamma_plan=4)
+    with pytest.raises(cf.PlanError, match="those that name no school are dropped"):
+        cf.plan(middle, own, cf.ApproxDP(1.0, 1e-6), n=100)
     assert cf.Schema.from_toml(SCHEMA.to_toml()) == SCHEMA == cf.Schema.from_dict(SCHEMA.to_dict())
     assert "cluster" not in PLAIN.to_dict()
     assert SCHEMA.without_typical.cluster == SCHOOLS

@@ -170,6 +170,78 @@ def test_the_time_is_the_rooms(fault):
         assert 0.6 * pace <= time.monotonic() - start < 3 * pace
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processors are told apart on Linux alone")
+@patient
+def test_a_block_that_starts_many_others_takes_no_time_from_its_neighbours():
+    """Thirty processes that never wait, beside blocks that need a hundredth of their time each."""
+
+    def work(table, generator):
+        if table[0, 0] == _ODD:
+            for _ in range(30):
+                if os.fork() == 0:
+                    _spins(table, generator)
+            _spins(table, generator)
+        start = time.process_time()
+        while time.process_time() - start < 0.02:
+            pass
+        return _honest(table, generator)
+
+    found = _run(work, room=Room(3.0 * slow(), jobs=5))
+    assert found[2].tolist() == [0.5, 0.5]
+    assert found[[0, 1, 3, 4]].tolist() == [[value, 1.0] for value in (0.1, 0.2, 0.3, 0.4)]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processors are told apart on Linux alone")
+@patient
+def test_blocks_side_by_side_have_processors_of_their_own():
+    def work(table, generator):
+        first, *_, last = sorted(os.sched_getaffinity(0)) * 2
+        return [first / 1_000, last / 1_000]
+
+    here = sorted(os.sched_getaffinity(0))
+    found = _run(work, room=Room(1.0 * slow(), jobs=100)) * 1_000
+    for place, own in enumerate(found.round().astype(int).tolist()):
+        assert own == [here[place % len(here)]] * 2
+    assert Room(1.0, jobs=100).here == Room(1.0, jobs=len(here))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="accounts of children are kept otherwise elsewhere")
+@patient
+def test_the_caller_is_not_told_what_blocks_took():
+    """Neither processor time nor memory of a block is added to the caller's account."""
+
+    def works(table, generator):
+        held = np.ones(40_000_000)
+        while time.process_time() < 0.5:
+            pass
+        return [held[0], 0.0]
+
+    def took():
+        own = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return own.ru_utime + own.ru_stime, own.ru_maxrss
+
+    before, largest = took()
+    assert _run(works, tables=_BLOCKS[:1], room=Room(1.2 * slow())).tolist() == [[1.0, 0.0]]
+    seconds, grown = took()
+    assert seconds - before < 0.25 and grown - largest < 250_000
+
+
+@patient
+def test_a_block_that_takes_long_to_end_takes_no_time_from_the_next_ones(monkeypatch):
+    ask, ends = Isolated._ask, []
+
+    def slowly(self, what, *files):
+        ask(self, what, *files)
+        if what == b"e" and not ends:
+            ends.append(time.sleep(0.5 * slow()))  # five times a block's share
+
+    monkeypatch.setattr(Isolated, "_ask", slowly)
+    found = _run(_honest, room=Room(0.5 * slow()))
+    assert found.tolist() == [[table[0, 0] if table[0, 0] != _ODD else 1.0, 1.0] for table in _BLOCKS] and ends == [
+        None
+    ]
+
+
 @patient
 def test_a_block_sees_itself_alone_and_its_own_generator():
     seen = _run(lambda table, generator: [table.sum() / 100, generator.random()])
@@ -207,6 +279,15 @@ def test_a_block_that_crashes_leaves_no_image_of_its_memory():
     assert (_run(work) == 0.0).all()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux says which process goes first")
+@patient
+def test_where_memory_runs_out_a_block_goes_before_the_caller():
+    def work(table, generator):
+        return [int(Path("/proc/self/oom_score_adj").read_text()) / 1_000, 0.0]
+
+    assert (_run(work) == [1.0, 0.0]).all()
+
+
 @patient
 def test_temporary_files_are_a_blocks_own_and_do_not_stay(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -218,7 +299,8 @@ def test_temporary_files_are_a_blocks_own_and_do_not_stay(tmp_path, monkeypatch)
         plain = Path(tempfile.gettempdir(), "records")
         plain.write_bytes(table.tobytes())
         modes = [one.stat().st_mode & 0o077 for one in (plain, plain.parent, Path(file.name))]
-        return [empty and os.environ["TMPDIR"] == str(plain.parent), modes == [0, 0, 0]]
+        named = {os.environ[name] for name in ("TMPDIR", "JOBLIB_TEMP_FOLDER")}
+        return [empty and named == {str(plain.parent)}, modes == [0, 0, 0]]
 
     assert (_run(work) == 1.0).all()
     latest = time.monotonic() + 10 * slow()

@@ -54,6 +54,35 @@ def test_by_identity_one_record_more_is_one_record_more_in_one_block():
         assert sum((moved[0][1] - moved[0][0]).values()) == 1 and not moved[0][0] - moved[0][1]
 
 
+# Two records of three columns whose mixes are equal, and two of which one is beyond 2^20.
+_ALIKE = np.array([[500_000.0, 460_596.0], [500_000.0, 698_492.0], [500_000.0, 101_312.0]])
+_WIDE = np.array([[900_000.0, 3_900_000.0], [7.0, 3.0]])
+
+
+@pytest.mark.parametrize("pair", [_ALIKE, _WIDE], ids=["alike", "wide"])
+def test_a_record_more_leaves_the_other_blocks_rows_in_their_order(pair):
+    """Whatever order a sampler's draws of rows, or a classifier's steps, hang on."""
+    rng = np.random.default_rng(5)
+    rows = rng.integers(0, 1 << 20, (len(pair), 300)).astype(np.float64)
+    rows = np.concatenate([rows, pair[:, :1]], axis=1)
+    more = np.concatenate([rows, pair[:, 1:]], axis=1)
+    schema = cf.Schema({name: cf.Integer(0, 4_000_000, on_missing=0) for name in "abc"[: len(pair)]})
+    record = Collected(ColumnCodes(schema, tuple(schema.names)))
+    for _ in range(20):
+        key = rng.bytes(32)
+        before, after = (divided(record.value([one]), 7, key, "identity") for one in (rows, more))
+        assert sum(b.shape != a.shape or bool((b != a).any()) for b, a in zip(before, after, strict=True)) == 1
+
+
+def test_the_order_of_records_does_not_hang_on_that_of_the_data():
+    rng = np.random.default_rng(6)
+    few = rng.integers(0, 3, (2, 200)).astype(np.float64)
+    for rows, base in ((few, _ALIKE[:2]), (few, _WIDE), (np.repeat(few, 20, axis=0), np.repeat(few, 20, axis=0))):
+        whole = np.concatenate([rows, base[:, :2]], axis=1)
+        held = Collected(_RECORD)
+        assert (held.value([whole]) == held.value([whole[:, rng.permutation(whole.shape[1])]])).all()
+
+
 def test_by_position_all_divisions_of_a_multiset_are_equally_likely():
     """Whatever the order it began with: which of four records are together in the first block is even over keys."""
     rng = np.random.default_rng(3)

@@ -12,6 +12,7 @@ from tests.attacks.test_attack_fisher import (
     K,
     nothing_else_tells_apart,
     records,
+    replays,
     schema_of,
     worst_neighbours,
 )
@@ -50,6 +51,19 @@ def test_counts_of_dropped_records_are_in_no_cell() -> None:
     codes[rows.columns.index("x"), 1] = -1.0
     codes[rows.columns.index("y")] = [0.0, 50.0, 100.0]
     assert rows(codes)[0].tolist() == [1.0, 0.0, float(COUNT_CELLS)]
+
+
+def test_where_counts_are_cut_follows_from_noisy_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same cut for data sets whose counts lie elsewhere, put at the edge behind the last cell that is seen, so that it is below 100."""
+    monkeypatch.setattr(
+        CountCut, "cut", property(lambda self: float(self._edges[min(self._last + 1, COUNT_CELLS - 1)]))
+    )
+    for n in (60, 200 * K):
+        for found in replays(*METHODS["counts"], n, "add-remove"):
+            assert found.problems == ()
+    # cells tell cuts of these records apart: with their true numbers in the place of noisy ones it would show
+    cuts = {CountCut(np.eye(COUNT_CELLS)[j] * 100, 1.0, 100.0, 100.0, K, 1.0).cut for j in range(10, 25)}
+    assert len(cuts) == 15 and max(cuts) < 100.0
 
 
 def test_every_sum_of_a_line_of_counts_is_cut_where_the_release_says(monkeypatch: pytest.MonkeyPatch) -> None:

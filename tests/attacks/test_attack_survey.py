@@ -16,6 +16,9 @@ from tests.methods.regression.test_survey_logistic import OWN, records
 from tests.methods.tables.survey.test_survey import LISTS, NAMES
 
 import confide as cf
+from confide.audit.watching.replay import replay
+from confide.gate.releasing import bounded
+from confide.gate.terms import key_of, keyed
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Noisy
 
@@ -85,6 +88,25 @@ def test_no_person_moves_a_sum_further_than_charged(kind: str, schema: cf.Schema
         assert max(shares.values()) <= 1.0, shares
     # a count or a cell moves by all that is charged
     assert worst > 0.9
+
+
+@pytest.mark.parametrize("kind", list(METHODS))
+@pytest.mark.parametrize("schema", [LISTED, IDS], ids=["listed", "ids"])
+def test_no_person_moves_a_whole_release_further_than_charged(kind: str, schema: cf.Schema) -> None:
+    """At the weights' cut, lines and limits that a release found: with what each sum moves by there, and nothing else that tells of her."""
+    frame, worst = crowd(), 0.0
+    plan = cf.plan(METHODS[kind], schema, cf.GDP(1.0))
+    plan = keyed(plan, key_of(schema, None))
+    for seed, (name, own) in enumerate(persons(frame)):
+        with_her = pd.concat([frame, own], ignore_index=True)
+        with (
+            bounded(cf.read(frame, schema), None, plan) as one,
+            bounded(cf.read(with_her, schema), None, plan) as other,
+        ):
+            found = replay(METHODS[kind], plan, one, other, seed=seed, thorough=False)
+        assert found.ok, (name, found.problems)
+        worst = max(worst, float(sum(moved.cost for moved in found.moved.values())))
+    assert 0.2 < worst <= 1.0
 
 
 @pytest.mark.parametrize("kind", list(METHODS))

@@ -41,9 +41,9 @@ METHODS = [
 ]
 
 
-def _released(method: Any, part: Fraction) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
+def _released(method: Any, part: Fraction, claim: Any = CLAIM) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
     """(sums, runs -> noisy sums, in steps; the sums of two neighbours). part: of the planned scale that is drawn."""
-    plan = cf.plan(method, SCHEMA, CLAIM, n=20)
+    plan = cf.plan(method, SCHEMA, claim, n=20)
     spend = plan.spend("sums")
     fine = int(1 / spend.step)
     both = []
@@ -71,6 +71,24 @@ def _found(method: Any, part: Fraction, runs: int) -> Any:
     return cf.audit.epsilon_lower_bound(
         mechanism, data, neighbour, claim=CLAIM, runs=runs, test=ratio, vectorised=True, relation="substitute"
     )
+
+
+@pytest.mark.parametrize("claim", [CLAIM, cf.GDP(1.0, relation="substitute")], ids=str)
+@pytest.mark.parametrize(
+    "method", [*METHODS, I.Slope("y ~ x - 1")], ids=lambda method: getattr(method, "formula", method.name)
+)
+def test_the_worst_pair_spends_the_whole_claim_and_no_more(method: Any, claim: Any) -> None:
+    """Without a simulation: how far the exact sums of two neighbours are apart, over the noise that the plan states."""
+    spend = cf.plan(method, SCHEMA, claim, n=20).spend("sums")
+    _, data, neighbour = _released(method, Fraction(1), claim)
+    apart = [int(a) - int(b) for a, b in zip(data, neighbour, strict=True)]
+    if isinstance(claim, cf.GDP):
+        spent = (Fraction(sum(step * step for step in apart)) / spend.scale) ** Fraction(1, 2)
+    else:
+        spent = float(Fraction(sum(map(abs, apart))) / spend.scale)
+    # the pair are corners, and D^2/2 = 9/2 is reached with one number in its middle: 4 here
+    least = 0.88 if claim == CLAIM and getattr(method, "formula", "") == "y ~ x" else 0.9999
+    assert least < spent <= 1.0
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)

@@ -67,3 +67,26 @@ def test_what_a_release_has_not_is_refused(releases: Path) -> None:
     lacking = releases / "lacking.csv"
     lacking.write_text("b\n1\n")
     assert run("infer", line, "--predict", str(lacking)).code == 3
+
+
+def test_effects_that_are_not_there_take_nothing_else_with_them(tmp_path: Path) -> None:
+    data = cf.read(SCHEMA.sample(300, seed=1), SCHEMA)
+    few = cf.release(cf.regression.Logistic("z ~ a + g"), data, cf.GDP(0.05), ledger=None, noise=SimulatedNoise(1))
+    assert cf.infer(few).status in ("weak", "not_identified")
+    few.save(tmp_path / "few.json")
+    done = good("infer", str(tmp_path / "few.json"), "--effects", "--ratios")
+    assert "Odds ratios" in done.out and "Note: there are no average marginal effects" in done.out
+    assert good("infer", str(tmp_path / "few.json"), "--effects", "--json").json["average_marginal_effects"] == []
+
+
+def test_explore_lists_what_the_schema_does_not_refuse(tmp_path: Path) -> None:
+    columns = {"year": cf.Categorical(["1", "2"]), "g": cf.Categorical(["1", "2"]), "y": cf.Integer(0, 9)}
+    for more in ({"unit": cf.Unit("id", per="year")}, {"cluster": cf.Clusters("id", size=5)}):
+        (tmp_path / "s.toml").write_text(cf.Schema(columns, **more).to_toml())
+        facts = good("explore", str(tmp_path / "s.toml"), "--json").json
+        commands = " ".join(one["command"] for one in facts["questions"])
+        assert (
+            "confide table" in commands and "confide test" not in commands and "A median by group" in facts["refused"]
+        )
+    (tmp_path / "s.toml").write_text(cf.Schema(columns).to_toml())
+    assert good("explore", str(tmp_path / "s.toml"), "--json").json["refused"] == []

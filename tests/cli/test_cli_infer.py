@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from tests.cli.cli_runner import check_silence, entries, good, run
 
-from confide import Question, Release, gate
+import confide as cf
+from confide import Question, Release, gate, tables
 from confide.protocol.exact import digest
 
 REGRESS = ("regress", "happy ~ age + region", "survey.csv", "--schema", "schema.toml", "--mu", "1")
@@ -31,6 +32,28 @@ def test_infer_takes_a_level_and_a_subset(released):
         assert good("infer", "release.json", "--subset", text).out == smaller.summary() + "\n"
     assert run("infer", "release.json", "--subset", "wealth").code == 3
     assert run("infer", "release.json", "--alpha", "2").code == 3
+
+
+def test_infer_asks_one_release_another_question(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    schema = cf.Schema({"smoker": cf.Categorical(["no", "yes"], on_missing="no")})
+    data = cf.read(schema.sample(300, seed=1), schema)
+    share = cf.release(cf.intervals.Proportion("smoker"), data, cf.PureDP(1.0), ledger=None)
+    table = cf.release(
+        tables.Shares("smoker", covers="population"), data, cf.GDP(1.0, relation="substitute"), ledger=None
+    )
+    share.save("share.json")
+    table.save("table.json")
+    for words, release, question in (
+        (("share.json", "--kind", "confidence"), share, Question(kind="confidence")),
+        (("share.json", "--prior", "beta(2, 5)"), share, Question(prior="beta(2, 5)")),
+        (("table.json", "--covers", "dataset"), table, Question(covers="dataset")),
+    ):
+        assert good("infer", *words).out == gate.infer(release, question).summary() + "\n"
+        assert good("infer", *words).out != good("infer", words[0]).out
+    refused = run("infer", "table.json", "--kind", "confidence")
+    assert refused.code == 3 and "covers" in refused.err
+    assert run("infer", "share.json", "--q", "2").code == 2
 
 
 def test_reports_are_written_for_papers_too(released):

@@ -179,3 +179,11 @@ def test_the_count_of_labels_is_in_no_output_that_may_be_published(survey):
     assert said[0].json == said[11].json and said[0].out == said[11].out
     assert said[0].err != said[11].err
     assert good("schema", "check", "schema.toml").err == ""
+
+
+def test_a_column_of_many_levels_does_not_fill_the_screen(tmp_path):
+    schema = Schema({"village": Categorical([f"v{k}" for k in range(200)])})
+    (tmp_path / "s.toml").write_text(schema.to_toml())
+    out = good("schema", "check", str(tmp_path / "s.toml")).out
+    assert "v0, v1, " in out and "... (200 levels)" in out and "v50" not in out
+    assert len(good("schema", "check", str(tmp_path / "s.toml"), "--json").json["columns"][0]["levels"]) == 200

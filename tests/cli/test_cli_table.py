@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.cli_runner import good, run
 
+import confide as cf
 from confide import Release, infer
 
 TABLE = ("table", "region * cut(age, 40)", "survey.csv", "--schema", "schema.toml", "--mu", "1", "--no-ledger")
@@ -207,3 +208,13 @@ def test_a_summary_by_name_is_refused_with_the_command_that_gives_it(survey, for
 def test_medians_of_table_one_say_how_fine_they_are(survey):
     shown = good(*DESCRIBE, "--covers", "population", "--medians", "age").out
     assert "its width: age" in shown
+
+
+def test_functions_of_all_rows_of_a_person_are_pointed_to_their_table(tmp_path: Path) -> None:
+    schema = cf.Schema({"ill": cf.Categorical(["no", "yes"])}, unit=cf.Unit("id"))
+    (tmp_path / "s.toml").write_text(schema.to_toml())
+    schema.sample(20, seed=1).assign(id=range(20)).to_csv(tmp_path / "p.csv", index=False)
+    once = ("--schema", str(tmp_path / "s.toml"), "--mu", "1", "--covers", "population", "--no-ledger")
+    for formula in ("any(ill == 'yes')", "count(ill == 'yes')"):
+        done = run("table", formula, str(tmp_path / "p.csv"), *once)
+        assert done.code == 3 and "person_counts" in done.err

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from collections.abc import Mapping
@@ -294,11 +295,14 @@ def _array(values: Any) -> Any:
 
 
 def machine() -> str:
-    """The kernel of the linear algebra that made the numbers: another one may move the last bits of a later round."""
+    """What made the numbers: the kernel of the linear algebra, and what NumPy's functions are compiled for here. Others may move the last
+    bits of a later round.
+    """
     blas = {
         f"{one['internal_api']} {one.get('architecture', '')}" for one in threadpool_info() if one["user_api"] == "blas"
     }
-    return ", ".join(sorted(blas))
+    functions = json.dumps(np.lib.introspect.opt_func_info(), sort_keys=True)
+    return f"{', '.join(sorted(blas))}; functions {hashlib.sha256(functions.encode()).hexdigest()[:12]}"
 
 
 def main(names: list[str]) -> None:

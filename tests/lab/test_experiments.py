@@ -198,7 +198,7 @@ def test_the_registry_holds_every_experiment_that_is_counted_on() -> None:
         for block in experiment.blocks:
             width = len(block.grid) + 2
             assert not block.printed or name.startswith(
-                ("binagg.", "eptr.", "gptr.", "zil.", "precise.", "survey.real")
+                ("binagg.", "eptr.", "gptr.", "zil.", "precise.", "survey.real", "survey.designs", "survey.clusters")
             ), "papers' numbers alone"
             for key in block.printed:
                 if block.overall is None or len(key) != 3:

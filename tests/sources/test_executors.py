@@ -194,14 +194,18 @@ def test_a_unit_names_several_clusters_on_workers(data: list[Path]) -> None:
     ]
     assert all((a == b).all() for a, b in zip(*found, strict=True))
     assert found[0][0][0, 0] < cf.read(data, BY_WEIGHT).aggregate(AGES)[0][0, 0] * 2
+    # and units of such records alone are units all the same
+    for executor in (None, Here()):
+        with cf.read(data, UNITS_IN_CLUSTERS, executor=executor).bounded() as source:
+            assert source.count() == cf.read(data, BY_WEIGHT).count()
 
 
 def test_clusters_on_workers_have_numbers_of_their_own(data: list[Path]) -> None:
     coding = Coding(UNITS_IN_CLUSTERS, HashedGroups("school", bytes(32)))
     (own, *_) = coding(portions(cf.read(data, SCHEMA)._parts)[0].blocks(coding.columns))
     numbers = own.codes[-1]
-    assert numbers.dtype == np.int64 and numbers.min() >= 0 and numbers.max() < 1 << 53
-    assert (numbers == numbers.astype(float)).all() and len(np.unique(numbers)) == 37
+    assert numbers.dtype == np.int64 and numbers.min() == -1 and numbers.max() < 1 << 53
+    assert (numbers == numbers.astype(float)).all() and len(np.unique(numbers)) == 37 + 1
 
 
 def test_records_that_change_between_clustering_and_sums(data: list[Path]) -> None:

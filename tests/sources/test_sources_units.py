@@ -14,6 +14,7 @@ from tests.sources.records import Plain, code_of
 
 import confide as cf
 from confide.protocol import Gram, Total
+from confide.protocol.units.contributions import Contributions
 from confide.sources import read
 from confide.sources.grouping import spill
 from confide.sources.grouping import units as clustering
@@ -313,3 +314,21 @@ def test_decimals_and_uuids_in_columns_of_objects_are_ids() -> None:
     cells = [Decimal("7"), Decimal("7.00"), 7, own, str(own), Decimal("7.5"), Decimal("NaN"), Decimal("1E+999999")]
     found = canonical(np.array(cells, dtype=object)).to_pylist()
     assert found == [b"7", b"7", b"7", str(own).encode(), str(own).encode(), None, None, None]
+
+
+def test_units_that_name_no_cluster_are_units_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of ids is public where a unit may be replaced; that one of them names a cluster is her own secret."""
+    own = cf.Schema(
+        {"b": cf.Numeric(0, 1)}, unit=cf.Unit("pid"), cluster=cf.Clusters("school", size=5), dataset="records"
+    )
+    data = frame(600, 80)[["pid", "b"]].assign(school=lambda found: found["pid"] // 5)
+    without = data.assign(school=data["school"].astype(float).where(~data["pid"].isin(np.unique(data["pid"])[:5])))
+    none = data.assign(school=None)
+    for cells in (clustering.GATHERED, 4_000, 60):
+        monkeypatch.setattr(clustering, "GATHERED", cells)
+        for found in (data, without, none):
+            with read(found, own, memory=0).bounded() as source:
+                assert source.count() == data["pid"].nunique()
+    # and none of them has a row that counts
+    moved = [read(found, own).aggregate(Contributions())[0].sum() for found in (data, without, none)]
+    assert moved[0] - moved[1] == 5 and moved[2] == 0

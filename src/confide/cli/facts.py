@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confide.cli.files import Drawings
-from confide.cli.options import value_of
 from confide.cli.session import Session
 from confide.errors import PlanError
 
@@ -16,19 +15,7 @@ if TYPE_CHECKING:
     from confide.ledger import Ledger
     from confide.protocol import Plan, Release, Spend
 
-__all__ = ["ledger_facts", "plan_facts", "question", "release_facts", "result_facts", "show_result"]
-
-
-def question(subset: str | None) -> Any:
-    """The question of a subset: names separated by commas, or a JSON list when a name has a comma in it."""
-    from confide.protocol import Question
-
-    if subset is None:
-        return None
-    names = value_of(subset)
-    if isinstance(names, tuple) and names and all(isinstance(name, str) for name in names):
-        return Question(subset=names)
-    return Question(subset=tuple(name.strip() for name in subset.split(",") if name.strip()))
+__all__ = ["ledger_facts", "plan_facts", "release_facts", "result_facts", "show_result"]
 
 
 def plan_facts(plan: Plan) -> dict[str, Any]:

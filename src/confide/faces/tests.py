@@ -15,15 +15,19 @@ from inspect import Parameter, signature
 from typing import Any
 
 from confide._text import near_match
+from confide.aggregates.clusters.psu_meat import design_of
 from confide.errors import PlanError
 from confide.faces.calls.rank_tests import kruskal, mannwhitneyu, wilcoxon
 from confide.faces.one_call import LEFT_OUT, OneCall, answered, call_signature, checked_call
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
+from confide.methods.tables.cells.counted import OF_ROWS
+from confide.methods.tables.cells.per_level import check_one_test
 from confide.methods.tables.comparing.power import EFFECTS, power_of
 from confide.methods.tables.correlation import Correlation
 from confide.methods.tables.counts import Counts
 from confide.methods.tables.means import Means
+from confide.methods.tables.survey.result import no_tests
 from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
 from confide.protocol import Plan, Source
 from confide.results.hypothesis import HypothesisTests
@@ -114,7 +118,9 @@ def check_weights(name: str, settings: Mapping[str, Any]) -> None:
 
 
 def check_groups(name: str, method: Any, schema: Schema) -> None:
-    """Refuse groups that a test of means cannot compare, from the schema, before anything is charged."""
+    """Refuse records and groups that a test cannot compare, from the schema, before anything is charged."""
+    if method.name in POPULATION_TESTS:
+        _check_records(method, schema)
     if name not in ("ttest_ind", "f_oneway"):
         return
     groups = method.about(schema).crossing.attributes
@@ -128,6 +134,16 @@ def check_groups(name: str, method: Any, schema: Schema) -> None:
             f"a t test compares two groups, and {groups[0].name!r} has {groups[0].size}; ask for cf.tests.f_oneway, "
             "or declare two levels, as cut(age, 40) does"
         )
+
+
+def _check_records(method: Any, schema: Schema) -> None:
+    """Refuse a sample of a design, and units that count in several levels or by weight: the table of such a release answers no test."""
+    design = design_of(schema)
+    if design is not None:
+        raise PlanError(no_tests(design))
+    check_one_test(schema)
+    if method.about(schema).of_units:
+        raise PlanError(OF_ROWS)
 
 
 def asked_of(name: str, formula: str, **given: Any) -> tuple[str, Callable[[Any], HypothesisTests]]:

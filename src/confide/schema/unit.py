@@ -11,6 +11,7 @@ from typing import Any
 
 from confide.errors import SchemaError
 from confide.schema.provenance import is_unicode
+from confide.schema.settings import entries
 
 __all__ = ["MOST", "RULES", "Unit", "unit_from_settings"]
 
@@ -110,13 +111,12 @@ def unit_from_settings(settings: Mapping[Any, Any]) -> Unit:
     >>> unit_from_settings({"column": "person_id", "rows": 2})
     Unit('person_id', rows=2)
     """
-    known = ("column", "rows", "rule", "per", "groups")
-    unknown = [entry for entry in settings if entry not in known]
-    if unknown:
-        raise SchemaError(
-            f"a unit has no entry {unknown[0]!r}; allowed are {', '.join(known)}; "
-            'write unit = { column = "person_id", rows = 1 }'
-        )
-    if "column" not in settings:
+    own = entries(
+        settings,
+        of="a unit",
+        known=("column", "rows", "rule", "per", "groups"),
+        call='write unit = { column = "person_id", rows = 1 }',
+    )
+    if "column" not in own:
         raise SchemaError('a unit needs the name of its id column; write unit = { column = "person_id" }')
-    return Unit(**settings)
+    return Unit(**own)

@@ -100,6 +100,14 @@ def _against(g: np.random.Generator) -> pd.DataFrame:
     return pd.DataFrame(x, columns=_names(3)).assign(y=y)
 
 
+def _inside(g: np.random.Generator) -> pd.DataFrame:
+    """0.4 % of the records at 7 to 8.2 sd, within bounds that reach less than five half-widths, with outcomes against the slope."""
+    x, z = g.standard_normal(_SIZE), g.uniform(-1, 1, _SIZE)
+    out = g.random(_SIZE) < 0.004
+    x = np.where(out, g.uniform(7, 8.2, _SIZE), x)
+    return pd.DataFrame({"x": x, "z": z, "y": np.where(out, 0, _outcome(g, -0.5 + 1.2 * x + z))})
+
+
 def _factor(g: np.random.Generator) -> pd.DataFrame:
     """Eight levels, of which one has next to no events; an outcome of 4.5 %."""
     shares = np.array([0.3, 0.2, 0.15, 0.12, 0.1, 0.07, 0.04, 0.02])
@@ -204,6 +212,12 @@ DESIGNS: dict[str, Design] = {
         {**dict.fromkeys(_names(3), cf.Numeric(-25, 25)), **_Y},
         _against,
         ((20_000, 0.3), (20_000, 1.0), (20_000, 3.0)),
+    ),
+    "0.4 % against within 5 half-widths": Design(
+        "y ~ x + z",
+        {"x": cf.Numeric(-8.2, 8.2), "z": cf.Numeric(-1, 1), **_Y},
+        _inside,
+        ((2_000, 1.0), (2_000, 3.0), (10_000, 0.3), (10_000, 1.0)),
     ),
     "a level without events": Design(
         "y ~ x + f",

@@ -53,6 +53,7 @@ _PLACES: dict[str, str | Callable[[], Experiment]] = {
     "survey.logits": "confide_lab.experiments.survey:LOGITS",
     "survey.rare": "confide_lab.experiments.survey:RARE",
     "survey.real": "confide_lab.experiments.survey_real:REAL",
+    "survey.uneven": "confide_lab.experiments.survey:UNEVEN",
     "tables.coverage": "confide_lab.experiments.tables:COVERAGE",
     "tables.marginals": "confide_lab.experiments.tables:MARGINALS",
     "tables.tests": "confide_lab.experiments.tables:TESTS",

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from confide.methods.intervals.difference import contrasts
-from confide.methods.intervals.posteriors.counted import Cells, share_posterior
+from confide.methods.intervals.posteriors.counted import Cells, level_posterior, share_posterior
 from confide.methods.intervals.posteriors.laws import NoiseLaw
 from confide.methods.intervals.posteriors.line_posterior import NoisyMoments, line_posterior
 from confide.methods.intervals.posteriors.marginals import Marginal, SampledMarginal
@@ -79,11 +79,11 @@ def _share(n: int, law: str, budget: float, g: np.random.Generator, fault: float
 
 
 def _level(n: int, law: str, budget: float, g: np.random.Generator, fault: float) -> tuple[Marginal, float]:
-    prior = np.full(_LEVELS, 0.5)
-    p = g.dirichlet(prior)
+    first = g.beta(0.5, 0.5)
+    p = np.r_[first, (1 - first) * g.dirichlet(np.ones(_LEVELS - 1))]
     noise = _whole(law, (2**0.5 if law == "normal" else 2.0) / budget)
     y = g.multinomial(n, p) + noise.draws(g, _LEVELS)
-    return Cells(y, n, _taken(noise, fault), prior).marginal(0), float(p[0])
+    return level_posterior(y, 0, n, _taken(noise, fault)), float(first)
 
 
 def _difference(n: int, law: str, budget: float, g: np.random.Generator, fault: float) -> tuple[Marginal, float]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.methods.intervals.posteriors.counted import Cells, share_posterior
+from confide.methods.intervals.posteriors.counted import level_posterior, share_posterior
 from confide.methods.intervals.posteriors.laws import NoiseLaw
 from confide.methods.intervals.posteriors.normal_posterior import NormalSums, normal_posterior
 from confide.methods.intervals.posteriors.poisson_posterior import PoissonSum, rate_posterior
@@ -244,8 +244,7 @@ def _joint(counts: tuple[int, ...], place: int, n: int, epsilon: float, g: np.ra
         law = NoiseLaw("geometric", 1 / epsilon)
         return share_posterior(counts[place] + law.draws(g, 1)[0], n, law).quantile(_P)
     law = NoiseLaw("geometric", 2 / epsilon)
-    cells = Cells(np.array(counts) + law.draws(g, len(counts)), n, law, np.full(len(counts), 0.5))
-    return cells.marginal(place).quantile(_P)
+    return level_posterior(np.array(counts) + law.draws(g, len(counts)), place, n, law).quantile(_P)
 
 
 TABLE4 = Experiment(

@@ -3,7 +3,7 @@
 `survey.designs`: 20 strata at rates 3:1, PSUs of 20 to 60 persons whose mean rises with their size, and R's formula without
 privacy beside ours; `survey.lines`: the same for a weighted line, `survey.logits`: for one of log-odds. `survey.caps`: weights of
 coefficient of variation 1.5 whose bound is 50 means; `survey.rare`: few persons of large weights far from all others.
-`survey.clusters`: schools.
+`survey.clusters`: schools. `survey.uneven`: PSUs larger and closer than declared.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from scipy import stats
 import confide as cf
 from confide.aggregates.cells.weight_cap import CELLS, DISTANCE, worst
 from confide.noise import SimulatedNoise
-from confide_lab.experiment import Block, Drawing, Experiment, Quantity
+from confide_lab.experiment import Block, Drawing, Experiment, Printed, Quantity
 
-__all__ = ["CAPS", "CLUSTERS", "DESIGNS", "LINES", "LOGITS", "RARE", "half_if_known"]
+__all__ = ["CAPS", "CLUSTERS", "DESIGNS", "LINES", "LOGITS", "RARE", "UNEVEN", "half_if_known"]
 
 Array = NDArray[np.float64]
 
@@ -117,6 +117,19 @@ def stratified(at: Mapping[str, Any], generator: np.random.Generator) -> dict[st
 _COVERED = Quantity("coverage", of="covered")
 _WIDTH = Quantity("width", of="width")
 _METHODS = ("R", "persons", "uncentred", "centred", "deff 3")
+# Coverage by the page, in the order of the methods; its budget is 1.
+_ON_THE_PAGE = {
+    (80, 10): (0.939, 0.872, 0.957, 0.970, 0.987),
+    (160, 20): (0.952, 0.808, 0.973, 0.948, 0.964),
+    (400, 20): (0.963, 0.807, 0.982, 0.953, 0.976),
+    (400, 10): (0.948, 0.864, 0.966, 0.945, 0.995),
+}
+_TWO_POINTS = "the page's population is not recorded: two points of coverage"
+
+
+def _said(value: float) -> Printed:
+    return Printed(value, replications=500, tolerance=0.02, because=_TWO_POINTS)
+
 
 DESIGNS = Experiment(
     "survey.designs",
@@ -130,6 +143,11 @@ DESIGNS = Experiment(
             (_COVERED, _WIDTH),
             200,
             title="20 strata at rates 3:1, PSUs of 20 to 60 persons, informative",
+            printed={
+                (*cell, 1.0, method, "coverage"): _said(value)
+                for cell, row in _ON_THE_PAGE.items()
+                for method, value in zip(_METHODS, row, strict=True)
+            },
             drawing=Drawing("lines", "psus", "coverage", panels="mu"),
         ),
     ),
@@ -346,6 +364,83 @@ LOGITS = Experiment(
 )
 
 
+# PSUs beyond what is declared ------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4)
+def _uneven(icc: float) -> tuple[tuple[tuple[Array, Array], ...], Array, Array]:
+    """1,600 PSUs of ten persons on average, up to 300, whose means differ by icc and rise with size: (x, y) of each, line, log-odds."""
+    g = np.random.default_rng(11)
+    sizes = np.clip(np.exp(g.normal(np.log(10) - 0.98, 1.4, 1_600)).astype(int), 2, 300)
+    level = np.sqrt(icc) * g.normal(size=1_600) + 0.2 * np.log(sizes / 10)
+    every = []
+    for own, size in zip(level, sizes, strict=True):
+        y = np.clip(own + np.sqrt(1 - icc) * g.normal(size=size), -6, 6)
+        every.append((np.clip(own / 2 + g.normal(size=size), -5, 5), y))
+    x, y = (np.concatenate(part) for part in zip(*every, strict=True))
+    z = np.column_stack([np.ones(len(x)), x])
+    odds = _likeliest(z, np.asarray(y > 1, dtype=np.float64), np.ones(len(x)))[0]
+    return tuple(every), np.polyfit(x, y, 1)[::-1], odds
+
+
+def uneven(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
+    """Whether intervals of a mean, a slope and a log-odds cover where PSUs are larger and closer than said, with widths over R's."""
+    every, line, log_odds = _uneven(at["icc"])
+    chosen = generator.choice(len(every), at["psus"], replace=False)
+    x, y = (np.concatenate([every[k][part] for k in chosen]) for part in (0, 1))
+    psu = np.repeat(np.arange(at["psus"]), [len(every[k][0]) for k in chosen])
+    frame, sampled = pd.DataFrame({"x": x, "y": y, "w": 1.0, "h": 0, "k": psu, "psu": psu}), np.array([at["psus"]])
+    whole = np.concatenate([own[1] for own in every]).mean()
+    theta, sums = y.mean(), np.bincount(psu, weights=y - y.mean())
+    half = float(stats.t.ppf(0.975, len(sums) - 1)) * np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(y)
+    answered = frame.assign(y=(y > 1).astype(int))
+    found = {"mean": (theta - half, theta + half, whole, 2 * half)}
+    for name, own, outcome, truth in (("slope", frame, False, line), ("odds", answered, True, log_odds)):
+        low, high = _r_line(own, sampled, outcome=outcome)
+        found[name] = low[1], high[1], truth[1], high[1] - low[1]
+    if at["method"] != "R":
+        facts = {"weight": "w", "psu": "psu", "size": 10, "count": at["psus"]}
+        facts |= {"largest": 300, "icc": at["icc"]} if at["method"] == "true facts" else {}
+        design = cf.SurveyDesign(**facts)
+        for name, own, method in (
+            ("mean", frame, _MEAN),
+            ("slope", frame, cf.regression.LeastSquares("y ~ x")),
+            ("odds", answered, cf.regression.Logistic("y ~ x")),
+        ):
+            response = cf.Integer(0, 1) if name == "odds" else cf.Numeric(-6, 6)
+            schema = cf.Schema({"y": response, "x": cf.Numeric(-5, 5), "w": cf.Numeric(0, 1)}, design=design)
+            table = _asked(own, schema, method, at["mu"], generator)
+            low, high = table.conf_int().to_numpy()[-1]
+            found[name] = (low, high, *found[name][2:]) if table.status == "ok" else (np.nan, np.nan, *found[name][2:])
+    told: dict[str, float] = {}
+    for name, (low, high, truth, r) in found.items():
+        told |= {name: float(low <= truth <= high) if np.isfinite(low) else np.nan, f"{name} width": (high - low) / r}
+    return told
+
+
+UNEVEN = Experiment(
+    "survey.uneven",
+    "Samples whose PSUs are larger and closer than the design says: ten persons on average, up to 300, and the defaults of largest and icc",
+    (
+        Block(
+            "main",
+            {"psus": (400,), "icc": (0.4, 0.8), "mu": (0.3, 1.0)},
+            ("R", "defaults", "true facts"),
+            uneven,
+            tuple(
+                Quantity(f"{name}{part}", of=f"{name}{part}")
+                for name in ("mean", "slope", "odds")
+                for part in ("", " width")
+            ),
+            60,
+            title="y, y on x and y > 1 on x, whole PSUs with equal weights, counted once",
+        ),
+    ),
+    sources=("docs/survey.md",),
+    notes=("Coverage is of what is answered at status ok.",),
+)
+
+
 # weights --------------------------------------------------------------------------------------------------------------
 
 
@@ -536,12 +631,20 @@ def schools(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, 
     }
 
 
-_SCHOOLS = ((20, 30, 0.05), (50, 30, 0.2), (200, 30, 0.05), (50, 200, 0.2), (1000, 20, 0.2))
+# By the page: mean and slope of pupils as if independent, and with the meat of clusters, at a budget of 1.
+_SCHOOLS = {
+    (20, 30, 0.05): (0.797, 0.921, 1.0, 1.0),
+    (50, 30, 0.2): (0.544, 0.825, 0.949, 0.990),
+    (200, 30, 0.05): (0.758, 0.925, 0.956, 0.962),
+    (50, 200, 0.2): (0.231, 0.501, 0.940, 0.929),
+    (1000, 20, 0.2): (0.598, 0.860, 0.944, 0.950),
+}
+_WAYS = (("no clusters", "mean"), ("no clusters", "slope"), ("clusters", "mean"), ("clusters", "slope"))
 
 
 def _blocks() -> tuple[Block, ...]:
     made = []
-    for count, size, icc in _SCHOOLS:
+    for (count, size, icc), row in _SCHOOLS.items():
         made.append(
             Block(
                 f"{count}x{size}.icc{icc:g}",
@@ -550,6 +653,7 @@ def _blocks() -> tuple[Block, ...]:
                 schools,
                 (Quantity("mean", of="mean"), Quantity("slope", of="slope"), Quantity("answered", of="answered")),
                 60,
+                printed={(count, size, icc, 1.0, *way): _said(value) for way, value in zip(_WAYS, row, strict=True)},
             )
         )
     return tuple(made)

@@ -190,6 +190,78 @@ def test_one_block_moves_the_choice_by_no_more_than_its_share() -> None:
         assert np.abs(scores[0] - scores[1]).max() <= 2
 
 
+def first_rows(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """A bootstrap: what it says hangs on the order of the rows."""
+    return table[generator.integers(0, len(table), 20), 0] if len(table) else np.zeros(20)
+
+
+@pytest.mark.usefixtures("blocks_in_place")
+def test_a_record_more_moves_what_one_block_says(monkeypatch) -> None:
+    """Whole: of what the release is chosen from, under add-remove. The number of blocks does not follow from that of records."""
+    seen, medians = [], BlockPosterior.medians
+    monkeypatch.setattr(
+        BlockPosterior, "medians", lambda self, found, *rest: seen.append(found) or medians(self, found, *rest)
+    )
+    schema = cf.Schema({"x": cf.Integer(0, 4_000_000, on_missing=0)})
+    method = BlockPosterior(first_rows, {"mean": (0, 4e6)}, blocks=25, seconds=1.0, jobs=25)
+    x = np.random.default_rng(7).integers(0, 1_000_000, 400)
+    for seed, more in enumerate((900_000, 3_900_000, int(x[0]), 0)):
+        seen.clear()
+        for values in (x, np.append(x, more), np.append(more, x)[: 100 * seed + 1]):
+            data = cf.read({"x": values}, schema)
+            cf.release(method, data, cf.PureDP(4.0, relation="add-remove"), ledger=None, noise=SimulatedNoise(seed))
+        assert [found.shape for found in seen] == [(25, 2, 1)] * 3
+        assert (seen[0] != seen[1]).any(axis=(1, 2)).sum() == 1
+
+
+@pytest.mark.usefixtures("blocks_in_place")
+@pytest.mark.parametrize("relation", ["substitute", "add-remove"])
+def test_keys_are_drawn_anew_and_do_not_follow_from_records(relation, monkeypatch) -> None:
+    """With a key that is known beforehand a replaced record could move all blocks; one that follows from records is no key."""
+    from confide.aggregates.isolation import shards
+
+    seen, divided = [], shards.divided
+    monkeypatch.setattr(shards, "divided", lambda rows, k, key, by: seen.append((key, by)) or divided(rows, k, key, by))
+    method = BlockPosterior(conjugate, {"mean": (-4, 4)}, blocks=25, seconds=1.0, jobs=25)
+    for data, seed in ((1, 1), (2, 1), (1, 2), (1, 3)):
+        privacy = cf.PureDP(4.0, relation=relation)
+        cf.release(method, _data(200, data), privacy, ledger=None, noise=SimulatedNoise(seed))
+    keys, ways = zip(*seen, strict=True)
+    assert keys[0] == keys[1] and len(set(keys)) == 3 and set(map(len, keys)) == {32}
+    assert set(ways) == {{"substitute": "position", "add-remove": "identity"}[relation]}
+
+
+@pytest.mark.parametrize("parameters", [1, 3])
+def test_the_choices_add_up_to_epsilon_and_state_what_a_block_moves(parameters) -> None:
+    """Of all medians of a release: shares of epsilon, sensitivities, and the exact ratio of their chances on neighbours."""
+
+    class Listening:
+        def __init__(self) -> None:
+            self.asked: list = []
+
+        def exponential_mechanism(self, scores, epsilon, sensitivity):
+            self.asked.append((scores, epsilon, sensitivity))
+            return 0
+
+    g, method = np.random.default_rng(8), BlockPosterior(conjugate, {str(k): (-1, 1) for k in range(parameters)}, 10)
+    ends, largest = np.array([-1.0, 0.0])[:, None], 0.0
+    for run in range(20):
+        one = g.uniform(-1, 1, (10, 2, parameters)) if run % 2 else np.tile(ends * np.ones(parameters), (10, 1, 1))
+        other = one.copy()
+        other[g.integers(10)] = g.choice([-1.0, 1.0], (2, parameters))
+        heard = [Listening(), Listening()]
+        for found, noise in zip((one, other), heard, strict=True):
+            method.medians(found, noise, 2.0)  # type: ignore[arg-type]
+        assert sum(epsilon for _, epsilon, _ in heard[0].asked) == 2
+        apart = 0.0
+        for (a, epsilon, moved), (b, *_) in zip(heard[0].asked, heard[1].asked, strict=True):
+            largest = max(largest, np.abs(a - b).max() / float(moved))
+            chances = [np.exp(float(epsilon) * scores / (2 * float(moved))) for scores in (a, b)]
+            apart += np.abs(np.log(chances[0] / chances[0].sum()) - np.log(chances[1] / chances[1].sum())).max()
+        assert apart <= 2
+    assert largest == 1.0
+
+
 @pytest.mark.parametrize(("blocks", "epsilon", "chance"), [(25, 4.0, 1 / 5), (40, 4.0, 1 / 7_400), (25, 12.0, 3.4e-12)])
 def test_how_often_a_median_is_where_no_block_is(blocks, epsilon, chance) -> None:
     """All blocks say one point: the chance of another one, summed over the grid, and its closed form."""

@@ -53,6 +53,46 @@ def test_a_parameter_at_a_bound_is_held(privacy: Any, kind: str, high: bool) -> 
     assert all(sum(found) >= 14 for found in held.values()), {name: sum(found) for name, found in held.items()}
 
 
+@pytest.mark.parametrize("privacy", BUDGETS, ids=str)
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_a_share_of_0_or_1_of_a_group_is_held(privacy: Any, share: float) -> None:
+    """1,000 records, half in each group, none or all of the first with the outcome; 20 draws of noise, as above."""
+    group = np.arange(1_000) % 2
+    outcome = np.where(group == 0, share, np.arange(1_000) % 10 < 3)
+    frame = {"s": np.where(outcome > 0.5, "yes", "no"), "t": np.where(group == 1, "m", "f")}
+    schema = cf.Schema({"s": SCHEMA["s"], "t": cf.Categorical(["f", "m"], on_missing="f")})
+    data, held, wide = cf.read(frame, schema), 0, 0
+    for seed in range(20):
+        ends = (
+            I.difference(data, "s ~ t", privacy=privacy, ledger=None, noise=SimulatedNoise(seed)).conf_int().to_numpy()
+        )
+        held += bool(ends[1, int(share)] == share)
+        wide += bool(ends[1, 1] - ends[1, 0] > 0.1 or ends[0, 1] - ends[0, 0] > 0.25)
+    assert held >= 14 and wide <= 2
+
+
+@pytest.mark.parametrize("privacy", BUDGETS, ids=str)
+@pytest.mark.parametrize("of", ["column", "normal"])
+@pytest.mark.parametrize("spread", [0.0, 0.4])
+def test_a_variance_far_below_the_noise_is_held(privacy: Any, of: str, spread: float) -> None:
+    """Bounds 200 times the standard deviation apart: the released second moment says that the variance may be 0. 20 draws of noise."""
+    values = 30 + spread * np.random.default_rng(1).normal(size=400)
+    data = cf.read({"x": values}, cf.Schema({"x": SCHEMA["x"]}))
+    variances, held = (float(values.var()), 0.16 * (spread > 0)), 0
+    for seed in range(20):
+        low, high = (
+            I.variance(data, "x", privacy=privacy, ledger=None, noise=SimulatedNoise(seed), of=of)
+            .conf_int()
+            .to_numpy()[0]
+        )
+        held += bool(low <= min(variances) and max(variances) <= high)
+    assert held >= 14
+    ends = I.variance(
+        data, "x", privacy=privacy, ledger=None, noise=SimulatedNoise(1), of=of, kind="confidence"
+    ).conf_int()
+    assert ends.iloc[0, 0] <= min(variances) <= ends.iloc[0, 1]
+
+
 @pytest.mark.parametrize("privacy", [*BUDGETS, cf.GDP(20.0, relation="substitute")], ids=str)
 @pytest.mark.parametrize("kind", ["credible", "confidence"])
 def test_a_rate_beyond_the_largest_count_is_said(privacy: Any, kind: str) -> None:
@@ -70,6 +110,32 @@ def test_a_rate_beyond_the_largest_count_is_said(privacy: Any, kind: str) -> Non
         "declare a larger one"
         in I.rate(_alike(500, True), "v", privacy=privacy, ledger=None, noise=SimulatedNoise(1), kind=kind).reason
     )
+
+
+def test_no_release_is_ok_where_few_would_be() -> None:
+    """100 records at epsilon .1: intervals of a share of .5 are wide but where noise moved the count to an end, and then hold it rarely."""
+    values = {"s": ["no", "yes"] * 50, "g": ["a", "c"] * 50}
+    data = cf.read(values, cf.Schema({name: SCHEMA[name] for name in values}))
+    for epsilon, status in ((0.1, {"weak"}), (0.5, {"ok"})):
+        asked = {"privacy": cf.PureDP(epsilon, relation="substitute"), "ledger": None}
+        found = {I.proportion(data, "s", noise=SimulatedNoise(seed), **asked).status for seed in range(40)}
+        assert found == status
+    releases = (
+        I.categorical(data, "g", noise=SimulatedNoise(seed), **{**asked, "privacy": BUDGETS[0]}) for seed in range(10)
+    )
+    assert {found.status for found in releases} == {"ok"}
+
+
+@pytest.mark.parametrize("formula", ["y ~ x", "y ~ x - 1"])
+@pytest.mark.parametrize(("spread", "status"), [(0.25, "ok"), (2.5, "weak")])
+def test_a_line_of_responses_cut_by_their_bounds_is_not_ok(formula: str, spread: float, status: str) -> None:
+    """Errors of sd 2.5 in bounds of -2 to 2: slopes of what is released are drawn to 0."""
+    g = np.random.default_rng(2)
+    x = g.uniform(-1, 1, 2_000)
+    bounds = {"x": cf.Numeric(-1, 1, on_missing=0.0), "y": cf.Numeric(-2, 2, on_missing=0.0)}
+    data = cf.read({"x": x, "y": 0.5 * x + g.normal(0, spread, 2_000)}, cf.Schema(bounds))
+    found = I.slope(data, formula, privacy=cf.GDP(1.0, relation="substitute"), ledger=None, noise=SimulatedNoise(1))
+    assert found.status == status and ("clipping_not_modelled" in found.flags) is (status == "weak")
 
 
 @pytest.mark.parametrize(("share", "n", "epsilon"), [(0.3, 100, 0.1), (0.02, 100, 1.0), (0.0, 50, 0.5)])

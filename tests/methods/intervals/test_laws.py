@@ -65,6 +65,29 @@ def test_tails_are_sums_of_densities(law: NoiseLaw) -> None:
             assert law.tail(k) == pytest.approx(np.trapezoid(np.exp(law.logpdf(x)), x), abs=1e-8)
 
 
+@pytest.mark.parametrize("scale", [0.3, 2.0, 40.0])
+def test_sums_of_geometric_noise_have_the_probabilities_of_a_convolution(scale: float) -> None:
+    law, far = NoiseLaw("geometric", scale), int(30 * scale) + 30
+    p = np.exp(law.logpdf(np.arange(-far, far + 1)))
+    whole = p
+    for many in (2, 3, 6):
+        while len(whole) < many * (2 * far) + 1:
+            whole = np.convolve(whole, p)
+        middle, z = len(whole) // 2, np.array([0, 1, 2, int(3 * scale) + 1])
+        assert law.logpdf_of_sum(many, -z) == pytest.approx(np.log(whole[middle + z]), abs=1e-9)
+    assert NoiseLaw("normal", scale).logpdf_of_sum(4, 1.0) == pytest.approx(stats.norm.logpdf(1.0, scale=2 * scale))
+
+
+def test_the_tail_of_two_laplaces_and_of_two_normals() -> None:
+    g = np.random.default_rng(4)
+    for a, b in ((1.0, 2.0), (2.0, 2.0), (1.0, 0.0)):
+        x = g.laplace(0, a, 400_000) + b * g.laplace(0, 1.0, 400_000)
+        for at in (-3.0, 0.0, 1.0, 4.0):
+            found = NoiseLaw("laplace", a).tail_with(NoiseLaw("laplace", b), at)
+            assert found == pytest.approx(float(np.mean(x >= at)), abs=4e-3)
+    assert NoiseLaw("normal", 3.0).tail_with(NoiseLaw("normal", 4.0), 5.0) == pytest.approx(stats.norm.sf(1.0))
+
+
 def test_the_tail_of_normal_and_laplace() -> None:
     generator = np.random.default_rng(3)
     x = generator.normal(0, 2.0, 400_000) + generator.laplace(0, 1.5, 400_000)

@@ -398,3 +398,57 @@ def test_bounds_where_noise_hides_every_record_say_nothing(privacy: object, valu
     for seed in range(5):
         found = cf.find_bounds({"x": values}, "x", privacy=privacy, ledger=None, noise=SimulatedNoise(seed))
         assert found.cover == 0 and found.low <= -1e12 and found.high >= 1e12 and "say nothing" in str(found)
+
+
+@pytest.mark.parametrize("privacy", [cf.GDP(1.0), cf.PureDP(1.0)], ids=str)
+def test_bounds_of_records_beyond_the_grid_or_that_it_takes_for_0(privacy: object) -> None:
+    """Sizes of 10^15, of which the ends of the grid at 10^12 hold none; and of 10^-9, which it does not tell from 0."""
+    asked = {"privacy": privacy, "ledger": None, "noise": SimulatedNoise(1)}
+    x = np.random.default_rng(1).normal(size=2_000)
+    found = cf.find_bounds({"x": 1e15 * x}, "x", **asked)
+    assert found.cover < 0.1 and found.high > 1e12
+    half = cf.find_bounds({"x": np.where(np.arange(2_000) % 2, 1e15, 50 + x)}, "x", **asked)
+    assert 0.3 < half.cover < 0.6 and "beyond the grid" in str(half)
+    small = cf.find_bounds({"x": 1e-9 * x}, "x", **asked)
+    assert -1e-5 < small.low < 0 < small.high < 1e-5
+
+
+def test_a_picture_draws_all_levels_of_a_column_on_one_scale() -> None:
+    """Twelve levels in twelve panels that can be compared, means and variances each on their own; of 30 it says how many it shows."""
+    for count in (12, 30):
+        schema = cf.Schema({"g": cf.Categorical([f"l{k}" for k in range(count)], on_missing="l0")})
+        asked = {"privacy": cf.GDP(1.0, relation="substitute"), "ledger": None, "noise": SimulatedNoise(1)}
+        found = I.categorical(cf.read(schema.sample(600, seed=1), schema), "g", **asked)
+        axis = found.plot()
+        panels = axis.child_axes
+        assert len(panels) == min(count, 24) and len({panel.get_xlim() for panel in panels}) == 1
+        low, high = panels[0].get_xlim()
+        ends = found.conf_int().to_numpy()[: len(panels)]
+        assert low <= ends.min() and ends.max() <= high
+        assert ("The first 24 of 30" in found.picture(0.05)) is (count == 30)
+    schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing="midpoint")})
+    release = cf.release(I.MeanAndVariance("x"), cf.read(schema.sample(600, seed=1), schema), cf.GDP(1.0), ledger=None)
+    panels = cf.infer(release).plot().child_axes
+    assert len({panel.get_xlim() for panel in panels}) == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "strong", "mild"),
+    [
+        (I.Proportion("s"), "beta(2000, 8000)", "beta(2, 5)"),
+        (I.CategoricalShares("g"), "beta(2000, 8000)", "dirichlet(1)"),
+        (I.Rate("v"), "gamma(90000, 9000)", "gamma(2, 0.2)"),
+        (I.Difference("s ~ t"), "dirichlet(5000)", "dirichlet(1)"),
+        (I.MeanAndVariance("x"), None, "jeffreys"),
+    ],
+    ids=lambda one: getattr(one, "name", ""),
+)
+def test_a_prior_that_says_more_than_the_records_is_told(method: object, strong: str | None, mild: str) -> None:
+    """Under a third of the width that a flat prior gives: the answer is the prior's, and is not ok."""
+    data = cf.read(_records(400), SCHEMA)
+    privacy = cf.PureDP(2.0, relation="substitute")
+    release = cf.release(method, data, privacy, ledger=None, noise=SimulatedNoise(1))  # type: ignore[arg-type]
+    assert cf.infer(release, cf.Question(prior=mild)).status == "ok"
+    if strong is not None:
+        found = cf.infer(release, cf.Question(prior=strong))
+        assert found.status == "weak" and "prior_dominates" in found.flags

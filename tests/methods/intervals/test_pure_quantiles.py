@@ -14,6 +14,7 @@ from confide.aggregates.distributions.fitted_bins import Fine
 from confide.aggregates.distributions.tree_counts import FinePlace
 from confide.errors import ReleaseError
 from confide.methods.intervals.pure_quantiles import QuantileAbout
+from confide.protocol import seal
 
 
 def test_numbers_of_all_nodes_follow_from_fine_bins_and_edges_hold_their_values() -> None:
@@ -58,3 +59,28 @@ def test_a_release_whose_bins_do_not_rise_is_refused() -> None:
         held.public = {"starts": starts}
         with pytest.raises(ReleaseError, match="altered"):
             about.read(held)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+def test_what_both_rounds_tell_of_a_record_is_within_epsilon_and_comes_up_to_it(relation: str) -> None:
+    """The log likelihood ratio of whole releases on neighbours; the second round's bins follow from noisy numbers alone."""
+    schema, method = cf.Schema({"x": cf.Numeric(-4, 4)}), cf.intervals.PureQuantiles("x", (0.1, 0.9))
+    plan = cf.plan(method, schema, cf.PureDP(1.0, relation=relation))
+    x, about = np.random.default_rng(3).normal(size=40), method.about(schema)
+    pair = (np.append(x, 3.9), np.append(x, -3.9) if relation == "substitute" else x)
+    sources = [cf.read({"x": values}, schema) for values in pair]
+    fine, reached = [source.aggregate(plan.statistic("fine"))[0] for source in sources], []
+    noise = cf.noise.SimulatedNoise(5)
+    for run in range(20):
+        release = seal(method, sources[run % 2], plan, noise)
+        starts = about.starts(release["outline"], method.q)  # type: ignore[arg-type]
+        assert (release.public["starts"] == starts).all()
+        told = reach = 0.0
+        for name, own, at in (("outline", about.first, np.array(about.outline)), ("tree", about.second, starts)):
+            one, other = (own.of_fine(counts, at).astype(float) for counts in fine)
+            noisy, scale = release[name].values.astype(float), float(plan.spend(name).scale)
+            told += (np.abs(noisy - other) - np.abs(noisy - one)).sum() / scale
+            reach += np.abs(other - one).sum() / scale
+        assert abs(told) <= reach * (1 + 1e-9) <= 1 + 1e-8
+        reached.append(reach)
+    assert max(reached) == pytest.approx(1.0)

@@ -278,7 +278,7 @@ def test_a_real_release_tells_a_record_apart_as_well_as_claimed(factor: float, c
     method = Logistic("y ~ 1", mechanism="objective", inference=False)
     schema = cf.Schema({"y": cf.Integer(0, 1)})
     plan = cf.plan(method, schema, claim)
-    level = plan.guarantee
+    level = plan.requested
     design, _ = method._design(schema)
     noise, made = SimulatedNoise(7), method._perturbed(design, level)  # type: ignore[arg-type]
     made = replace(made, sd=made.sd * factor)
@@ -434,11 +434,16 @@ def test_it_draws_reports_and_reads_as_other_tables_do(tmp_path: object) -> None
         without.predict(records(3, 1))
 
 
-def test_the_ledger_is_charged(tmp_path: object) -> None:
+def test_the_ledger_is_charged_by_the_curve(tmp_path: object) -> None:
     ledger = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(3.0, delta=1e-5))  # type: ignore[operator]
     done = cf.release(Logistic(FORMULA, mechanism="objective"), cf.read(records(100, 1), SCHEMA), ASKED, ledger=ledger)
     assert cf.verify(done, ledger).ok
-    assert done.charged == cf.ApproxDP(1.0, 1e-6, relation="add-remove", assumptions=("float64 solver",))
+    native, asked = done.plan.guarantees
+    assert asked == cf.ApproxDP(1.0, 1e-6, relation="add-remove", assumptions=("float64 solver",))
+    assert done.charged == native and native.to_approx(epsilon=1.0).delta <= 1e-6
+    # (1, 1e-6) as a point costs its Gaussian curve's 1.52
+    assert 0.06 < 9.0 - ledger.remaining().mu ** 2 < 0.08
+    assert cf.Release.from_json(done.to_json()) == done
 
 
 # errors --------------------------------------------------------------------------------------------------------------
@@ -492,6 +497,21 @@ def test_settings_and_outcomes_that_cannot_work_are_refused() -> None:
         cf.plan(Logistic("a ~ b"), SCHEMA, ASKED)
     with pytest.raises(PlanError, match="nobody"):
         cf.plan(Logistic("nobody ~ b"), SCHEMA, ASKED)
+
+
+def test_clusters_are_counted_or_refused() -> None:
+    """Intervals of a penalised loss take records as independent; Fisher scoring has a meat of clusters."""
+    schools = cf.Schema(dict(SCHEMA.columns), cluster=cf.Clusters("school", size=30))
+    for mechanism in ("objective", "ptr"):
+        with pytest.raises(
+            PlanError, match=r'those of one school are alike; write Logistic\(formula, mechanism="glm"\)'
+        ):
+            cf.plan(Logistic(FORMULA, mechanism=mechanism), schools, REQUESTS[mechanism])
+        assert (
+            "no interval"
+            in cf.plan(Logistic(FORMULA, mechanism=mechanism, inference=False), schools, REQUESTS[mechanism]).covers
+        )
+    assert "independent values of school" in cf.plan(Logistic(FORMULA), schools, cf.GDP(1.0)).covers
 
 
 def test_replaced_records_cost_twice_the_noise() -> None:

@@ -9,7 +9,8 @@ moves its cluster's cut sum by at most s, and rounding and the floats of the cut
 
     (s + sqrt(p) + 1) (2 G + sqrt(p)),
 
-about 2 G s. Replaced, a unit may leave one cluster and enter another, or change its scores where it is: twice that. Which cluster a unit is
+about 2 G s. Behind M on the diagonal stands how far the cut goes (`beyond`), which a unit moves by at most a third of that: sqrt(10/9) of
+it in all. Replaced, a unit may leave one cluster and enter another, or change its scores where it is: twice that. Which cluster a unit is
 in follows from its own rows alone. G follows from public facts (size, icc). Products are of Python integers. Source: derived here; the
 estimator is the cluster-robust covariance of Liang, Zeger 1986.
 """
@@ -25,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.aggregates.clusters.beyond import RAMPS, moved_ramps, ramps
 from confide.aggregates.lines.rows import BITS, Codes
 from confide.protocol import Gram, RecordMap, Statistic
 from confide.protocol.exact import digest, pack
@@ -33,7 +35,7 @@ from confide.protocol.units.over import MapOver
 from confide.protocol.units.whose import CLUSTER_ROW, by_units
 from confide.schema import Clusters
 
-__all__ = ["ClusterMeat", "meat_of", "scores_of", "too_few", "with_scores"]
+__all__ = ["ClusterMeat", "meat_of", "ruler_of", "scores_of", "too_few", "with_scores"]
 
 _ONE = 1 << BITS
 
@@ -59,7 +61,9 @@ class _ClusterRows(MapOver):
 
 @dataclass(frozen=True)
 class ClusterMeat:
-    """M = sum T T' over clusters, shape (width, width). scores: a map of units; spread: g, at least 1."""
+    """M = sum T T' over clusters in the first `width` rows and columns, and behind it what the cut leaves out. scores: a map of units;
+    spread: g, at least 1.
+    """
 
     scores: RecordMap
     spread: float
@@ -71,7 +75,7 @@ class ClusterMeat:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return (self.scores.width, self.scores.width)
+        return (self.scores.width + RAMPS, self.scores.width + RAMPS)
 
     @property
     def _longest(self) -> int:
@@ -83,15 +87,31 @@ class ClusterMeat:
         """G, in steps."""
         return ceil(self.spread * self._longest)
 
+    @property
+    def _root(self) -> int:
+        return isqrt(self.scores.width - 1) + 1
+
+    @property
+    def _moved(self) -> int:
+        return (self._longest + self._root + 1) * (2 * self.cut + self._root)
+
+    @cached_property
+    def _fine(self) -> int:
+        """What ramps count by."""
+        return self._moved // 3 // moved_ramps(self._longest + self._root + 2)
+
+    @property
+    def ruler(self) -> NDArray[np.float64]:
+        """(what a ramp that one cluster has run counts, G) in whole numbers of this statistic, for `Beyond.of`."""
+        return np.array([float(self._fine * moved_ramps(self.cut)), float(self.cut)])
+
     def sensitivity_squared(self, relation: str) -> Fraction:
-        root = isqrt(self.scores.width - 1) + 1
-        moved = (self._longest + root + 1) * (2 * self.cut + root)
-        return Fraction(moved * (2 if relation == "substitute" else 1)) ** 2
+        return Fraction(self._moved * (2 if relation == "substitute" else 1)) ** 2 * Fraction(10, 9)
 
     def sensitivity_l1(self, relation: str) -> Fraction:
         # |M|_1 <= p |M|_F
         squared = self.sensitivity_squared(relation)
-        return Fraction(self.scores.width * (isqrt(int(squared)) + 1))
+        return Fraction((self.scores.width + 1) * (isqrt(int(squared)) + 1))
 
     # the sum ----------------------------------------------------------------------------------------------------------
 
@@ -117,10 +137,12 @@ class ClusterMeat:
         return a
 
     def value(self, state: Keyed) -> NDArray[Any]:
-        whole = np.zeros(self.shape, dtype=object)
+        whole, width = np.zeros(self.shape, dtype=object), self.scores.width
         for total in state.values():
             t = self._limited(total)
-            whole += np.multiply.outer(t, t)
+            whole[:width, :width] += np.multiply.outer(t, t)
+        for k, total in enumerate(ramps(state.values(), self.cut)):
+            whole[width + k, width + k] = self._fine * total
         return whole
 
     def _limited(self, total: NDArray[np.int64]) -> NDArray[Any]:
@@ -141,6 +163,11 @@ def meat_of(scores: RecordMap, spread: float | None) -> Statistic:
 def scores_of(meat: Statistic) -> Any:
     """The map behind a meat."""
     return meat.scores if isinstance(meat, ClusterMeat) else meat.map
+
+
+def ruler_of(meat: Statistic) -> dict[str, NDArray[np.float64]]:
+    """The public number that what a cut of clusters leaves out is read with, by name; none of units."""
+    return {"meat_beyond": meat.ruler} if isinstance(meat, ClusterMeat) else {}
 
 
 def with_scores(meat: Statistic, scores: RecordMap) -> Statistic:
@@ -166,5 +193,6 @@ def too_few(cluster: Clusters | None, coordinates: int, mu: float) -> tuple[str,
         return ()
     return (
         f"too few clusters for this budget: the noise of their sums is about {share:.1f} times what it measures, so that intervals are "
-        f"wide; about {ceil(2 * share * cluster.count):,} values of {cluster.column}, or {2 * share:.1f} times the mu, would do",
+        f"wide; about {ceil(2 * share * cluster.count):,} values of {cluster.column}, or {ceil(20 * share) / 10:.1f} times the mu, would "
+        "do",
     )

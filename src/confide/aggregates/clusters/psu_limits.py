@@ -162,5 +162,5 @@ def too_few(design: SurveyDesign, mu: float, n: int | None = None, cells: int = 
     return (
         f"too few PSUs for this budget{told}: the noise of their sums is about {share:.2g} times what they measure{each}, with equal "
         f"weights, so that intervals are wide; about {ceil(share / _WARNED * count):,} PSUs of {design.psu}, or "
-        f"{share / _WARNED:.1f} times the mu, would do",
+        f"{ceil(10 * share / _WARNED) / 10:.1f} times the mu, would do",
     )

@@ -16,7 +16,12 @@ p the width: what the cut lets through, the rounding of two vectors, 1 for the l
     centred     as a function of one Z_hi alone M is (Z_hi - Y)(Z_hi - Y)' + constant, Y the mean of the others in the stratum, and
                 |Z_hi - Y| <= 2 G + sqrt(p): (s + sqrt(p) + 2) (4 G + 2 sqrt(p)), and p for rounding the stratum's matrix to integers
 
-Replaced, a person may leave one PSU and enter another, of another stratum too: twice that. With counts n_h alone and PSUs that records
+    beyond      T_k = sum_i min(max(|Z_i| - 2^k G, 0), 2^k G), k = 0, ..., 4, of the sums before the cut, behind M on the diagonal: how many
+                PSUs the cut shortens, and how far. Of one Z_i at most one ramp moves at a time, so that sum_k |T_k/2^k| moves by at most
+                s + sqrt(p) + 3, the last 1 for the whole root
+
+One person moves M by at most 2^bits and T by a third of that: sqrt(10/9) 2^bits. Replaced, a person may leave one PSU and enter another, of
+another stratum too: twice that. With counts n_h alone and PSUs that records
 name, the centred form would have no such bound: its lists are public. The product s G is fixed in advance and G/s is not: both may be
 chosen from earlier noisy numbers, in the form that is charged. How fine the integers are (`bits`: one person moves M by at most 2^bits)
 follows from the budget, as the samplers of noise have an end. Source: derived here; the estimators are those of Binder 1983 and of
@@ -34,6 +39,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.aggregates.clusters.beyond import RAMPS, moved_ramps, ramps
 from confide.protocol import RecordMap
 from confide.protocol.exact import digest
 from confide.protocol.units.over import MapOver
@@ -156,7 +162,7 @@ class _PsuRows(MapOver):
 
 
 class _Meat:
-    """What both meats share: one person moves them by at most 2^bits in the Frobenius norm, twice that when replaced."""
+    """What both meats share: one person moves M by at most 2^bits in the Frobenius norm, twice that when replaced."""
 
     scores: PersonScores
     bits: int
@@ -214,7 +220,9 @@ class PersonMeat(_Meat):
 
 @dataclass(frozen=True)
 class PsuMeat(_Meat):
-    """M over PSUs, shape (width, width). spread: G/s; centred: within the strata of public lists."""
+    """M over PSUs in the first `width` rows and columns, and behind it on the diagonal what its cut leaves out. spread: G/s; centred:
+    within the strata of public lists.
+    """
 
     scores: PersonScores
     listed: Listed | None
@@ -233,8 +241,30 @@ class PsuMeat(_Meat):
         return _PsuRows(self.scores, self.listed)
 
     @property
+    def shape(self) -> tuple[int, int]:
+        return (self.scores.width + RAMPS, self.scores.width + RAMPS)
+
+    def sensitivity_squared(self, relation: str) -> Fraction:
+        # that of M, and of T by at most 1/3 of 2^bits
+        return super().sensitivity_squared(relation) * Fraction(10, 9)
+
+    def sensitivity_l1(self, relation: str) -> Fraction:
+        return super().sensitivity_l1(relation) * Fraction(self.scores.width + 1, self.scores.width)
+
+    @property
     def _root(self) -> int:
         return isqrt(self.scores.width - 1) + 1
+
+    @cached_property
+    def _fine(self) -> int:
+        """What T_k/2^k counts by, in 1/2^(RAMPS - 1) of a step."""
+        return (1 << self.bits) // 3 // moved_ramps(self.scores.longest + self._root + 3)
+
+    @property
+    def ruler(self) -> NDArray[np.float64]:
+        """(what a ramp that one PSU has run counts, G) in whole numbers of this statistic, for `Beyond.of`."""
+        cut = self._cut(self.scores.longest)
+        return np.array([float(self._fine * moved_ramps(cut)), float(cut)])
 
     @cached_property
     def longest(self) -> int:
@@ -285,10 +315,17 @@ class PsuMeat(_Meat):
         return a
 
     def value(self, state: dict[int, NDArray[np.int64]]) -> NDArray[Any]:
-        cut = self._cut(self.scores.longest)
+        cut, width = self._cut(self.scores.longest), self.scores.width
+        whole = np.zeros(self.shape, dtype=object)
+        whole[:width, :width] = self._squares(state, cut)
+        for k, total in enumerate(ramps(state.values(), cut)):
+            whole[width + k, width + k] = self._fine * total
+        return whole
+
+    def _squares(self, state: dict[int, NDArray[np.int64]], cut: int) -> NDArray[Any]:
         if not self.centred or self.listed is None:
             return _gram(_stacked([_limited(total, cut) for _, total in sorted(state.items())], self.scores.width))
-        whole, start = np.zeros(self.shape, dtype=object), 0
+        whole, start = np.zeros((self.scores.width, self.scores.width), dtype=object), 0
         for size in self.listed.sizes:
             own = [_limited(state[k], cut) for k in range(start, start + size) if k in state]
             start += size

@@ -64,18 +64,32 @@ class Collected:
 
 
 def _order(rows: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Positions in the order of a mix of each row's numbers; where two unlike rows share a mix, in the order of the numbers."""
-    if len(rows) <= len(_FACTORS) and (not rows.size or np.abs(rows).max() <= _SMALL):
-        # whole numbers below 2^53 all the way, so that the sums are exact in any order
-        key = _FACTORS[: len(rows)] @ rows
-        order = np.argsort(key)
-        return order if _told_apart(rows, key, order) else np.asarray(np.lexsort(rows))
+    """Positions in the order of a mix of each row's numbers; rows that share a mix, in the order of the numbers.
+
+    Which of two rows stands first hangs on these two alone: one record more leaves all others in the order that they had, so that no block
+    but its own is another one to code that looks at the order of its rows.
+    """
+    key = _mixed(rows)
+    order = np.argsort(key)
+    return order if _told_apart(rows, key, order) else np.asarray(np.lexsort((*rows, key)))
+
+
+def _mixed(rows: NDArray[np.float64]) -> NDArray[Any]:
+    """One number for each row, the same among any others."""
+    if len(rows) <= len(_FACTORS):
+        if not rows.size or np.abs(rows).max() <= _SMALL:
+            # whole numbers below 2^53 all the way, so that the sums are exact in any order
+            return np.asarray(_FACTORS[: len(rows)] @ rows)
+        # the same sums, modulo 2^64
+        key = np.zeros(rows.shape[1], dtype=np.int64)
+        for factor, row in zip(_FACTORS.astype(np.int64), rows.astype(np.int64), strict=False):
+            key += factor * row
+        return key
     mixed = np.zeros(rows.shape[1], dtype=np.uint64)
     for row in rows.astype(np.int64).view(np.uint64):
         mixed = (mixed ^ row) * _MIX
         mixed = (mixed ^ (mixed >> np.uint64(29))) * _ROUND
-    order = np.argsort(mixed)
-    return order if _told_apart(rows, mixed, order) else np.asarray(np.lexsort(rows))
+    return mixed
 
 
 def _told_apart(rows: NDArray[np.float64], key: NDArray[Any], order: NDArray[np.int64]) -> bool:

@@ -4,19 +4,26 @@ One record is in one block. For a private choice among what the blocks give (med
 other's, whatever the code does, and neither an exception nor the time taken may tell of it. So
 
 - a block is worked on in a process of its own, forked from a small server that was forked after all imports and before the records were
-  read: it holds the code, its own block and no other. Standard input, output and error are nowhere, every other file is closed;
+  read from their file: it holds the code, its own block and no other. Records that the caller has in memory already, a data frame, are
+  there as well, and code must not reach for them. Standard input, output and error are nowhere, every other file is closed;
 - blocks run in waves of `jobs`, each wave at its place in a timetable that is fixed beforehand. At the end of its wave a block is killed
-  with all that it started, and the next wave does not begin before its time: a block that hangs takes no time from another one, and
-  the run takes `seconds` in every case, to the processor's pace;
-- a block has a temporary folder of its own (TMPDIR, and where `tempfile` writes), and what it makes is readable by its owner alone. The
-  folders are removed when the run is over, by a process that nobody waits for: how much is in them must take no time;
-- a block may map `memory` MB beyond what the server had;
+  with all that it started, and the next wave does not begin before its time, so that the run takes `seconds` in every case, to the
+  processor's pace, where a tenth of a block's time is enough to end it: give each a tenth of a second or more. No more blocks run side
+  by side than there are processors, and on Linux each has its own, with all that it starts: a block that hangs, or starts a hundred
+  others, takes no time from another one;
+- on Linux the caller is not told what processor time and memory the blocks took (`getrusage`, the shell's `time`). Who keeps the system's
+  own accounts, of a control group or a batch job, sees it;
+- a block has a temporary folder of its own (TMPDIR, and where `tempfile` and joblib write), and what it makes is readable by its owner
+  alone. The folders are removed when the run is over, by a process that nobody waits for: how much is in them must take no time;
+- each of a block's processes may map `memory` MB beyond what the server had. Where the machine itself runs out, a block is ended before
+  the caller; it may be another one, so that there must be `jobs` times as much;
 - a block that raises, is killed, or leaves anything but finite numbers of the shape asked for counts as the public `fallback`; numbers
   are cut to [low, high].
 
 It holds code with faults, not code that attacks: all blocks run as the same user, so that one that looks for another's files, writes some
-elsewhere or opens connections can still carry records away, and who runs it as the administrator can do anything. Code that nobody has
-read belongs into a container without a network.
+elsewhere or opens connections can still carry records away, and who runs it as the administrator can do anything. Code that keeps what it
+found under a fixed name, a cache for the next call, does the same without meaning to: one block's numbers become another's. Code that
+nobody has read belongs into a container without a network.
 """
 
 from __future__ import annotations
@@ -34,7 +41,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, prod
 from pathlib import Path
 from time import monotonic, sleep
@@ -61,6 +68,7 @@ _DONE = b"\x01"
 _RUNNING = 0.9
 # Of Linux: PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE.
 _SUBREAPER, _DUMPABLE = 36, 4
+_LISTED = Path("/proc/thread-self/children")
 _PATIENCE = 10.0  # seconds for the server to end what it started
 
 
@@ -122,6 +130,11 @@ class Room:
         """Seconds that a block may take."""
         return self.seconds / self.waves(blocks)
 
+    @property
+    def here(self) -> Room:
+        """As this machine has it: no more side by side than processors, where one that works hard would make another one late."""
+        return replace(self, jobs=min(self.jobs, len(_processors())))
+
 
 class Isolated:
     """A server of processes for one piece of work: `with Isolated(work, answers, room) as workers:`, then `workers.run(tables, key)`.
@@ -132,7 +145,7 @@ class Isolated:
     def __init__(
         self, work: Work, answers: Answers, room: Room, progress: Callable[[int, int], None] | None = None
     ) -> None:
-        self._work, self._answers, self._room, self._progress = work, answers, room, progress
+        self._work, self._answers, self._room, self._progress = work, answers, room.here, progress
 
     def __enter__(self) -> Isolated:
         self._line, other = socket.socketpair()
@@ -158,10 +171,11 @@ class Isolated:
         waves, each = self._room.waves(len(tables)), self._room.each(len(tables))
         start, found = monotonic(), []
         for wave in range(waves):
-            first = wave * self._room.jobs
+            # a block that takes long to be ended makes the next wave late, and its blocks have their full time all the same
+            begun, first = monotonic(), wave * self._room.jobs
             mine = tables[first : first + self._room.jobs]
             files = [self._begin(table, key, first + i) for i, table in enumerate(mine)]
-            _until(start + (wave + _RUNNING) * each)
+            _until(begun + _RUNNING * each)
             self._ask(_END)
             found += [self._answer(file) for file in files]
             _until(start + (wave + 1) * each)
@@ -213,23 +227,31 @@ def _nameless() -> int:
         return os.dup(file.fileno())
 
 
+def _processors() -> list[int]:
+    """Those that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
 # the server, and a block's process ------------------------------------------------------------------------------------
 
 
 def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoReturn:
     """Start and end blocks at the caller's word, until it goes away. Never returns."""
     started: list[int] = []
-    folder = ""
+    folder, place = "", 0
     try:
         os.setsid()  # an interrupt from the keyboard is the caller's alone
+        if _LISTED.exists():
+            # the system then forgets what a child took, in place of adding it to this process's account and so to the caller's
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         os.umask(0o077)
         with suppress(OSError):
             folder = tempfile.mkdtemp(prefix="confide-")
-        with suppress(Exception):
-            system = ctypes.CDLL(None)
-            system.prctl(_SUBREAPER, 1, 0, 0, 0)
-            # a limit of 0 on core files does not hold where the system pipes them to a program: a block that crashes leaves no image
-            system.prctl(_DUMPABLE, 0, 0, 0, 0)
+        _told(_SUBREAPER, 1)
+        # a limit of 0 on core files does not hold where the system pipes them to a program: a block that crashes leaves no image
+        _told(_DUMPABLE, 0)
         gc.freeze()
         nowhere = os.open(os.devnull, os.O_RDWR)
         for standard in range(3):
@@ -245,13 +267,17 @@ def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoR
                         child = os.fork()
                         if not child:
                             line.close()
+                            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                             _own_folder(folder)
+                            _own_processors(place, room.jobs)
                             _block(work, files[0], files[1], answers, room)
                         started.append(child)
+                    place += 1
                     for file in files:
                         os.close(file)
                 elif what == _END:
                     _end_all(started)
+                    place = 0
                 else:
                     break
                 line.send(what)
@@ -263,11 +289,33 @@ def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoR
         os._exit(0)
 
 
+def _told(what: int, value: int) -> None:
+    """`prctl`, where the system has it."""
+    with suppress(Exception):
+        ctypes.CDLL(None).prctl(what, value, 0, 0, 0)
+
+
+def _first_to_go() -> None:
+    """Where the machine runs out of memory the system ends a block, before the server and the caller."""
+    _told(_DUMPABLE, 1)  # the file is the administrator's otherwise; no record is here yet
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    _told(_DUMPABLE, 0)
+
+
 def _own_folder(folder: str) -> None:
     """A block's temporary folder; without one it goes on in the common one."""
     if folder:
         with suppress(OSError):
-            os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(dir=folder)
+            own = tempfile.tempdir = tempfile.mkdtemp(dir=folder)
+            os.environ["TMPDIR"] = os.environ["JOBLIB_TEMP_FOLDER"] = own
+
+
+def _own_processors(place: int, jobs: int) -> None:
+    """A block's share of the processors, by its place in the wave, for it and all that it starts."""
+    if hasattr(os, "sched_setaffinity"):
+        with suppress(OSError):
+            os.sched_setaffinity(0, _processors()[place::jobs])
 
 
 def _end_all(started: list[int]) -> None:
@@ -279,21 +327,23 @@ def _end_all(started: list[int]) -> None:
                     with suppress(ProcessLookupError, PermissionError):
                         kill(child, signal.SIGKILL)
             # the children of one that was killed are ours from here on
-            os.waitpid(-1, 0)
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                sleep(0.001)
     started.clear()
 
 
 def _children(started: list[int]) -> list[int]:
     """This process's own and inherited children; where the system does not list them, those that were started."""
     with suppress(OSError):
-        return [int(child) for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+        return [int(child) for child in _LISTED.read_text().split()]
     return started
 
 
 def _block(work: Work, given: int, left: int, answers: Answers, room: Room) -> NoReturn:
     """Work on one block and leave its answer. Never returns."""
     try:
-        os.setpgid(0, 0)
+        os.setsid()  # of its own, for which some systems share out the processors
+        _first_to_go()
         with os.fdopen(given, "rb") as file:
             rows, columns, own = _HEAD.unpack(file.read(_HEAD.size))
             table = np.frombuffer(bytearray(file.read()), dtype=np.float64).reshape(rows, columns)

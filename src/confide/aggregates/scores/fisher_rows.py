@@ -195,12 +195,21 @@ class FisherMap(InCoordinates):
 
     def of_points(self, z: Array) -> tuple[Array, Array]:
         """(v, w) of public points, (points,) each, from z (points, k)."""
+        return self.split(*self._at_points(z))
+
+    def lengths_of(self, z: Array) -> tuple[Array, Array]:
+        """(M, N) of public points, (points,) each: the longest that their scores can be, and score and information together."""
+        size, most, square = self._at_points(z)
+        return most * np.sqrt(square), size
+
+    def _at_points(self, z: Array) -> tuple[Array, Array, Array]:
+        """(N, m, |u|^2) of public points, (points,) each."""
         assert self.frame is not None
         square = ((z @ self.frame.matrix) ** 2).sum(axis=1)
         eta = z @ self.frame.line
         most = self.family.most(eta)
         size = (self.alpha * self.family.information(eta) * square) ** 2 + most**2 * square
-        return self.split(np.sqrt(size), most, square)
+        return np.sqrt(size), most, square
 
 
 @dataclass(frozen=True)

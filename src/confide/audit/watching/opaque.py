@@ -37,7 +37,7 @@ from confide.audit.searches.pairs import Domain, Record
 from confide.audit.verdict import Finding, below_curve, curve_of
 from confide.audit.watching.recording import ReplayNoise, steered
 from confide.audit.watching.replay import opaque_names
-from confide.guarantees import GDP, ApproxDP, PureDP
+from confide.guarantees import GDP, ApproxDP, PureDP, TradeOff
 from confide.protocol import Noisy, Opaque, Plan, Source, Spend, Test, seal, threshold
 from confide.protocol.events import Either, Event, Together
 
@@ -313,6 +313,8 @@ def attack_opaque(
     runs: of the whole release on each neighbour, at least 40. confidence: that a true claim is called violated by no row.
     """
     claim = leaf.guarantee.resolve(setting.plan.relation)
+    if isinstance(claim, TradeOff):  # what follows from the curve
+        claim = next((own for own in setting.plan.guarantees if isinstance(own, GDP | PureDP | ApproxDP)), claim)
     candidates = [held for pair in pairs if (held := Held.of(setting, pair, seed)) is not None]
     worst = _worst(candidates, seed + 1)
     if worst is None or not isinstance(claim, GDP | PureDP | ApproxDP):

@@ -41,7 +41,8 @@ def explore(
         found = load_schema(schema)
     from confide.faces.questions import QUESTIONS
 
-    asked = [(one, formula) for one in QUESTIONS if (formula := one.asked_of(found)) is not None]
+    fitting = [(one, formula) for one in QUESTIONS if (formula := one.asked_of(found)) is not None]
+    asked = [(one, formula) for one, formula in fitting if not _refused(one, formula, found)]
     rows = [(one.words, one.says, f"confide {one.command.format(formula)}") for one, formula in asked]
     table(session, ("question", "what comes back", "for instance"), rows)
     session.say(
@@ -57,11 +58,35 @@ def explore(
     left = [one.words for one in QUESTIONS if one.asked_of(found) is None]
     if left:
         session.say(f"\nno column fits: {'; '.join(left)}")
+    refused = [one.words for one, formula in fitting if (one, formula) not in asked]
+    if refused:
+        session.say(f"\nnot of records that are drawn, or counted, as this schema says: {'; '.join(refused)}")
     questions = [
         {"question": one.name, "formula": formula, "command": command[2]}
         for (one, formula), command in zip(asked, rows, strict=True)
     ]
-    session.answer({"questions": questions, "publication": many, "no_column_fits": left})
+    session.answer({"questions": questions, "publication": many, "no_column_fits": left, "refused": refused})
+
+
+def _refused(one: Any, formula: str, found: Schema) -> bool:
+    """Whether the plan of a question refuses the schema: its design, its clusters, or how its units count."""
+    from confide import gate
+    from confide.errors import ConfideError
+    from confide.faces import tests
+    from confide.faces.questions import method_of
+    from confide.guarantees import GDP
+    from confide.schema import Unit
+
+    if found.design is None and found.cluster is None and not isinstance(found.unit, Unit):
+        return False  # what fits the columns is answered, and plans take their time
+    try:
+        made = method_of({"kind": one.name, "formula": formula, "covers": "population"})
+        if one.test:
+            tests.check_groups(one.method, made, found)
+        gate.plan(made, found, GDP(1.0))
+    except ConfideError:
+        return True
+    return False
 
 
 def _opening(found: Schema) -> str:

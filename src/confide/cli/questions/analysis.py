@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from confide.cli.facts import ledger_facts, plan_facts, question, result_facts, show_result
+from confide.cli.facts import ledger_facts, plan_facts, result_facts, show_result
 from confide.cli.files import (
     Drawings,
     check_places,
@@ -48,6 +48,7 @@ from confide.cli.options import (
     Seed,
     Written,
 )
+from confide.cli.questions.anew import Anew
 from confide.cli.questions.ask import Asked
 from confide.cli.questions.beyond import Beyond
 from confide.cli.questions.publish import asked_in, is_publication, plan_in
@@ -220,16 +221,8 @@ def infer(
             metavar="[FORMULA]", help='Of --test: its columns, "income ~ sex"; one test needs none.', show_default=False
         ),
     ] = None,
-    subset: Annotated[
-        str | None,
-        typer.Option(
-            "--subset",
-            metavar="A,B",
-            help="Keep these coefficients only, by name or by factor; the intercept stays. Beside numeric columns the default "
-            "line's smaller models have no intervals; those of --method ssp have.",
-        ),
-    ] = None,
     *,
+    anew: Anew,
     asked: Asked,
     beyond: Beyond,
     alpha: Alpha = None,
@@ -255,6 +248,8 @@ def infer(
 
     confide infer release.json --subset age --report report.html
 
+    confide infer share.json --kind confidence
+
     confide infer incomes.json "income ~ sex" --test ttest_ind
 
     confide infer visits.json --ratios --effects --predict persons.csv
@@ -262,7 +257,7 @@ def infer(
     confide infer release.json -o for-R.json
     """
     session: Session = ctx.obj
-    asked.check(formula, {"--subset": subset, "-o": output})
+    asked.check(formula, {**anew.given(), "-o": output})
     beyond.check()
     check_places({"-o": output, **drawings.places}, {"the release": release, "--predict": beyond.predict})
     drawings.check(force=written.force)
@@ -273,7 +268,7 @@ def infer(
         loaded = load_release(release)
     with reserve(output, force=written.force) as place:
         with session.doing("infer"):
-            result = asked.of(gate.infer(loaded, question(subset)), release, formula)
+            result = asked.of(gate.infer(loaded, anew.question()), release, formula)
         show_result(session, result, alpha, drawings)
         if place is not None:
             with session.doing("writing the results"):

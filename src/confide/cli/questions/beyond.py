@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from confide.cli.session import Refused, Session
-from confide.errors import PlanError
+from confide.errors import NoResult, PlanError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +61,7 @@ class Beyond:
             found[name] = _method(result, name, "--ratios", "logistic or Poisson")(**level)
         if self.effects:
             own = _method(result, "average_marginal_effects", "--effects", "logistic or Poisson")
-            found["average_marginal_effects"] = own(**level)
+            found["average_marginal_effects"] = _or_why(own, level)
         if self.predict is not None:
             own = _method(result, "get_prediction", "--predict", "linear, logistic or Poisson")
             found["predictions"] = own(_rows(self.predict, result), **level)
@@ -74,8 +74,9 @@ class Beyond:
         for name, frame in frames.items():
             session.say("")
             session.say(_title(name, result))
-            session.say(frame.to_string(float_format=lambda value: f"{value:.4g}", na_rep="-"))
-            if note := frame.attrs.get("note"):
+            if len(frame.columns):
+                session.say(frame.rename_axis(None).to_string(float_format=lambda value: f"{value:.4g}", na_rep="-"))
+            if note := frame.attrs.get("note") or _note(name, frame, result):
                 session.say(fill(f"Note: {note}", _WIDTH, subsequent_indent=" " * 6))
         return {name: _facts(frame) for name, frame in frames.items()}
 
@@ -85,6 +86,32 @@ def _method(result: Any, name: str, option: str, kinds: str) -> Callable[..., An
     if found is None:
         raise PlanError(f"{option} is about {kinds} regressions, and this release is none; leave it out")
     return found  # type: ignore[no-any-return]
+
+
+def _or_why(ask: Callable[..., pd.DataFrame], level: dict[str, float]) -> pd.DataFrame:
+    """The frame, or an empty one whose note says why there is none: what is asked for beside it is shown all the same."""
+    import pandas as pd
+
+    try:
+        return ask(**level)
+    except NoResult as error:
+        none = pd.DataFrame()
+        none.attrs["note"] = str(error).partition(": the status is")[0]
+        return none
+
+
+def _note(name: str, frame: pd.DataFrame, result: Any) -> str:
+    """Why numbers are missing from a table; nothing where none is."""
+    if not frame.isna().to_numpy().any() or result.status == "ok":
+        return ""
+    if name == "average_marginal_effects":
+        return (
+            "a mean slope has an interval where every coefficient has one, as what is not told may move it; the table's reason says what "
+            "the others need"
+        )
+    if name == "predictions":
+        return "a prediction needs every coefficient that its row is multiplied by; the table's reason says what those without one need"
+    return "a dash is a coefficient without an interval; the table's reason says what it needs"
 
 
 def _title(name: str, result: Any) -> str:

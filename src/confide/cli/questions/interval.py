@@ -10,7 +10,8 @@ import typer
 from confide.cli.files import load_schema
 from confide.cli.gate import Once, at_once, open_ledger
 from confide.cli.options import Data, SchemaFile
-from confide.cli.session import Refused, Session
+from confide.cli.questions.anew import quantiles_of
+from confide.cli.session import Session
 from confide.cli.spread import spread
 from confide.faces.calls.interval_verbs import VERBS
 
@@ -65,7 +66,9 @@ def interval(
     """
     session: Session = ctx.obj
     given = {
-        name: value for name, value in {"level": level, "prior": prior, "q": _quantiles(q)}.items() if value is not None
+        name: value
+        for name, value in {"level": level, "prior": prior, "q": quantiles_of(q)}.items()
+        if value is not None
     }
     given |= once.parameters.settings()
     once.account.check(once.simulate)
@@ -100,15 +103,3 @@ def _made_of(method: Any) -> tuple[str, dict[str, Any]]:
 
     own = method_parameters(method)
     return method.name, {name: own[name] for name in parameters_of(type(method)) if name in own}
-
-
-def _quantiles(text: str | None) -> tuple[float, ...] | None:
-    if text is None:
-        return None
-    try:
-        found = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        found = ()
-    if not found or not all(0 < one < 1 for one in found):
-        raise Refused(f"--q takes numbers between 0 and 1, got {text!r}; write --q .25,.5,.75")
-    return found

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "verify_release"]
 
-app = typer.Typer(no_args_is_help=True, help="The ledger: what may be spent on a dataset, and what was.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="The ledger: what may be spent on a dataset, and what was."
+)
 
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 

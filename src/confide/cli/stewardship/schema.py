@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,8 +25,12 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, help="What is public about the data: columns, bounds, levels.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="What is public about the data: columns, bounds, levels."
+)
 
+# A column with more levels shows the first few; `--json` and the file have all of them.
+_LEVELS, _FIRST = 20, 10
 _SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema (TOML).", show_default=False)]
 
 
@@ -321,9 +326,16 @@ def _cells(schema: Schema) -> list[tuple[str, ...]]:
         bounds = (
             ("", "", "") if facts["levels"] else (f"{facts['low']:.12g}", f"{facts['high']:.12g}", str(facts["steps"]))
         )
-        levels, where = ", ".join(facts["levels"] or ()), _source(facts["provenance"])
+        levels, where = _some(facts["levels"] or ()), _source(facts["provenance"])
         rows.append((name, facts["kind"], *bounds, levels, _text(facts["on_missing"]), where))
     return rows
+
+
+def _some(levels: Sequence[str]) -> str:
+    """The levels of a column, of many the first and how many there are."""
+    if len(levels) <= _LEVELS:
+        return ", ".join(levels)
+    return f"{', '.join(levels[:_FIRST])}, ... ({len(levels)} levels)"
 
 
 def _spreads(schema: Schema) -> list[tuple[str, ...]]:

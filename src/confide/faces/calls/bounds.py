@@ -81,7 +81,7 @@ class FoundBounds:
         less = (
             ""
             if self.cover >= self.asked - 1e-9
-            else f" ({self.asked:.1%} were asked for, and noise hides what lies further out)"
+            else f" ({self.asked:.1%} were asked for; noise hides what lies further out, or it lies beyond the grid)"
         )
         return (
             f"{self.name}: {self.low:.6g} to {self.high:.6g} {held}{less}\n{self.release.charged}\nnote: {self.warning}\n"
@@ -163,14 +163,20 @@ def _read(release: Release, method: Any, column: str, cover: float, ledger: Ledg
         else int(np.clip(np.searchsorted(even, (1 - tail) * size, side="left"), first + 1, len(edges) - 1))
     )
     low, high = _outwards(_LEAST * sinh(edges[first]), down=True), _outwards(_LEAST * sinh(edges[last]), down=False)
-    if not low < high:
-        low, high = low - 1.0, high + 1.0
+    if not low < high:  # all that the grid does not tell from 0
+        low, high = -2 * _LEAST, 2 * _LEAST
+    held = 1 - 2 * tail
+    if not hidden and (first == 0 or last == len(edges) - 1):
+        # the outermost bins hold what lies beyond the grid as well
+        below = float(even[1]) / size if first == 0 else tail
+        above = 1 - float(even[-2]) / size if last == len(edges) - 1 else tail
+        held = max(min(held, 1 - below - above), 0.0)
     receipt = None if ledger is None else ledger.find(release.sha256)
     text = f"release {release.sha256}" + (
         "" if receipt is None or ledger is None else f", entry {receipt.seq} of {ledger.dataset}"
     )
-    entry = Numeric(low, high, provenance=Provenance("private", f"cf.find_bounds, cover {1 - 2 * tail:.4g}: {text}"))
-    return FoundBounds(column, low, high, 1 - 2 * tail, float(cover), entry, release)
+    entry = Numeric(low, high, provenance=Provenance("private", f"cf.find_bounds, cover {held:.4g}: {text}"))
+    return FoundBounds(column, low, high, held, float(cover), entry, release)
 
 
 def _of_distribution(method: Distribution, release: Release) -> tuple[Any, Any, Any]:

@@ -334,7 +334,7 @@ def rate() -> Any:
 
 @_one_call
 def categorical() -> Any:
-    """The shares of all levels of a column, from one release of all counts; prior "dirichlet(a)".
+    """The shares of all levels of a column, from one release of all counts; prior "beta(a, b)" of each, or "dirichlet(a)" of all.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"g": cf.Categorical(["a", "b", "c"], on_missing="a")})

@@ -28,6 +28,7 @@ from confide.guarantees import GDP, ZCDP, Guarantee, PureDP
 from confide.guarantees.validation import is_number
 from confide.ledger.counting.units import (
     AMOUNT_BITS,
+    CURVE_SLACK,
     DELTA_BITS,
     LARGEST,
     ZERO,
@@ -39,9 +40,6 @@ from confide.ledger.counting.units import (
 )
 
 __all__ = ["Concentrated", "Currency", "Pure", "checked_delta"]
-
-# A price through a curve may differ in its last digits between versions of the numerical library.
-_CURVE = Fraction(1, 10**8)
 
 
 class Currency(ABC):
@@ -85,7 +83,7 @@ class Currency(ABC):
 
     def slack(self, statement: Guarantee) -> Fraction:
         """By what share of itself a price through a curve may differ between two machines."""
-        return _CURVE
+        return CURVE_SLACK
 
     def counted(self, statement: Guarantee, charge_delta: float | None) -> Guarantee:
         """What a statement is counted as: itself, but for one that has a point for each delta. `NoConversion`."""

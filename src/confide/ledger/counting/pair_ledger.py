@@ -24,6 +24,7 @@ from confide.ledger.counting.currency import Currency
 from confide.ledger.counting.gaussian_ledger import Gaussian, curve_units
 from confide.ledger.counting.units import (
     AMOUNT_BITS,
+    CURVE_SLACK,
     DELTA_BITS,
     LARGEST,
     ZERO,
@@ -38,8 +39,6 @@ __all__ = ["PAIR", "Converted", "Pair", "Split", "gaussian_limit"]
 
 # The smallest epsilon of a statement: at a delta above its curve's at 0 a release has any.
 _LEAST = 2.0**-AMOUNT_BITS
-# A curve may differ in its last digits between versions of the numerical library.
-_CURVE = Fraction(1, 10**8)
 
 
 class Pair(Currency):
@@ -255,7 +254,7 @@ def _above(statement: Guarantee, price: Price) -> bool:
         there = statement.to_approx(epsilon=float(amount_of(price.amount)))
     except PrivacyError:
         return False
-    return Fraction(there.delta) <= delta_of(price.delta) * (1 + _CURVE)
+    return Fraction(there.delta) <= delta_of(price.delta) * (1 + CURVE_SLACK)
 
 
 def _point_of(statement: Guarantee, left: Price) -> Price | None:

@@ -12,6 +12,7 @@ from math import isqrt, nextafter
 
 __all__ = [
     "AMOUNT_BITS",
+    "CURVE_SLACK",
     "DELTA_BITS",
     "LARGEST",
     "ZERO",
@@ -28,6 +29,8 @@ __all__ = [
 AMOUNT_BITS = 40
 #: delta is counted in units of 2^-60 (8.7e-19).
 DELTA_BITS = 60
+#: A price or a limit through a curve may differ by this share of itself between versions of the numerical library.
+CURVE_SLACK = Fraction(1, 10**8)
 #: The largest total that a ledger holds: half of what an SQL BIGINT can, so that a sum of two never overflows.
 LARGEST = 2**62
 

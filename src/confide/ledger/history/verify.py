@@ -11,14 +11,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import Guarantee
 from confide.ledger.account import Account, amended_limit, fits_key
 from confide.ledger.counting.currencies import currency_at, currency_of
-from confide.ledger.counting.units import ZERO, Price
+from confide.ledger.counting.units import CURVE_SLACK, ZERO, Price
 from confide.ledger.decision import recheck
 from confide.ledger.history.chain import (
     GENESIS,
@@ -34,9 +33,6 @@ from confide.ledger.storage.tables import SHARED
 __all__ = ["checked_head", "examine"]
 
 _HEAD = re.compile(r"[0-9a-f]{12,64}")
-
-# A limit through a curve may differ in its last digits between versions of the numerical library.
-_CURVE = Fraction(1, 10**8)
 
 
 def checked_head(head: object) -> str:
@@ -179,7 +175,7 @@ class _Walk:
     def _limit(self, budget: Guarantee, limit: Price, name: str, due: Price | None = None) -> None:
         account = self._opened(name)
         due = account.currency.limit_after(budget, account.stayed) if due is None else due
-        slack = due.amount * _CURVE + 1 if account.currency.state == "gaussian" else 0
+        slack = due.amount * CURVE_SLACK + 1 if account.currency.state == "gaussian" else 0
         if due.delta != limit.delta or abs(due.amount - limit.amount) > slack:
             self.problems.append(f"{name}: the limit is not that of the budget {budget}")
 

@@ -25,7 +25,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.aggregates.clusters.cluster_meat import meat_of, scores_of, with_scores
+from confide.aggregates.clusters.beyond import Beyond
+from confide.aggregates.clusters.cluster_meat import meat_of, ruler_of, scores_of, with_scores
 from confide.aggregates.lines.rows import BITS, BOUND
 from confide.aggregates.scores.unit_scores import Counting
 from confide.guarantees import Guarantee
@@ -142,7 +143,7 @@ class ClassMeans(OfClasses):
         scores = scores.at(means, shares, found.variances, found.total, 2 * BOUND / sd)
         (total,) = source.aggregate(with_scores(planned, scores))
         meter.draw("meat", total)
-        return {"cut": np.array([scores.cut]), "scales": np.array(scores.scales)}
+        return {"cut": np.array([scores.cut]), "scales": np.array(scores.scales), **ruler_of(planned)}
 
     def _covers(self, schema: Any) -> str:
         return self._covered(independent_words(schema))
@@ -171,7 +172,9 @@ class ClassMeans(OfClasses):
         cut, scales = (np.asarray(release.public[name], dtype=np.float64) for name in ("cut", "scales"))
         scores = UnitClassScores(own, self._radius(own), counting, scales=tuple(scales.tolist()), cut=float(cut[0]))
         variances = np.clip(found.variances, 0.0, 1.0)
-        return unit_covariance(scores, noisy.decode(), noisy.variance, found.sizes, variances, units.units)
+        more = Beyond.factor_of(release)
+        meat = more * noisy.decode()[: scores.width, : scores.width]
+        return unit_covariance(scores, meat, more**2 * noisy.variance, found.sizes, variances, units.units)
 
     def _statistics(self, own: ClassDesign, relation: str, noisy: Noisy, drawn: Noisy | None) -> ClassStatistics:
         """From noisy sums, and squares where variances are estimated."""

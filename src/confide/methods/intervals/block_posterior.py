@@ -7,7 +7,7 @@ McSherry, Talwar 2007), epsilon/(2 p) each.
 
 Guarantee: PureDP(epsilon), substitute (n public) or add-remove, single records, whatever the sampler does on its block, converged or not.
 One record moves what one block says (`aggregates.shards`), so that a rank moves by at most 1. It rests on a sampler that reads nothing but
-its block and leaves nothing behind; the time taken is public.
+its block and leaves nothing behind that another one finds, and on `jobs` times `memory` MB; the time taken is public.
 
 Interval: the centre's, as often as wide as |centre* - centre| in the whole release simulated anew with K normal blocks at the released
 centre and sd, times t_(K-1)/z. It holds for many blocks that are each large: blocks whose posteriors are near normal, and whose bias, of
@@ -166,12 +166,12 @@ class BlockPosterior(Method):
                 f"blocks={max(n // _LEAST_OF_A_BLOCK, 1)} at most"
             )
         record = ColumnCodes(schema, chosen_columns(schema, self.columns, self.name))
-        each, waves = self._room.each(self.blocks), self._room.waves(self.blocks)
+        each, waves, here = self._room.each(self.blocks), self._room.waves(self.blocks), self._room.here
         took = self._rehearsed(record, _PRACTICE if n is None else n // self.blocks)
-        if took > each:
+        if took > here.each(self.blocks):
             raise PlanError(
-                f"the sampler took {took:.2g} s on practice records of one block's size, and a block has {each:.2g} s: "
-                f"write seconds={int(2 * took * waves) + 1}, or more jobs"
+                f"the sampler took {took:.2g} s on practice records of one block's size, and a block has {here.each(self.blocks):.2g} s: "
+                f"write seconds={int(2 * took * here.waves(self.blocks)) + 1}, or more jobs on as many processors (here {here.jobs})"
             )
         plan = Plan.of(
             self,

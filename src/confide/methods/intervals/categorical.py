@@ -3,8 +3,11 @@
 Guarantee: PureDP(epsilon) or mu-GDP, substitute, n public. The whole vector of counts: one replaced record moves one count down and one
 up, l1 = 2, l2 = sqrt 2 for all levels at once, where a share of the budget for each would cost J and sqrt J.
 
-Credible intervals: exact posterior under a Dirichlet prior, a of each level (1/2 when left out), from all noisy counts and the public sum
-(`counted.Cells`). Confidence intervals: of each level by itself, equal tails of the exact distribution of its own noisy count.
+Credible intervals: the exact posterior of each share under Beta(1/2, 1/2), or Beta(a, b), from its own noisy count and the sum of the
+others' (`counted.level_posterior`), however many levels there are. Under Dirichlet(a, ...), where that is asked for, the exact joint
+posterior from all counts and the public sum (`counted.Cells`); with many levels it says much of how large the largest can be. Draws of all
+shares together are of Dirichlet(a, ...), a = 1/2 when left out. Confidence intervals: of each level by itself, equal tails of the exact
+distribution of its own noisy count.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ import numpy as np
 from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
 from confide.methods.intervals.method import IntervalMethod, parsed_prior
-from confide.methods.intervals.posteriors.counted import Cells, confidence_limits
+from confide.methods.intervals.posteriors.counted import Cells, confidence_limits, level_posterior
+from confide.methods.intervals.posteriors.marginals import BetaMixture
 from confide.methods.intervals.posteriors.rows import LevelRows
 from confide.methods.intervals.proportion import level_name
 from confide.methods.intervals.result import ConfidenceIntervals, Posterior
@@ -29,13 +33,18 @@ __all__ = ["CategoricalShares"]
 
 # Levels of a whole-number column that are still categories.
 _MOST = 64
+# Dirichlet's a for draws of all shares together, where each has a prior of its own.
+_JOINT = 0.5
+# Beta's a and b of each share, where nothing is asked for.
+_EACH = (0.5, 0.5)
 
 
 @dataclass(frozen=True)
 class CategoricalShares(IntervalMethod):
     """The shares of all levels of a column.
 
-    column: categorical, or cf.Integer of at most 64 values; prior "dirichlet(a)", a of every level.
+    column: categorical, or cf.Integer of at most 64 values; prior "beta(a, b)" of each level by itself, or "dirichlet(a)" of all, a of
+    every level.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"g": cf.Categorical(["a", "b", "c"], on_missing="a")})
@@ -51,6 +60,8 @@ class CategoricalShares(IntervalMethod):
     prior: str = ""
 
     name: ClassVar[str] = "categorical"
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("1",)  # the same release; the prior was Dirichlet(1/2)
     intervals: ClassVar[str] = (
         "population shares; sampling and privacy noise; exact under the prior, or exact confidence for each"
     )
@@ -68,25 +79,40 @@ class CategoricalShares(IntervalMethod):
     def facts(self, about: LevelRows) -> Mapping[str, Any]:
         return {"target": f"shares of the levels of {self.column}", "covers": self.intervals}
 
-    def _prior(self, text: str) -> float:
-        return parsed_prior(text, {"dirichlet": 1}, "dirichlet(0.5)", self.name)[1][0]
+    def _prior(self, text: str) -> tuple[float, ...]:
+        """(a, b) of each level, or (a,) of all."""
+        return parsed_prior(text, {"beta": 2, "dirichlet": 1}, "beta(0.5, 0.5)", self.name)[1]
 
     def _names(self, schema: Schema) -> tuple[str, ...]:
         return tuple(level_name(schema, self.column, code) for code in range(schema[self.column].steps))
 
-    def credible(self, release: Release, rows: LevelRows, n: int, prior: float) -> Posterior:
+    def credible(self, release: Release, rows: LevelRows, n: int, prior: tuple[float, ...]) -> Posterior:
         names, law = self._names(rows.schema), self.law(release)
-        sums = self.sums(release)
-        cells = Cells(sums, n, law, np.full(len(names), prior))
+        sums = np.asarray(self.sums(release), dtype=np.float64)
+        together = len(prior) == 1
+
+        def cells() -> Cells:
+            return Cells(sums, n, law, np.full(len(names), prior[0] if together else _JOINT))
+
+        def marginals() -> list[BetaMixture]:
+            if not together:
+                return [level_posterior(sums, j, n, law, *prior) for j in range(len(names))]
+            own = cells()
+            return [own.marginal(j) for j in range(len(names))]
+
         return Posterior.read(
             release,
             response=self.column,
             names=names,
-            marginals=[cells.marginal(j) for j in range(len(names))],
+            marginals=marginals(),
             bounds=[(0.0, 1.0)] * len(names),
-            joint=cells.draws,
+            joint=lambda generator, size: cells().draws(generator, size),
             reached=lambda alpha: [law.allows(float(y), 0, n, alpha) for y in sums],
-            prior=f"Dirichlet({prior:g}, ...)",
+            middle=level_posterior(np.r_[n // 2, n - n // 2, np.zeros(len(names) - 2)], 0, n, law),
+            flat=None
+            if prior == _EACH
+            else lambda: [level_posterior(sums, j, n, law, 1.0, 1.0) for j in range(len(names))],
+            prior=f"Dirichlet({prior[0]:g}, ...)" if together else f"Beta({prior[0]:g}, {prior[1]:g}) of each",
             facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
         )
 

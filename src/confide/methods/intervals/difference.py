@@ -35,6 +35,8 @@ __all__ = ["Difference", "contrasts"]
 Array = NDArray[np.float64]
 
 _DRAWS = 20_000
+# Dirichlet's a of each cell, where nothing is asked for.
+_CELL = 0.5
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Difference(IntervalMethod):
     prior: str = ""
 
     name: ClassVar[str] = "difference"
+    version: ClassVar[str] = "2"
+    reads: ClassVar[tuple[str, ...]] = ("1",)  # the same release; a share of 0 or 1 was never held
     intervals: ClassVar[str] = "difference of two population shares; sampling and privacy noise; exact under the prior"
     whole: ClassVar[bool] = True
     kinds: ClassVar[tuple[str, ...]] = ("credible",)
@@ -92,9 +96,15 @@ class Difference(IntervalMethod):
         return f"{what}: {second} - {first}", f"{what} | {first}", f"{what} | {second}"
 
     def credible(self, release: Release, rows: PairRows, n: int, prior: float) -> Posterior:
-        law = self.law(release)
-        cells = Cells(self.sums(release), n, law, np.full(4, prior))
-        draws = contrasts(cells.draws(keyed_generator(release.sha256, "difference", f"{prior!r}"), _DRAWS))
+        law, sums = self.law(release), self.sums(release)
+        cells = Cells(sums, n, law, np.full(4, prior))
+        key = release.sha256, "difference"
+        draws = contrasts(cells.draws(keyed_generator(*key, f"{prior!r}"), _DRAWS))
+
+        def flat() -> list[SampledMarginal]:
+            others = contrasts(Cells(sums, n, law, np.ones(4)).draws(keyed_generator(*key, "flat"), _DRAWS))
+            return [SampledMarginal.of(others[:, j]) for j in range(3)]
+
         return Posterior.read(
             release,
             response=self._sides()[0],
@@ -102,7 +112,9 @@ class Difference(IntervalMethod):
             marginals=[SampledMarginal.of(draws[:, j]) for j in range(3)],
             bounds=[(-1.0, 1.0), (0.0, 1.0), (0.0, 1.0)],
             joint=lambda generator, size: contrasts(cells.draws(generator, size)),
+            reached=lambda alpha: _reached([law.allows(float(y), 0, n, alpha)[0] for y in sums]),
             prior=f"Dirichlet({prior:g}, ...)",
+            flat=flat if prior != _CELL else None,
             facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
         )
 
@@ -122,6 +134,12 @@ class Difference(IntervalMethod):
         """Two cells."""
         if isinstance(schema, Schema):
             yield ends(schema, self._sides())
+
+
+def _reached(none: list[bool]) -> list[tuple[bool, bool]]:
+    """Whether difference and shares may be at their bounds, from whether each cell may hold no record at all."""
+    first, second = (none[1], none[0]), (none[3], none[2])
+    return [(second[0] and first[1], second[1] and first[0]), first, second]
 
 
 def contrasts(cells: Array) -> Array:

@@ -6,8 +6,9 @@ both together by 2 in l1 (w = 1/2) and in l2 (w = 1.66508), which is what the fi
 Estimand: of="column" (default): mean and variance of the column as declared, its values moved into their bounds, whatever it is
 distributed as; of="normal": of the normal before that, clipping modelled. Where the bounds are far and the column is normal the two agree.
 Posterior on a grid in (mean, sd), the two sums normal (central limit theorem), noise exact (`normal_posterior`). Prior: uniform in (mean,
-sd) over the bounds. The mean's interval needs no normal column; the variance's
-rests on the fourth moment of a normal, and its table says so.
+sd) over the bounds. The variance's interval reaches 0 where the release does not reject records that are all alike: equal tails would
+leave out a variance far below what noise hides. The mean's interval needs no normal column; the variance's rests on the fourth moment of a
+normal, and its table says so.
 Confidence intervals: the shadow of a region that covers at its level or above (`confidence_region`), conservative.
 """
 
@@ -71,8 +72,12 @@ class MeanAndVariance(IntervalMethod):
     prior: str = ""
 
     name: ClassVar[str] = "mean_and_variance"
-    version: ClassVar[str] = "3"
-    reads: ClassVar[tuple[str, ...]] = ("1", "2")  # their releases mean the same; infer computes more exactly from them
+    version: ClassVar[str] = "4"
+    reads: ClassVar[tuple[str, ...]] = (
+        "1",
+        "2",
+        "3",
+    )  # their releases mean the same; infer computes more exactly from them
     intervals: ClassVar[str] = (
         "population mean and variance; sampling and privacy noise; the variance's for normal columns"
     )
@@ -158,18 +163,16 @@ class MeanAndVariance(IntervalMethod):
         sums = self._sums(release, rows, n)
         grid = normal_posterior(sums, prior)
         half, middle = self._half(rows), self._middle(rows)
-        own: dict[str, Marginal] = {}
-        if "mean" in self.show:
-            own["mean"] = _moved(grid.of(lambda m, s: m, "m"), half, middle)
-        if "variance" in self.show:
-            own["variance"] = _moved(grid.of(lambda m, s: s * s, "s"), half**2, 0.0)
         names, bounds = self._named(rows)
         return Posterior.read(
             release,
             response=self.column,
             names=names,
-            marginals=[own[one] for one in self.show],
+            marginals=self._marginals(grid, half, middle),
             bounds=bounds,
+            flat=(lambda: self._marginals(normal_posterior(sums, PRIORS[0]), half, middle))
+            if prior != PRIORS[0]
+            else None,
             flags=(BOX_ACTIVE,) if grid.edge else (),
             joint=lambda generator, size: self._draws(grid, generator, size, half, middle),
             reached=lambda alpha: self._reached(sums, alpha),
@@ -179,11 +182,20 @@ class MeanAndVariance(IntervalMethod):
             facts=(("Records", f"{n:,} (public)"), ("Noise", f"of the sum, in half-ranges: {sums.law1.words()}")),
         )
 
+    def _marginals(self, grid: NormalGrid, half: float, middle: float) -> list[Marginal]:
+        """Of what is shown, in the column's units."""
+        found: dict[str, Marginal] = {}
+        if "mean" in self.show:
+            found["mean"] = _moved(grid.of(lambda m, s: m, "m"), half, middle)
+        if "variance" in self.show:
+            found["variance"] = _moved(grid.of(lambda m, s: s * s, "s"), half**2, 0.0)
+        return [found[one] for one in self.show]
+
     def _reached(self, sums: NormalSums, alpha: float) -> list[tuple[bool, bool]]:
-        """The mean of a column is at a bound where every record is."""
+        """The mean of a column is at a bound where every record is; the variance is 0 where all are alike."""
         whole = self.of == "column"
         mean = sums.law1.allows(sums.first, -sums.n, sums.n, alpha) if whole else (False, False)
-        return [mean if one == "mean" else (False, False) for one in self.show]
+        return [mean if one == "mean" else (sums.may_be_alike(alpha), False) for one in self.show]
 
     def _draws(self, grid: NormalGrid, generator: np.random.Generator, size: int, half: float, middle: float) -> Array:
         m, s = grid.draws(generator, size)
@@ -203,7 +215,11 @@ class MeanAndVariance(IntervalMethod):
             mean, variance = m[at_m], s[at_s] ** 2
             ends = {
                 "mean": (middle + half * mean.min(), middle + half * mean.max()),
-                "variance": (half**2 * variance.min(), half**2 * variance.max()),
+                # smaller ones than the least in the box are not ruled out where that is not
+                "variance": (
+                    half**2 * variance.min() * bool(s[at_s].min() > sums.low * (1 + 1e-9)),
+                    half**2 * variance.max(),
+                ),
             }
             return [float(ends[one][0]) for one in self.show], [float(ends[one][1]) for one in self.show]
 

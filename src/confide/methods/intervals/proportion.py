@@ -27,6 +27,9 @@ from confide.schema import Categorical, Integer, Practice, Schema
 
 __all__ = ["Proportion", "level_code", "level_name"]
 
+# Beta's a and b where nothing is asked for.
+_DEFAULT = (0.5, 0.5)
+
 
 def level_code(schema: Schema, column: str, level: Any) -> int:
     """The code of a level: a categorical's label, or a value of a whole-number column; the last one when left out of two.
@@ -110,6 +113,8 @@ class Proportion(IntervalMethod):
             joint=lambda generator, size: found.draws(generator, size)[:, None],
             reached=lambda alpha: [law.allows(y, 0, n, alpha)],
             prior=f"Beta({a:g}, {b:g})",
+            middle=share_posterior(n // 2, n, law, *_DEFAULT),
+            flat=(lambda: [share_posterior(y, n, law, 1.0, 1.0)]) if prior != _DEFAULT else None,
             facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
         )
 

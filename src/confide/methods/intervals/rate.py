@@ -85,6 +85,7 @@ class Rate(IntervalMethod):
             joint=lambda generator, size: found.draws(generator, size)[:, None],
             reached=lambda alpha: [(own.law.allows(own.y, 0.0, inf, alpha)[0], False)],
             prior=f"{said} on (0, {rows.cap}]",
+            flat=(lambda: [rate_posterior(own)]) if prior != _DEFAULT else None,
             facts=(("Records", f"{n:,} (public)"), ("Noise", own.law.words())),
             **self._beyond(own),
         )

@@ -33,14 +33,16 @@ Limits = Callable[[float], tuple[Sequence[float], Sequence[float]]]
 
 PRIOR_DOMINATES = Flag(
     "prior_dominates",
-    "at this size and budget the interval is wider than half of what the bounds allow: the prior says as much as the records; "
-    "kind='confidence' of the same release holds without a prior",
+    "at this size and budget the interval is wider than half of what the bounds allow, or under a third of what it is with a flat prior: "
+    "the prior says as much as the records; kind='confidence' of the same release holds without a prior",
 )
 BOX_ACTIVE = Flag("box_active", "the parameter may lie at an edge of what the bounds allow, or beyond")
 
 _PICTURED = 201
 # Of the range that is allowed: a credible interval that is wider says little that the prior does not.
 _WIDE = 0.5
+# An interval that a flat prior makes more than so many times as wide is the prior's.
+_OWN = 3.0
 
 
 class _Inferred(BaseResult):
@@ -100,12 +102,24 @@ class Posterior(_Inferred):
         marginals: Sequence[Marginal],
         bounds: Sequence[tuple[float, float]],
         flags: Sequence[str] = (),
+        flat: Callable[[], Sequence[Marginal]] | None = None,
+        middle: Marginal | None = None,
         **others: Any,
     ) -> Posterior:
-        """The result of a release; its status is "weak" where the prior says as much as the records."""
+        """The result of a release; its status is "weak" where the prior says as much as the records.
+
+        flat: the marginals of a flat prior, asked for where the prior is one's own; middle: of a parameter whose release is half-way
+        between what it may be. Where that is too wide all releases of the same size and budget are weak: those alone that noise moved to
+        an end, where intervals are narrow, would be left as "ok", and hold what they say the more rarely the fewer they are.
+        """
         wide = [
-            high - low < inf and _spans(one, high - low) for one, (low, high) in zip(marginals, bounds, strict=True)
+            high - low < inf and _width(one) > _WIDE * (high - low)
+            for one, (low, high) in zip(
+                [*marginals, *([] if middle is None else [middle])], [*bounds, *bounds[:1]], strict=False
+            )
         ]
+        if flat is not None:
+            wide += [_width(other) > _OWN * _width(one) for one, other in zip(marginals, flat(), strict=True)]
         marks = (*flags, PRIOR_DOMINATES) if any(wide) else tuple(flags)
         reason = "the prior says as much as the records; ask the same release for kind='confidence', or spend more on a new one"
         weak = {"status": "weak", "reason": reason} if any(wide) else {}
@@ -195,21 +209,31 @@ class Posterior(_Inferred):
 
     def picture(self, alpha: float) -> str:
         """How to read the picture."""
+        from confide.methods.intervals.posteriors.picture import PANELS, one_scale  # here, as above
+
+        scale = (
+            " All curves have one scale, so that their places can be compared; their heights cannot."
+            if one_scale(self)
+            else ""
+        )
+        rest = f" The first {PANELS} of {len(self.names)} are drawn." if len(self.names) > PANELS else ""
         return (
             f"Each curve is a posterior density; the shaded part holds {level_words(alpha)} of it, with equal tails, and the line in "
-            "it is the median."
+            f"it is the median.{scale}{rest}"
         )
 
     @property
     def picture_size(self) -> tuple[float, float]:
         """A panel for each parameter."""
-        return 6.4, 1.2 + 2.2 * min(len(self.names), 8)
+        from confide.methods.intervals.posteriors.picture import PANELS  # here, as above
+
+        return 6.4, 1.2 + 2.2 * min(len(self.names), 4) + 1.5 * min(max(len(self.names) - 4, 0), PANELS - 4)
 
 
-def _spans(marginal: Marginal, whole: float) -> bool:
-    """Whether the 95 % interval is wider than what leaves the records a say."""
+def _width(marginal: Marginal) -> float:
+    """Of the 95 % interval."""
     low, high = marginal.quantile(np.array([0.025, 0.975]))
-    return float(high - low) > _WIDE * whole
+    return float(high - low)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

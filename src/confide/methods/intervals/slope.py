@@ -19,8 +19,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide import _special as special
 from confide.errors import PlanError
 from confide.methods.intervals.method import IntervalMethod
+from confide.methods.intervals.posteriors.clipped import ClippedNormal
 from confide.methods.intervals.posteriors.line_posterior import LinePosterior, NoisyMoments, line_posterior
 from confide.methods.intervals.posteriors.marginals import StudentMixture
 from confide.methods.intervals.posteriors.rows import STEP, ProductRows, squares_weight
@@ -39,8 +41,19 @@ _CLIPPED = Flag(
     "the model puts a noticeable share of the responses beyond their bounds, where they were moved to: slopes are drawn to 0; take wider "
     "bounds for the response",
 )
+_CUT = (
+    "the model puts {:.1%} of the responses beyond their bounds, where they were moved to: slopes are drawn to 0 by about as much, which "
+    "their intervals do not hold; take wider bounds for the response, or ask cf.linear_regression for the line of the responses as they "
+    "are declared"
+)
 _NOT_MIXED = "the chains that draw what the moments may have been do not agree (R-hat {:.3f}); the noise is too large for this model"
 _RHAT = 1.01
+# Shares of the responses beyond their bounds: from which on it is said, and from which on the line of those within is another one. Even
+# responses between their bounds vary as normal ones do of which an eighth is beyond.
+_RARE, _MANY = 1e-3, 0.2
+# Of the half of a 95 % interval: a slope that is drawn to 0 by more is not held as often as is said. It is judged by a second moment of
+# the response that is lessened by so many standard deviations of its noise.
+_HELD, _SURE = 0.25, 1.645
 _MOST = 24
 
 
@@ -67,9 +80,9 @@ class Slope(IntervalMethod):
     prior: str = ""
 
     name: ClassVar[str] = "slope"
-    version: ClassVar[str] = "2"
-    # releases of 1 mean the same; what infer computes from them differs in the last digits
-    reads: ClassVar[tuple[str, ...]] = ("1",)
+    version: ClassVar[str] = "3"
+    # releases of 1 mean the same; what infer computes from them differs in the last digits; 3 is weak where many responses are cut
+    reads: ClassVar[tuple[str, ...]] = ("1", "2")
     intervals: ClassVar[str] = (
         "coefficients of a normal line; sampling and privacy noise; normal errors of equal variance"
     )
@@ -84,7 +97,7 @@ class Slope(IntervalMethod):
 
     def facts(self, about: ProductRows) -> Mapping[str, Any]:
         return {
-            "target": f"coefficients of the normal line {self.formula}",
+            "target": f"coefficients of the normal line {self.formula}, responses moved into their bounds",
             "covers": self.intervals,
             "warnings": (
                 "intervals assume normal errors of equal variance and a response that rarely reaches its bounds; without those write "
@@ -113,7 +126,11 @@ class Slope(IntervalMethod):
         found = line_posterior(noisy, keyed_generator(release.sha256, "slope"))
         weights, shifts = _units(rows)
         marginals = [found.marginal(weights[j], shifts[j]) for j in range(d)]
-        weak = {} if found.rhat < _RHAT else {"status": "not_identified", "reason": _NOT_MIXED.format(found.rhat)}
+        weak: dict[str, Any]
+        if found.rhat >= _RHAT:
+            weak = {"status": "not_identified", "reason": _NOT_MIXED.format(found.rhat)}
+        else:
+            weak = {"status": "weak", "reason": _CUT.format(_beyond(noisy, found))} if _drawn_in(noisy, found) else {}
         return Posterior.read(
             release,
             response=rows.design.response.name,
@@ -122,7 +139,7 @@ class Slope(IntervalMethod):
             bounds=[(-inf, inf)] * d,
             joint=lambda generator, size: _draws(found, generator, size) @ weights.T + shifts,
             prior="flat in (coefficients, variance)",
-            flags=(_CLIPPED,) if _clipped(noisy, found) else (),
+            flags=(_CLIPPED,) if _beyond(noisy, found) > _RARE else (),
             facts=(
                 ("Records", f"{n:,} (public)"),
                 ("Noise", f"of products, in scaled units: {noisy.off.words()}"),
@@ -196,14 +213,32 @@ def _draws(found: LinePosterior, generator: np.random.Generator, size: int) -> A
     return np.asarray(found.centres[own] + t)
 
 
-def _clipped(noisy: NoisyMoments, found: LinePosterior) -> bool:
-    """Whether a response at the posterior's middle would lie beyond its bounds with probability above 1e-3: judged in scaled units."""
-    if not noisy.fixed:
-        return False
+def _beyond(noisy: NoisyMoments, found: LinePosterior, less: float = 0.0) -> float:
+    """The share of normal responses, as the middle of the posterior has them, beyond their bounds; their spread is that of the normal
+    whose clipped numbers vary as much.
+
+    Without an intercept no released product says where their middle is: the root mean square of the fitted ones stands for it, on either
+    side, and the spread is that of the errors. less: standard deviations of noise that are taken off the second moment of the response.
+    """
     b = np.median(found.centres, axis=0)
     n, d = noisy.n, len(b)
     fitted = float(b @ noisy.matrix[:d, :d] @ b) / n
-    mean = float(noisy.matrix[0, d]) / n
-    total = max(float(noisy.matrix[d, d]) / n - mean**2, 0.0)
-    spread = sqrt(max(total, fitted - mean**2, 0.0))
-    return bool(spread > 0 and min(1 - mean, 1 + mean) < 3.3 * spread and total > 0)
+    whole = (float(noisy.matrix[d, d]) - less * sqrt(noisy.square.variance)) / n
+    mean = float(noisy.matrix[0, d]) / n if noisy.fixed else sqrt(max(fitted, 0.0))
+    square = max(whole, fitted if noisy.fixed and not less else 0.0) - mean**2
+    if whole <= mean**2 or square <= 0:  # noise is larger than the spread, and says nothing of it
+        return 0.0
+    spreads = np.geomspace(1e-3, 30, 300)
+    spread = float(np.interp(square, ClippedNormal.of(np.array(mean), spreads).c11, spreads))
+    return float(special.ndtr(-np.array([1 - mean, 1 + mean]) / spread).sum())
+
+
+def _drawn_in(noisy: NoisyMoments, found: LinePosterior) -> bool:
+    """Whether moving responses to their bounds, which multiplies slopes by the share that is within, moves one by more than it may."""
+    p = min(_beyond(noisy, found, _SURE), 0.9)
+    if p < _MANY:
+        return False
+    slopes = range(int(noisy.fixed), found.centres.shape[1])
+    unit = np.eye(found.centres.shape[1])
+    marginals = [found.marginal(unit[j]) for j in slopes]
+    return any(p / (1 - p) * abs(one.mean) > _HELD * 1.96 * one.sd for one in marginals)

@@ -50,7 +50,7 @@ class Expected:
 Expect = Callable[[Shape, int], Expected]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Forecast(Mapping[str, Any]):
     """The table of `forecast_table`, simulated when it is first looked at: most plans are made to be kept, not to be read.
 
@@ -87,6 +87,9 @@ class Forecast(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.table)
+
+    def __repr__(self) -> str:
+        return repr(self.table)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (self.table,)

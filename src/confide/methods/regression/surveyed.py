@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cells.weight_cap import CELLS, DISTANCE, Cap, WeightCells, ended_words
 from confide.aggregates.cells.weighted_cells import CappedWeight
+from confide.aggregates.clusters.beyond import Beyond
 from confide.aggregates.clusters.psu_limits import LEAST, hidden_part, too_few
 from confide.aggregates.clusters.psu_meat import Listed, bits_for
 from confide.errors import PlanError
@@ -26,7 +27,7 @@ from confide.protocol.source import Behind
 from confide.protocol.units.where import Subset
 from confide.results.pages.words import Flag
 from confide.schema import Design, Practice, Schema, SurveyDesign
-from confide.schema.survey import ASSUMPTION, NOT_COVERED
+from confide.schema.survey import ASSUMPTION, NOT_COVERED, UNFORESEEN
 
 __all__ = [
     "FLOOR",
@@ -123,7 +124,7 @@ class Drawn:
         own = self.design
         if own.psu is not None:
             within = f" within {own.strata}" if own.listed is not None and own.strata else ""
-            return f"independent PSUs of {own.psu}{within}, {own.alike} (sums of larger or closer ones are cut)"
+            return f"independent PSUs of {own.psu}{within}, {own.alike} (what sums of larger or closer ones are cut by is made up for)"
         return "independent persons" if own.deff is None else f"a declared design effect of {own.deff:g}"
 
     def warnings(self, meat: float, coordinates: int) -> list[str]:
@@ -134,7 +135,7 @@ class Drawn:
 
     def notes(self, meat: float, coordinates: int, n: int | None) -> tuple[str, ...]:
         """Of a plan that was asked for n persons."""
-        return too_few(self.design, meat / coordinates, n) if n else ()
+        return (*too_few(self.design, meat / coordinates, n), UNFORESEEN) if n else ()
 
 
 def of_records(schema: Schema, design: Design) -> Design:
@@ -143,11 +144,13 @@ def of_records(schema: Schema, design: Design) -> Design:
 
 
 def meat_fineness(plan: Plan) -> tuple[int, float]:
-    """(bits, mu over what one person moves the meat by) of a planned meat."""
+    """(bits, mu over the 2^bits that one person moves the meat by) of a planned meat."""
     spend = plan.spend("meat")
     assert spend.noise_sd is not None
     moved = float(spend.sensitivity * spend.step) / (2 if plan.relation == "substitute" else 1)
-    return round(log2(moved)), moved / spend.noise_sd
+    # of PSUs what their cut leaves out is charged besides
+    bits = round(log2(moved))
+    return bits, 2.0**bits / spend.noise_sd
 
 
 class Surveyed(Behind):
@@ -224,10 +227,17 @@ class Read:
         """Whether deviations were taken within strata."""
         return "meat_form" in self.release.public and bool(self._number("meat_form", 1))
 
+    @cached_property
+    def beyond(self) -> Beyond | None:
+        """What the cut of PSU sums left out; None without PSUs, and of older releases."""
+        ruler = self.release.public.get("meat_beyond")
+        return None if ruler is None else Beyond.of(self.release["meat"], np.asarray(ruler, dtype=np.float64))
+
     @property
     def scale(self) -> float:
-        """What sampling variances are taken times: a declared design effect, a public fraction."""
-        return (self.design.deff or 1.0) * (1.0 - (self.design.fraction or 0.0))
+        """What sampling variances are taken times: a declared design effect, a public fraction, what the cut of PSU sums left out."""
+        cut = 1.0 if self.beyond is None else self.beyond.factor
+        return cut * (self.design.deff or 1.0) * (1.0 - (self.design.fraction or 0.0))
 
     def independent(self, centred: bool) -> tuple[float, float, float]:
         """(C, C - H, the factor of the meat) of C PSUs, or persons, in H strata."""
@@ -270,6 +280,9 @@ class Read:
         """Of every table."""
         ended = (Flag("weights_ended", self.ended),) if self.ended else ()
         always = (*ended, Flag("design_assumed", f"assumed: {ASSUMPTION}"), Flag("design_limits", NOT_COVERED))
+        if self.beyond is not None and self.beyond.words:
+            told = f"PSUs are taken to be {self.design.alike}; what sums of larger or closer ones are cut by is made up for"
+            always = (*always, Flag("psus_cut", told + self.beyond.words))
         if not self.lost:
             return always
         capped = Flag(

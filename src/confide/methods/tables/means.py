@@ -101,7 +101,7 @@ class MeanTable(MeasuredTable):
         """A test that means answer, of the population: test("t", "sex"), two groups; test("f", "region"), several; test("mean", value=0),
         all records, which for the difference of two columns is the paired t test. of: which variable. `PlanError` for any other.
         """
-        check_one_test(self.layout)
+        check_one_test(self.layout.crossing.schema)
         if self.layout.of_units:
             raise PlanError(OF_ROWS)
         if kind in ("t", "f") and len(attributes) <= 1:

@@ -184,6 +184,7 @@ _CURVES = kinds(
         "zero_inflated": _curve(zeta=_SHARE, base=curve),
         "relaxed": _curve(slack=_SHARE, base=curve),
         "symmetric_laplace": _curve(d=double(1.0, finite=False), c=_LEVEL),
+        "objective": _curve(mu=_LEVEL, ratio=_LEVEL, after=double(0.0, LEVEL), replaced=BOOLEAN),
         "renyi": _curve(orders=maybe(each(_FINITE, most=10_000)), bounds=each(double(0.0, LEVEL), 1, 10_000)),
         "composed": _curve(parts=each(_part, 1, CURVES)),
     },

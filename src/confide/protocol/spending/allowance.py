@@ -20,7 +20,7 @@ from confide.schema import Unit
 if TYPE_CHECKING:
     from confide.guarantees.reply import GaussianReply
 
-__all__ = ["EITHER", "SAFETY_STEPS", "UNIT_SHARE", "Allowance", "checked_privacy"]
+__all__ = ["EITHER", "SAFETY_STEPS", "UNIT_SHARE", "Allowance", "checked_privacy", "relation_of"]
 
 #: `Method.native` of a method that adds Laplace noise where a pure guarantee is asked for, and Gaussian noise otherwise.
 EITHER = "GDP or PureDP"
@@ -47,6 +47,17 @@ def checked_privacy(privacy: object) -> Guarantee:
             "write privacy=cf.GDP(1.0) or privacy=cf.ApproxDP(1.0, 1e-6)"
         )
     return privacy
+
+
+def relation_of(privacy: Guarantee, method: Any) -> str:
+    """The relation of a request to a method: the request's own, else the method's first; `PrivacyError` for one that it has not."""
+    relation: str = checked_privacy(privacy).relation or method.relations[0]
+    if relation not in method.relations:
+        raise PrivacyError(
+            f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
+            f"write relation={method.relations[0]!r} in the guarantee"
+        )
+    return relation
 
 
 @dataclass(frozen=True)
@@ -83,12 +94,7 @@ class Allowance:
         propose-test-release: the share of a request's delta that is set aside for that, in GDP(mu, delta). assumptions: what the
         method's guarantee rests on beyond exact arithmetic.
         """
-        relation = checked_privacy(privacy).relation or method.relations[0]
-        if relation not in method.relations:
-            raise PrivacyError(
-                f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
-                f"write relation={method.relations[0]!r} in the guarantee"
-            )
+        relation = relation_of(privacy, method)
         asked = resolved(privacy, relation, schema, method.name, per=method.per_level)
         rule = rule_of(method, schema)
         assumed = privacy.assumptions + unit_assumptions(schema, rule) + assumptions

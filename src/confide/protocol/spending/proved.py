@@ -7,10 +7,11 @@ from fractions import Fraction
 from typing import Any
 
 from confide.errors import NoConversion, PlanError, PrivacyError
-from confide.guarantees import ApproxDP, Guarantee, PureDP
+from confide.guarantees import ApproxDP, Guarantee, PureDP, TradeOff
+from confide.guarantees.curves import Curve
 from confide.guarantees.rounding import float_up
 from confide.protocol.events import Event, fold
-from confide.protocol.spending.allowance import Allowance, checked_privacy
+from confide.protocol.spending.allowance import Allowance, relation_of
 from confide.protocol.units.whose import resolved, unit_assumptions
 
 __all__ = ["Proved"]
@@ -20,11 +21,13 @@ __all__ = ["Proved"]
 class Proved:
     """A request, and the level at which a release is proved: the request's own, with what the proof assumes.
 
-    Made by `Proved.of(privacy, method, schema)`, for single records under central trust.
+    Made by `Proved.of(privacy, method, schema)`, for single records under central trust. curve: the trade-off function of the whole
+    release, where that is proved: it is stated first, and the level follows from it.
     """
 
     requested: Guarantee
     level: PureDP | ApproxDP
+    curve: Curve | None = None
 
     @classmethod
     def of(
@@ -47,12 +50,7 @@ class Proved:
         """
         who = who or method.name
         also = f", or {instead}" if instead else ""
-        relation = checked_privacy(privacy).relation or method.relations[0]
-        if relation not in method.relations:
-            raise PrivacyError(
-                f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
-                f"write relation={method.relations[0]!r} in the guarantee"
-            )
+        relation = relation_of(privacy, method)
         if not isinstance(privacy, kinds):
             pure = PureDP in kinds
             raise NoConversion(
@@ -74,6 +72,18 @@ class Proved:
             return cls(asked, PureDP(asked.epsilon, **labels))
         assert isinstance(asked, ApproxDP)
         return cls(asked, ApproxDP(asked.epsilon, asked.delta, **labels))
+
+    def by(self, curve: Curve) -> Proved:
+        """The same request, by a release whose whole curve is proved."""
+        return replace(self, curve=curve)
+
+    @property
+    def statement(self) -> PureDP | ApproxDP | TradeOff:
+        """What is proved, natively."""
+        level = self.level
+        if self.curve is None:
+            return level
+        return TradeOff(self.curve, relation=level.relation, unit=level.unit, assumptions=level.assumptions)
 
     @property
     def relation(self) -> str:
@@ -101,8 +111,12 @@ class Proved:
         return replace(self.level, epsilon=-float_up(-left))
 
     def guarantees(self, event: Event) -> tuple[Guarantee, ...]:
-        """The proved statement; the events cost no more. Raises `PlanError` when they do, which would be an error of the method."""
+        """The proved statements; the events cost no more. Raises `PlanError` when they do, which would be an error of the method."""
         folded = fold(event, self.relation)
+        if self.curve is not None:
+            if not isinstance(folded, TradeOff) or folded.curve != self.curve:
+                raise PlanError("the events of this plan have another curve than the one that is proved")
+            return (self.statement, self.level)
         if type(folded) is not type(self.level) or not _within(folded, self.level):
             raise PlanError("the events of this plan do not fit its request; their parts must add up to at most that")
         return (self.level,)

@@ -25,6 +25,7 @@ from confide.protocol.release import Noisy, Release
 from confide.protocol.spending.allowance import UNIT_SHARE, Allowance
 from confide.protocol.statistic import Codes, RecordMap, Total
 from confide.protocol.units.whose import UNIT_ROW, WHOLE, unit_flags
+from confide.schema import Schema
 
 __all__ = [
     "CELLS",
@@ -125,7 +126,8 @@ class Counted:
     """What a noisy histogram says: the number of units, the share of them with more than k rows, and the share of rows lost.
 
     Each with the standard deviation of its noise. Cells that do not stand above their noise count as empty in the shares of rows.
-    lost_range: the share of rows lost if each unit had the fewest rows of its cell, and the most.
+    lost_range: the share of rows lost if each unit had the fewest rows of its cell, and the most; above_range: the share of units with more
+    than k, in the same way.
     """
 
     units: float
@@ -135,6 +137,7 @@ class Counted:
     lost: float
     lost_sd: float
     lost_range: tuple[float, float]
+    above_range: tuple[float, float]
 
     @classmethod
     def of(cls, counts: NDArray[np.float64], sd: float, k: int) -> Counted:
@@ -151,28 +154,34 @@ class Counted:
         ends = (float(seen @ np.maximum(r - k, 0.0)) / max(float(seen @ r), 1.0) for r in (_FEWEST, _MOST))
         low, high = ends
         lost_sd = sd * float(np.sqrt(slope @ slope)) / rows
-        return cls(units, sd * sqrt(CELLS), above, spread, lost, lost_sd, (low, high))
+        least, most = (min(max(float(counts[k < r].sum()) / units, 0.0), 1.0) for r in (_FEWEST, _MOST))
+        return cls(units, sd * sqrt(CELLS), above, spread, lost, lost_sd, (low, high), (least, most))
 
     @property
     def truncated(self) -> bool:
         """Whether more than 5 % of the rows are beyond what units may count, beyond the noise."""
         return self.lost - _ONE_SIDED * self.lost_sd > _NOTICEABLE
 
-    def words(self, k: int, *, weighted: bool = False, whole: bool = False, per: str | None = None) -> str:
+    def words(
+        self, k: int, *, weighted: bool = False, whole: bool = False, per: str | None = None, every: bool = False
+    ) -> str:
         """In one line, for a head; ± is at 95 %. weighted: all rows count, those of units with more than k by weight; whole: units do,
-        whatever rows they have; per: they count once in each level of this column, in at most k."""
+        whatever rows they have; per: they count once in each level of this column, in at most k; every: which are all levels there are."""
         rows = f"{k} row" if k == 1 else f"{k} rows"
+        units, noise = f"{self.units:,.0f} ± {_HALF * self.units_sd:,.0f}", f"± {_HALF * self.above_sd:.0%}"
+        least, most = (f"{share:.0%}" for share in self.above_range)
+        # where k lies within a cell, those with k rows stand in it with those of more
+        above = f"{least} {noise} have" if least == most else f"{least} to {most} have (noise {noise})"
         if per is not None:
-            more = f"{self.above:.0%} ± {_HALF * self.above_sd:.0%} have rows in more than {k} levels of {per}"
-            return f"{self.units:,.0f} ± {_HALF * self.units_sd:,.0f}; {more}"
+            return units if every else f"{units}; {above} rows in more than {k} levels of {per}"
         if whole:
-            return f"{self.units:,.0f} ± {_HALF * self.units_sd:,.0f}; {self.above:.0%} ± {_HALF * self.above_sd:.0%} have more than {rows}"
+            return f"{units}; {above} more than {rows}"
         low, high = self.lost_range
         share = f"{_between(low, high)} of the rows do not count"
         if weighted:
             share = f"all rows count by weight, together as {_between(1 - high, 1 - low)} of them would"
         return (
-            f"{self.units:,.0f} ± {_HALF * self.units_sd:,.0f}; {self.above:.0%} ± {_HALF * self.above_sd:.0%} have more than {rows}; "
+            f"{units}; {above} more than {rows}; "
             f"{share} (noise ± {_HALF * self.lost_sd:.1%}; units with many rows are seen from some "
             f"{_ABOVE * self.units_sd / sqrt(CELLS):,.0f} on)"
         )
@@ -256,12 +265,14 @@ def shown(result: _Result, release: Release) -> _Result:
     if found is not None:
         k = int(schema["rows_per_unit"])
         weighted = release.plan.rule == "weight"
-        flags = (*flags, "rows_truncated") if k > 1 and found.truncated else flags
+        whole, per = WHOLE in release.plan.constants, schema["unit"].get("per")
+        # nobody has rows in more levels than there are
+        every = per is not None and k >= Schema.from_dict(schema)[per].steps
+        flags = (*flags, "rows_truncated") if k > 1 and not every and found.truncated else flags
         independent = Independent.of(release, found.units * k)
         if independent is not None and independent.units < _FEW_UNITS:
             flags = (*flags, "few_units")
-        whole, per = WHOLE in release.plan.constants, schema["unit"].get("per")
-        words = found.words(k, weighted=weighted, whole=whole, per=per)
+        words = found.words(k, weighted=weighted, whole=whole, per=per, every=every)
         facts = (*facts, (f"Units ({schema['unit']['column']}, noisy)", words))
     added: dict[str, tuple[Any, ...]] = {"flags": flags, "facts": facts}
     more = {

@@ -146,6 +146,11 @@ def check_rows(method: Any, schema: Any) -> None:
         )
     if not isinstance(unit, Unit) and cluster is None:
         return
+    if cluster is not None and "fixed_n" in method.needs:
+        raise PlanError(
+            f"{method.name} has a public number of records, and those that name no {cluster.column} are dropped; take cluster out of the "
+            "schema if that does not matter"
+        )
     alone = method.intervals != "no interval" and not (method.unit_meat and method.rules(schema) == method.units)
     if cluster is not None and alone and not surveyed:
         raise PlanError(
@@ -221,8 +226,8 @@ def independent_words(schema: Any) -> str:
     if schema.cluster is not None:
         own = schema.cluster
         return (
-            f"independent values of {own.column} with at most about {own.most:,.6g} members each, alike by at most {own.icc:g} (sums of "
-            "larger or closer ones are cut, and intervals too short then)"
+            f"independent values of {own.column} with at most about {own.most:,.6g} members each, alike by at most {own.icc:g} (what "
+            "sums of larger or closer ones are cut by is made up for)"
         )
     if isinstance(schema.unit, Unit):
         return f"independent units of {schema.unit.column}, whose rows may hang together in any way"

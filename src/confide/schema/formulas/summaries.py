@@ -33,6 +33,8 @@ def summary_words(formula: str) -> str:
     "mean is of many records and no function of one: the table of 'bmi ~ sex' has the means; write cf.tables.means('bmi ~ sex', ...)"
     >>> summary_words("prop(smoker) ~ sex").partition("write ")[2]
     "cf.tables.shares('sex * smoker', within='sex', ...)"
+    >>> summary_words("count(ill == 'yes')").partition("cf.tables.")[2][:43]
+    'person_counts has those with so many of the'
     >>> summary_words("y ~ mean(x)")
     ''
     """
@@ -40,6 +42,13 @@ def summary_words(formula: str) -> str:
     found = _CALL.fullmatch(left)
     if found is None or found[1].lower() not in _KINDS:
         return ""
+    if _KINDS[found[1].lower()] == "counts" and re.search("[=<>]", found[2]):
+        wanted = f"number({found[2].strip()}, 1, 2, 5)"
+        return (
+            f"{found[1]} is of many records and no function of one: of persons with several rows cf.tables.person_counts has those with so "
+            f"many of them, written {wanted}, and any({found[2].strip()}) for one at least; a table of the column has the numbers of "
+            "records"
+        )
     name, inner, groups = found[1], found[2].strip(), "" if right in ("", "1") else right
     kind, more = _KINDS[name.lower()], ""
     plain = f"{inner} ~ {right}" if mark else inner

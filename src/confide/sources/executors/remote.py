@@ -77,10 +77,19 @@ class RemoteSource(Behind):
     rereadable = True
     _source: Passes
 
-    def __init__(self, source: Passes, executor: Executor, key: bytes | None = None, whole: bool = False) -> None:
-        """key: under which units are bounded and clusters told apart; None for the records as they are. whole: of `bounded`."""
+    def __init__(
+        self,
+        source: Passes,
+        executor: Executor,
+        key: bytes | None = None,
+        whole: bool = False,
+        *,
+        in_clusters: bool = True,
+    ) -> None:
+        """key: under which units are bounded and clusters told apart; None for the records as they are. whole: of `bounded`. in_clusters:
+        whether units are those that name a cluster, where the schema has them."""
         super().__init__(source)
-        self._executor, self._key, self._whole = executor, key, whole
+        self._executor, self._key, self._whole, self._in_clusters = executor, key, whole, in_clusters
         self._seed = secrets.randbits(64)
         self._rows: tuple[str, ...] = ()
         self._records: Any = None
@@ -116,6 +125,10 @@ class RemoteSource(Behind):
                 return records.count()
         from confide.sources.executors.groups import Ids
 
+        if self._coding.groups is not None:
+            # units that name no cluster have no rows there, and are units all the same
+            with closing(RemoteSource(self._source, self._executor, self._key, in_clusters=False)) as units:
+                return units.count()
         (ids,) = self._summed((Ids(),))
         return int(ids[0])
 
@@ -168,7 +181,7 @@ class RemoteSource(Behind):
     def _coding(self) -> Coding:
         from confide.sources.executors.groups import Coding
 
-        cluster = self.schema.cluster
+        cluster = self.schema.cluster if self._in_clusters else None
         return Coding(self.schema, None if cluster is None else HashedGroups(cluster.column, self._key or b""))
 
     @property

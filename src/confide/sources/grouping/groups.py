@@ -2,8 +2,9 @@
 
 A unit is in one cluster: of those that its rows name, the one whose id has the smallest hash under the key; its other rows are dropped,
 before its rows are bounded. So the cluster follows from the unit's own rows and the key. Numbers mean nothing outside the pass and are in
-nothing that is released; ids are dropped when the pass ends, and a record without one is dropped. In one process they are given in the
-order in which ids are met (`Groups`). Workers have nobody to ask which numbers are taken: there they are 53 bits of the ids' hashes
+nothing that is released; ids are dropped when the pass ends, and a record without one is dropped. A unit of such records alone has no row
+that counts, and is still one of the units whose number may be public. In one process numbers are given in the order in which ids are met
+(`Groups`). Workers have nobody to ask which numbers are taken: there they are 53 bits of the ids' hashes
 (`HashedGroups`), and two of C clusters are taken for one with a chance of C^2/2^54, which no guarantee minds.
 """
 
@@ -58,7 +59,8 @@ class Groups:
 
     def inside(self, rows: Rows) -> NDArray[np.intp]:
         """The places of rows that name their unit's cluster; its number is the last row of codes."""
-        return _least(rows, self.ranks[rows.codes[-1]])
+        # the place behind the last is that of no cluster
+        return _least(rows, np.append(self.ranks, -1)[rows.codes[-1]])
 
 
 @dataclass(frozen=True)
@@ -86,10 +88,11 @@ class HashedGroups:
 
 
 def _least(rows: Rows, places: NDArray[Any]) -> NDArray[np.intp]:
-    """The rows that name the first of their unit's clusters."""
+    """The rows that name the first of their unit's clusters. places: of clusters in their order, -1 for none."""
     unit, ids = numbered_units(rows)
     least = np.full(len(ids), np.iinfo(np.int64).max)
-    np.minimum.at(least, unit, places)
+    there = places >= 0
+    np.minimum.at(least, unit[there], places[there])
     return np.flatnonzero(places == least[unit])
 
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from confide.errors import SourceError
@@ -183,12 +184,14 @@ def _clustered(source: RecordSource, unit: Unit | None, rule: Keep) -> tuple[Blo
         gathered.close()
 
 
-def _written(portions: Iterator[Bounded], out: Blocks, marks: int) -> int:
+def _written(portions: Iterator[tuple[int, Bounded]], out: Blocks, marks: int) -> int:
     """Write blocks of whole units, whose sizes are written so many times; the number of units."""
     units = 0
-    for codes, sizes in portions:
+    for ids, (codes, sizes) in portions:
+        units += ids
         starts = np.flatnonzero(sizes >= 0)
-        units += len(starts)
+        if not len(starts):
+            continue
         for start, stop in pairwise([*block_starts(starts).tolist(), len(sizes)]):
             own = [row[start:stop] for row in codes]
             out.add(np.array([*own, *[sizes[start:stop]] * marks], dtype=np.float64))
@@ -241,9 +244,9 @@ class WithIds:
             if self._groups is None:
                 self._took(ids, codes)
                 return codes
+            # rows without a cluster are there until units are counted (`Groups.inside`)
             own = self._groups(block.columns[len(self._ids) - 1])
-            there = own >= 0
-            self._took(ids.filter(pa.array(there)), np.concatenate([codes[:, there], own[None, there]]))
+            self._took(ids, np.concatenate([codes, own[None, :]]))
             return codes
 
         return coded
@@ -296,12 +299,12 @@ class Gathered:
         except (OSError, ValueError, pa.ArrowException):
             self._failed = True
 
-    def whole_units(self, rule: Keep) -> Iterator[Bounded]:
-        """What the rule makes of all rows, in portions that hold every row of a unit."""
+    def whole_units(self, rule: Keep) -> Iterator[tuple[int, Bounded]]:
+        """What the rule makes of all rows, in portions that hold every row of a unit, with the number of their units."""
         if self._files is None:
             if self._held:
                 held, self._held = self._held, []
-                yield rule(joined(held))
+                yield _counted(rule, joined(held))
             return
         if self._held:
             self._deal()
@@ -310,14 +313,14 @@ class Gathered:
         for one in range(self._files.parts):
             yield from self._finished(self._files, one, rule, again=True)
 
-    def _finished(self, files: Files, one: int, rule: Keep, *, again: bool) -> Iterator[Bounded]:
+    def _finished(self, files: Files, one: int, rule: Keep, *, again: bool) -> Iterator[tuple[int, Bounded]]:
         """What the rule makes of a file. again: whether too large a file may be one of many units, and is dealt out by id once more."""
         if not files.rows(one):
             return
         if files.rows(one) <= self._limit:
-            yield rule(joined(list(files.read(one))))
+            yield _counted(rule, joined(list(files.read(one))))
             return
-        finer, portions = Files(self._folder), []
+        finer, portions, ids = Files(self._folder), [], []
         try:
             for rows in files.read(one):
                 finer.add(rows, rows.by_id(seed=2) if again else rows.by_content())
@@ -327,10 +330,13 @@ class Gathered:
                 return
             for part in range(finer.parts):
                 if finer.rows(part):
-                    portions.append(rule.cut(joined(list(finer.read(part)))))
+                    rows = joined(list(finer.read(part)))
+                    ids.append(rows.ids.unique())
+                    portions.append(rule.cut(rows))
         finally:
             finer.close()
-        yield rule(joined([rows for rows, _ in portions]), np.concatenate([own for _, own in portions]))
+        whole, priority = joined([rows for rows, _ in portions]), np.concatenate([own for _, own in portions])
+        yield len(pa.concat_arrays(ids).unique()), rule(whole, priority)
 
     def close(self) -> None:
         self._held = []
@@ -340,6 +346,13 @@ class Gathered:
 
 # Codes of whole units, unit after unit, and the row of codes `UNIT_ROW`.
 Bounded: TypeAlias = tuple[list[NDArray[Any]], NDArray[np.int8]]
+
+
+def _counted(rule: Keep, rows: Rows) -> tuple[int, Bounded]:
+    """How many units the rows are of, and what the rule makes of them: nothing of one that names no cluster, which counts all the same."""
+    found = rule(rows)
+    units = int((found[1] >= 0).sum()) if rule.groups is None else int(pc.count_distinct(rows.ids).as_py())
+    return units, found
 
 
 def rule_of_rows(key: bytes, rows: int, whole: bool) -> Keep:
@@ -400,6 +413,8 @@ class Keep:
         """
         if self.groups is not None:
             rows = rows.take(self.groups.inside(rows))
+        if not len(rows):
+            return rows, np.zeros(0, dtype=np.uint64)
         unit, ids = numbered_units(rows)
         words = self.words(rows)
         found, j = self.ranked(unit, ids, words)

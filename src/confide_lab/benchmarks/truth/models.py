@@ -111,6 +111,21 @@ def _shares(share: Callable[[Array, Array, Array], Array]) -> Callable[[np.rando
     return made
 
 
+def _against(outcome: Callable[[np.random.Generator, Array], Array], far: int) -> Callable[[np.random.Generator], Made]:
+    """0.4 % of the records at 7 to 8.2 sd, within bounds that reach less than five half-widths, whose outcomes are `far`."""
+
+    def made(g: np.random.Generator) -> Made:
+        a, b = g.standard_normal(_SIZE), g.uniform(-1, 1, _SIZE)
+        out = g.random(_SIZE) < 0.004
+        a = np.where(out, g.uniform(7, 8.2, _SIZE), a)
+        return {"a": a, "b": b, "y": np.where(out, far, outcome(g, np.clip(0.5 * a, -1.5, 1.5) + 0.4 * b))}
+
+    return made
+
+
+_INSIDE = {"a": Numeric(-8.2, 8.2), "b": Numeric(-1, 1)}
+
+
 def _columns(outcome: Any) -> Mapping[str, Any]:
     return {"a": Numeric(-6, 6), "b": Numeric(-6, 6), "f": Categorical(_LEVELS), "y": outcome}
 
@@ -169,6 +184,18 @@ MODELS: Mapping[str, tuple[str, Method, Mapping[str, Any], Callable[[np.random.G
         Poisson("y ~ a + f"),
         {"a": Numeric(-1, 1), "f": Categorical(_TWELVE), "y": Integer(0, 40)},
         _twelve,
+    ),
+    "counts-against": (
+        "counts, .4 % far against the slope inside bounds of 8 sds",
+        Poisson("y ~ a + b"),
+        {**_INSIDE, "y": Integer(0, 10)},
+        _against(lambda g, eta: g.poisson(np.exp(0.3 + 0.6 * eta)).clip(0, 10), 0),
+    ),
+    "probit-against": (
+        "a probit, .4 % far against the slope inside bounds of 8 sds",
+        Logistic("y ~ a + b", link="probit"),
+        {**_INSIDE, "y": _TWO},
+        _against(lambda g, eta: (g.random(len(eta)) < ndtr(eta)).astype(int), 0),
     ),
     "probit": (
         "a probit",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.survey_scores import SurveyScores
 from confide.aggregates.cells.weight_cap import CELLS, Cap, WeightCells, ended
+from confide.aggregates.clusters.beyond import RAMPS, Beyond
 from confide.aggregates.clusters.psu_limits import Limits, Sampled
 from confide.aggregates.clusters.psu_meat import Listed, PersonMeat, PsuMeat, bits_for
 from confide.errors import ConfideError, PlanError, SchemaError
@@ -185,6 +187,26 @@ def test_no_neighbour_moves_a_meat_further_than_charged(centred: bool, spread: f
         assert worst > 0.05  # the search finds something
 
 
+@pytest.mark.parametrize("spread", [2.5, 12.0])
+def test_the_first_person_of_an_empty_public_psu_moves_a_centred_meat_as_any_other(spread: float) -> None:
+    """All others of the stratum at the cut: numbers of PSUs that were counted in the data would jump with her."""
+    listed = Listed.of(LISTED)
+    assert listed is not None
+    meat = PsuMeat(_scores(LISTED, (0,)), listed, bits=40).at(_scores(LISTED, (0,)), spread, centred=True)
+    columns, places = meat.map.columns, [LISTED["v"].levels.index(name) for name in LISTS["s"]]
+
+    def value(psus: list[int]) -> np.ndarray:
+        codes = np.zeros((len(columns), len(psus)))
+        for name, code in (("x", 2**20 - 1), ("h", 1), ("v", psus)):
+            codes[columns.index(name)] = code
+        return meat.value(meat.update(meat.zero(), codes))
+
+    for full in range(1, len(places)):
+        others = [place for place in places[:full] for _ in range(40)]
+        moved = float(((value([*others, places[full]]) - value(others)).astype(float) ** 2).sum())
+        assert moved <= float(meat.sensitivity_squared("add-remove")), full
+
+
 @pytest.mark.parametrize("bits", [30, 40, 52, 56])
 def test_no_person_moves_a_meat_of_persons_further_than_charged(bits: int) -> None:
     """Every pair of extreme records, by the exact integers; the largest comes near what is charged."""
@@ -226,6 +248,40 @@ def test_a_substitute_is_charged_as_one_who_leaves_and_one_who_comes() -> None:
     own = PsuMeat(_scores(LISTED, (0,)), Listed.of(LISTED), bits=40)
     alone, other = (own.sensitivity_squared(relation) for relation in ("add-remove", "substitute"))
     assert other == 4 * alone and own.sensitivity_l1("substitute") == 2 * own.sensitivity_l1("add-remove")
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("spread", [1.0, 4.0, 30.0])
+def test_what_the_cut_leaves_out_moves_by_a_third_of_the_meat(centred: bool, spread: float) -> None:
+    """One person more in a PSU of any size: ramps move by no more than is charged, and come near it."""
+    own = PsuMeat(_scores(LISTED, (0,)), Listed.of(LISTED), bits=40).at(_scores(LISTED, (0,)), spread, centred)
+    columns, width, worst = own.map.columns, 2, 0.0
+    for n in (1, 2, 3, 7, 30, 45, 77, 300, 2_000):
+        codes = np.zeros((len(columns), n))
+        codes[columns.index("v")] = 3
+        codes[columns.index("h")] = 1
+        codes[columns.index("x")] = 2**20 - 1
+        whole, less = (own.value(own.update(own.zero(), np.ascontiguousarray(part))) for part in (codes, codes[:, 1:]))
+        moved = float((np.diag(whole - less)[width:].astype(float) ** 2).sum())
+        assert moved <= float(own.sensitivity_squared("add-remove")) / 10
+        worst = max(worst, moved / (float(own.sensitivity_squared("add-remove")) / 10))
+    assert worst > 0.9
+    everything = whole[width:, :width]
+    assert not everything.any() and own.shape == (width + RAMPS, width + RAMPS)
+
+
+@pytest.mark.parametrize("times", [0.9, 1.5, 3.0, 11.0])
+def test_what_the_cut_leaves_out_is_told_from_its_ramps(times: float) -> None:
+    """Without noise the factor is that of the whole sum of squares, by a chord of each ramp at most 1.12 times as large."""
+    own = PsuMeat(_scores(LISTED, (0,)), Listed.of(LISTED), bits=54).at(_scores(LISTED, (0,)), 20.0, False)
+    one = own.scores(np.array([[0.0], [2**20 - 1.0]])).astype(np.int64).ravel()
+    n = round(times * own.ruler[1] / float(np.sqrt((one.astype(float) ** 2).sum())))
+    value = own.value({0: one * n, 1: one * 3})
+    noisy = Noisy(value, Fraction(1), "grid_gaussian", Fraction(1), "frobenius")
+    found = Beyond.of(noisy, own.ruler)
+    right = float(n**2 + 9) * float((one.astype(float) ** 2).sum()) / float(np.trace(value[:2, :2]))
+    assert 0.999 * right <= found.factor <= 1.13 * right and found.whole
+    assert (found.words == "") == (times < 1)
 
 
 def test_the_meat_of_persons_is_exact_and_bounded() -> None:
@@ -519,7 +575,50 @@ def test_sums_of_psus_that_are_skewed_and_closer_than_declared_count_as_far_as_n
     assert 0.92 < float(np.sqrt(own.sampling[0, 0]) / own.x[0]) / known < 1.02
     assert 0.92 < float(table.bse.iloc[0]) / known < 1.25
     told = dict(table.notes())["PSUs"]
-    assert "of at most about 12 persons, alike by at most 0.2" in told and "too short" in told
+    assert "of at most about 12 persons, alike by at most 0.2" in told and "made up for" in told
+
+
+def _uneven(g: np.random.Generator) -> pd.DataFrame:
+    """400 PSUs of 1 to 150 persons, ten on average, alike by .7 in both columns."""
+    sizes = np.clip(np.exp(g.normal(np.log(10) - 0.98, 1.4, 400)).astype(int), 2, 150)
+    of = np.repeat(np.arange(400), sizes)
+    level, n = g.normal(size=400)[of], len(of)
+    y = np.sqrt(0.7) * level + np.sqrt(0.3) * g.standard_normal(n)
+    x = 0.7 * g.normal(size=400)[of] + 0.7 * g.standard_normal(n)
+    return pd.DataFrame({"v": of, "y": np.clip(y, -6, 6), "x": np.clip(x, -5, 5), "w": 1.0})
+
+
+@pytest.mark.parametrize("what", ["line", "logit", "mean"])
+def test_psus_that_are_larger_and_closer_than_declared_are_made_up_for(what: str) -> None:
+    """Standard errors over those of R's formula; cut alone they were .7 of it for lines."""
+    frame = _uneven(np.random.default_rng(3))
+    x, y = frame.x.to_numpy(), frame.y.to_numpy()
+    columns: dict[str, Any] = {"y": cf.Numeric(-6, 6), "x": cf.Numeric(-5, 5), "w": cf.Numeric(0, 1)}
+    method: Any = {
+        "line": cf.regression.LeastSquares("y ~ x"),
+        "mean": cf.tables.Means("y ~ 1", covers="population"),
+    }.get(what)
+    if what == "logit":
+        frame["y"], columns["y"], method = (y > 0).astype(int), cf.Integer(0, 1), cf.regression.Logistic("y ~ x")
+        y = frame.y.to_numpy(dtype=float)
+    schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w", psu="v", size=10, count=400))
+    data = cf.read(frame, schema)
+    tables: list[Any] = [simulated(method, data, cf.GDP(2.0), seed) for seed in range(5)]
+    z = np.ones((len(y), 1)) if what == "mean" else np.column_stack([np.ones(len(y)), x])
+    theta, slope = np.zeros(z.shape[1]), np.ones(len(y))
+    for _ in range(20 if what == "logit" else 1):
+        fitted = 1 / (1 + np.exp(-z @ theta)) if what == "logit" else z @ theta
+        slope = fitted * (1 - fitted) if what == "logit" else slope
+        theta = theta + np.linalg.solve((z * slope[:, None]).T @ z, z.T @ (y - fitted))
+    fitted = 1 / (1 + np.exp(-z @ theta)) if what == "logit" else z @ theta
+    scores = z * (y - fitted)[:, None]
+    sums = np.stack([np.bincount(frame.v, weights=own) for own in scores.T], axis=1)
+    bread = np.linalg.inv((z * slope[:, None]).T @ z)
+    right = np.sqrt(np.diag(bread @ sums.T @ sums @ bread))[-1]
+    ratios = [float(found.bse.iloc[-1]) / right for found in tables if found.status == "ok"]
+    assert len(ratios) == 5 and 0.9 < float(np.median(ratios)) < 1.3
+    told = tables[0].summary() if what == "mean" else str(tables[0].flags)
+    assert ("made up for" if what == "mean" else "psus_cut") in told
 
 
 def test_plans_warn_of_too_few_psus_with_the_number_that_would_do() -> None:
@@ -650,3 +749,21 @@ def test_a_cap_is_found_whatever_the_histogram_says(counts: np.ndarray, noise: f
     for sd in (0.0, 1e-6, 3.0, 1e9):
         cap = Cap.chosen(counts, sd, edges, 0.0, noise, 1, 50.0)
         assert cap.weight in edges and np.isfinite([cap.lost, cap.over, cap.error]).all() and 0 <= cap.lost <= 1
+
+
+def test_the_mu_that_would_do_is_rounded_up():
+    from confide.aggregates.clusters.psu_limits import too_few
+    from confide.schema import SurveyDesign
+
+    design = SurveyDesign(psu="v", size=10, count=15)
+    told = too_few(design, 0.3)[0]
+    times = float(re.search(r"or ([\d.]+) times the mu", told)[1])
+    assert not too_few(design, 0.3 * times)
+
+
+def test_a_plan_of_a_design_for_n_persons_says_that_nothing_is_forecast():
+    columns = {"y": cf.Numeric(0, 1), "w": cf.Numeric(0, 2), "x": cf.Numeric(0, 1)}
+    schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w"))
+    for method in (cf.tables.Means("y ~ 1", covers="population"), cf.regression.LeastSquares("y ~ x")):
+        assert any("not forecast" in note for note in cf.plan(method, schema, cf.GDP(1.0), n=500).notes)
+        assert not any("not forecast" in note for note in cf.plan(method, schema, cf.GDP(1.0)).notes)

@@ -4,7 +4,10 @@ Posterior of one share p with prior Beta(a, b), n public, y = k + noise:
 
     p | y  =  sum_k w_k Beta(a + k, b + n - k),    log w_k = log C(n, k) + log B(a + k, b + n - k) + log P(y | k),
 
-exactly. y is not moved into 0..n: the likelihood alone says what k may be. Several categories with prior Dirichlet(a_1, ..., a_J) and all
+exactly. y is not moved into 0..n: the likelihood alone says what k may be. One of J categories whose counts are all noisy: the others hold
+n - k records, and their noisy numbers add up to that and to the noise of J - 1 numbers, so that w_k has a second factor, the probability of
+that sum. How the others divide n - k is left out: what a prior says of many small levels, each at least 0, would draw down the share of a
+large one where noise is as large as they are. Several categories with prior Dirichlet(a_1, ..., a_J) and all
 counts noisy, n = sum k_j public: the joint weight of the counts is prod_j h_j(k_j) on sum k_j = n, h_j(k) = Gamma(a_j + k)/k! P(y_j | k),
 so that the marginal of k_j is h_j(k_j) times the convolution of the other h's at n - k_j: exact for any J.
 
@@ -25,7 +28,7 @@ from confide import _special as special
 from confide.methods.intervals.posteriors.laws import NoiseLaw
 from confide.methods.intervals.posteriors.marginals import BetaMixture
 
-__all__ = ["Cells", "confidence_limits", "share_posterior"]
+__all__ = ["Cells", "confidence_limits", "level_posterior", "share_posterior"]
 
 Array = NDArray[np.float64]
 
@@ -49,6 +52,23 @@ def share_posterior(y: float, n: int, law: NoiseLaw, a: float = 0.5, b: float = 
     log_binomial = -special.gammaln(k + 1) - special.gammaln(n - k + 1)
     log_beta = special.gammaln(a + k) + special.gammaln(b + n - k)
     return BetaMixture.of(log_binomial + log_beta + law.logpdf(y - k), a + k, b + n - k)
+
+
+def level_posterior(y: Array, j: int, n: int, law: NoiseLaw, a: float = 0.5, b: float = 0.5) -> BetaMixture:
+    """The posterior of the share of level j with prior Beta(a, b), from its own noisy count and the sum of all others'.
+
+    >>> mixture = level_posterior(np.array([30.0, 52.0, 21.0]), 0, 100, NoiseLaw("geometric", 4.0))
+    >>> [round(float(v), 3) for v in mixture.quantile([0.025, 0.5, 0.975])]
+    [0.178, 0.29, 0.409]
+    """
+    own = float(y[j])
+    others = float(np.sum(y)) - own
+    ends = np.clip([own, n - others], 0.0, float(n))
+    k = np.arange(max(floor(ends.min() - law.reach), 0), min(ceil(ends.max() + law.reach), n) + 1, dtype=np.float64)
+    log_binomial = -special.gammaln(k + 1) - special.gammaln(n - k + 1)
+    log_beta = special.gammaln(a + k) + special.gammaln(b + n - k)
+    log_noise = law.logpdf(own - k) + law.logpdf_of_sum(len(y) - 1, others - (n - k))
+    return BetaMixture.of(log_binomial + log_beta + log_noise, a + k, b + n - k)
 
 
 class Cells:

@@ -17,6 +17,7 @@ the tests hold them to 1e-10 and 1e-6 in log density.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log, pi, sqrt
 from typing import Any
 
@@ -35,6 +36,8 @@ _ROOT = sqrt(2.0)
 _LEAST = -9.0
 # Noise beyond so many scales has probability below e^-37, which is 1e-16.
 _FAR = 37.0
+# Sums of noise below it are held.
+_HELD = 1 << 16
 # Of log v, below where the mixture's variance is hardly that of its normal part.
 _BELOW = 9.0
 # Of its trapezoid, where nothing lies beyond a scale.
@@ -148,6 +151,25 @@ class NoiseLaw:
         top = 1 / (2 * self.scale) if self.name == "laplace" else np.tanh(1 / (2 * self.scale))
         return np.asarray(-z / self.scale + np.log(top))
 
+    def logpdf_of_sum(self, many: int, z: Any) -> Array:
+        """Log probability, or density, of the sum of so many independent draws, of the normal and the geometric law.
+
+        Of the geometric one, with q = e^(-1/b), it is a difference of two negative binomials; Pfaff's transformation makes its series one
+        of `many` terms, all above 0:
+
+            P(z) = tanh(1/2b)^m q^z sum_(i < m) Gamma(m + z) Gamma(m + i) / (Gamma(m) Gamma(m - i) Gamma(z + 1 + i) i!) (q^2/(1 - q^2))^i.
+
+        >>> float(NoiseLaw("geometric", 2.0).logpdf_of_sum(1, 3.0) - NoiseLaw("geometric", 2.0).logpdf(3.0))
+        0.0
+        """
+        if self.name == "normal":
+            return NoiseLaw("normal", self.scale * sqrt(many)).logpdf(z)
+        z = np.abs(np.asarray(z, dtype=np.float64))
+        most = float(z.max(initial=0.0))
+        if most >= _HELD:
+            return _geometric_sums(self.scale, many, z)
+        return np.asarray(_held_sums(self.scale, many, 1 << int(most).bit_length())[z.astype(np.int64)])
+
     def allows(self, y: float, least: float, most: float, alpha: float) -> tuple[bool, bool]:
         """Whether y could be the least, and the most, that there can be, plus noise: neither is rejected at alpha/2.
 
@@ -169,6 +191,20 @@ class NoiseLaw:
         up, down = np.exp(-np.maximum(z, 0.0) / self.scale), np.exp(-np.maximum(1 - z, 0.0) / self.scale)
         return np.asarray(np.where(z >= 1, up / (1 + q), 1 - down / (1 + q)))
 
+    def tail_with(self, other: NoiseLaw, z: float) -> float:
+        """P(Z + W >= z) of independent noise of this law and of another, both normal or both Laplace.
+
+        >>> NoiseLaw("laplace", 1.0).tail_with(NoiseLaw("laplace", 2.0), 0.0)
+        0.5
+        """
+        if self.name == "normal":
+            return float(special.ndtr(-z / sqrt(self.variance + other.variance)))
+        a, b = max(self.scale, other.scale), min(self.scale, other.scale)
+        b = min(b, a * (1 - 1e-6))
+        x = abs(z)
+        far = (a * a * np.exp(-x / a) - (b * b * np.exp(-x / b) if b > 0 else 0.0)) / (2 * (a * a - b * b))
+        return float(far if z >= 0 else 1 - far)
+
     def draws(self, generator: np.random.Generator, shape: Any) -> Array:
         """Draws for what infer computes, never for a release."""
         if self.name == "normal":
@@ -182,3 +218,22 @@ class NoiseLaw:
         """In words, with the standard deviation."""
         shown = {"normal": "Gaussian", "laplace": "Laplace", "geometric": "two-sided geometric"}[self.name]
         return f"{shown}, sd {sqrt(self.variance):.4g}"
+
+
+def _geometric_sums(scale: float, many: int, z: Array) -> Array:
+    """Log probabilities of sums of two-sided geometric numbers at z >= 0: `NoiseLaw.logpdf_of_sum` has the formula."""
+    found: Array = np.full(z.shape, -np.inf)
+    odds = -log(np.expm1(2 / scale))
+    for i in range(many):
+        fixed = special.gammaln(many + i) - special.gammaln(many) - special.gammaln(many - i) - special.gammaln(i + 1)
+        found = np.logaddexp(found, fixed + i * odds - special.gammaln(z + 1 + i))
+    found += special.gammaln(many + z) + many * np.log(np.tanh(1 / (2 * scale)))
+    return np.asarray(found - z / scale)
+
+
+@lru_cache(maxsize=4)
+def _held_sums(scale: float, many: int, size: int) -> Array:
+    """The same at 0, 1, ..., size: the levels of one column ask for them one after the other."""
+    found = _geometric_sums(scale, many, np.arange(size + 1.0))
+    found.setflags(write=False)
+    return found

@@ -59,6 +59,13 @@ class NormalSums:
     high: float
     column: bool = False
 
+    def may_be_alike(self, alpha: float) -> bool:
+        """Whether all records may be one number m: sum z^2 is then (sum z)^2/n, and the excess of the noisy sums over that is the noise of
+        the second less 2 m times that of the first, and less the square of the first over n, which is left out; not rejected at alpha/2."""
+        m = float(np.clip(self.first / self.n, -1.0, 1.0))
+        other = NoiseLaw(self.law1.name, 2 * abs(m) * self.law1.scale)
+        return self.law2.tail_with(other, self.second - self.n * m * m) >= alpha / 2
+
     def moments(self, m: Array, s: Array) -> ClippedNormal:
         """Of one clipped record at a grid of (m, s)."""
         return (ColumnMoments if self.column else ClippedNormal).of(m, s)

@@ -31,6 +31,8 @@ __all__ = [
 _NAMED = 4
 # Levels left out that it names; and half of a 95 % interval in sds.
 _LEVELS, _TWO = 6, 1.96
+# Bounds this far apart are rounded to whole numbers where the declared ones are whole.
+_WHOLE = 8.0
 # A level with less than this part of all records is named as rare.
 _RARE = 0.1
 
@@ -61,12 +63,20 @@ def bounds_words(
 
     >>> bounds_words("age", 5813, (0, 1e5), (-90, 137.2), 10, "noise hides it")
     'the bounds of age reach 5,800 standard deviations: noise hides it; declare it within [0, 140] (about 10 standard deviations on either side; values beyond count at the bound)'
+    >>> bounds_words("kids", 9.4, (0, 10), (-10, 9.8), 9, "noise hides it").partition(" (about")[0]
+    'the bounds of kids reach 9.4 standard deviations: noise hides it; declare it within [0, 9]'
     """  # noqa: E501
     low, high = (min(max(end, bounds[0]), bounds[1]) for end in enough)
     width = high - low
     unit = 10.0 ** (floor(log10(width)) - 1) if width > 0 else 1.0
-    # outwards, and no farther than what is declared
-    low, high = max(floor(low / unit) * unit, bounds[0]), min(ceil(high / unit) * unit, bounds[1])
+    if width >= _WHOLE and all(float(end).is_integer() for end in bounds):
+        unit = max(unit, 1.0)  # as the column may be of whole numbers
+    # outwards, and no farther than what is declared; what is declared is no advice
+    wide = max(floor(low / unit) * unit, bounds[0]), min(ceil(high / unit) * unit, bounds[1])
+    if wide == (float(bounds[0]), float(bounds[1])):
+        inwards = ceil(low / unit) * unit, floor(high / unit) * unit
+        wide = bounds[0] if low <= bounds[0] else inwards[0], bounds[1] if high >= bounds[1] else inwards[1]
+    low, high = wide
     return (
         f"the bounds of {name} reach {plain(reach)} standard deviations: {why}; declare it within [{_plain(low)}, {_plain(high)}] "
         f"(about {near:.0f} standard deviations on either side; values beyond count at the bound)"

@@ -9,6 +9,7 @@ from math import sqrt
 import numpy as np
 
 from confide._arrays import Array
+from confide.aggregates.clusters.beyond import Beyond
 from confide.aggregates.lines.ranges import ranged
 from confide.aggregates.lines.rows import BOUND, Box
 from confide.aggregates.scores.limits import LEVERAGE_EDGES, OUTER, Tail
@@ -65,16 +66,16 @@ class LineFigures(ReleasedRounds):
         gram, cross = gram[:kept, :kept], cross[:kept]
         matrix, shift = to_units(self.design, list(range(len(self.design.terms))), self.box)
         axis = np.linalg.solve(metric.T, np.eye(len(metric))[0])[:kept]
-        count = max(float(axis @ gram @ axis), 1.0)
+        count, beyond = max(float(axis @ gram @ axis), 1.0), Beyond.factor_of(self.release)
         return Sandwich(
             gram=gram,
             cross=cross,
             square=square,
-            meat=self.release["meat"].decode()[:kept, :kept] / scores.steps**2,
+            meat=beyond * self.release["meat"].decode()[:kept, :kept] / scores.steps**2,
             sd_gram=cap * _relative(drawn[0], maps[0].l2_squared),
             sd_cross=limit * _relative(drawn[1], sqrt(maps[1].l2_squared)),
             sd_square=reach**2 * _relative(drawn[2], BOUND),
-            sd_meat=meat_limit**2 * _relative(self.release["meat"], BOUND),
+            sd_meat=beyond * meat_limit**2 * _relative(self.release["meat"], BOUND),
             rows=matrix @ metric[:kept].T,
             shift=matrix @ self._public("line") + shift,
             axis=axis,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.clusters.cluster_meat import meat_of, scores_of, with_scores
+from confide.aggregates.clusters.cluster_meat import meat_of, ruler_of, scores_of, with_scores
 from confide.aggregates.lines.blocks import BlockGram, multipliers
 from confide.aggregates.lines.linear_rows import ClippedRows
 from confide.aggregates.lines.ranges import CellIndices, Present, RangeCells, private_box, ranged
@@ -165,7 +165,7 @@ class ScoreSums:
         """The meat at a line. top: what no score exceeds."""
         scores = scores_of(planned)
         assert isinstance(scores, LimitedScores)
-        return MeatAt(with_scores(planned, scores.at(frame, limits.meat)), limits)
+        return MeatAt(with_scores(planned, scores.at(frame, limits.meat)), limits, ruler_of(planned))
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,8 @@ class Logistic(Method):
     target: str = "mle"
 
     name: ClassVar[str] = "logistic"
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
+    reads: ClassVar[tuple[str, ...]] = ("3",)  # its bounds were as far out as records are seen
     family: ClassVar[str] = "regression"
     source: ClassVar[str] = (
         "noisy Fisher scoring in whitened coordinates (Dwork et al. 2014; Dong, Roth, Su 2022); or objective perturbation with the exact "
@@ -231,6 +232,12 @@ class Logistic(Method):
                 f'({schema.design.words}); write Logistic(formula, mechanism="glm"), or take design out of the schema if the population '
                 "does not matter"
             )
+        if schema.cluster is not None and self._share:
+            raise PlanError(
+                f"intervals of mechanism={self.mechanism!r} take records as independent, and those of one {schema.cluster.column} are "
+                'alike; write Logistic(formula, mechanism="glm"), which counts clusters, or take cluster out of the schema if that does '
+                "not matter"
+            )
         design, levels = self._design(schema)
         notes = parse_formula(design.formula, design.schema).notes
         labelled, cut = LabelledRows(design), self._cut(design)
@@ -251,12 +258,13 @@ class Logistic(Method):
                 instead='write Logistic(formula, mechanism="glm")',
             )
             perturbed = self._perturbed(design, proved.approx)
+            proved = proved.by(perturbed.curve(proved.relation))
             statistics: dict[str, Statistic] = {"rows": Total(labelled), "curvature": curvature}
             return Plan.of(
                 self,
                 schema,
                 proved,
-                Opaque("logistic", proved.level, _PROOF),
+                Opaque("logistic", proved.statement, _PROOF),
                 statistics,
                 constants={"row bound": cut, "ridge": perturbed.ridge, "tilt sd": perturbed.sd},
                 **facts,
@@ -344,7 +352,7 @@ class Logistic(Method):
         design, _ = self._design(source.schema)
         public: dict[str, Array] = {}
         if self.mechanism == "objective":
-            level = plan.guarantee
+            level = plan.requested
             assert isinstance(level, ApproxDP)
             perturbed = self._perturbed(design, level)
             (rows,) = source.aggregate(Collected(perturbed.labelled))

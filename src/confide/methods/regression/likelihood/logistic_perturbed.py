@@ -67,7 +67,7 @@ def _read(method: Any, release: Release, design: Design) -> tuple[Reading, float
     labelled, cut = LabelledRows(design), method._cut(design)
     p = labelled.width
     if method.mechanism == "objective":
-        level = release.plan.guarantee
+        level = release.plan.requested
         assert isinstance(level, ApproxDP)
         perturbed = method._perturbed(design, level)
         drawn = release["logistic"].decode()

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.aggregates.lines.labelled_rows import CurvatureRows, LabelledRows
 from confide.aggregates.lines.rows import BOUND
+from confide.guarantees.curves import Curve, objective
 from confide.guarantees.mechanisms.gaussian import gaussian_mu
 from confide.guarantees.mechanisms.objective_perturbation import least_ridge, logistic_sd
 from confide.methods.regression.likelihood.logistic_minimiser import LogisticObjective
@@ -38,12 +39,14 @@ _FINE = 1 << 40
 # The tolerance of the solver in units of s, and the share of mu that hides what it leaves.
 _TOLERANCE = 2.0**-24
 _HIDING = 1 / 32
+# Of the row bound, for what rounding adds to a row.
+_ABOVE = 1 + 2.0**-30
 
 
 @dataclass(frozen=True)
 class PerturbedObjective:
     """All public numbers of a release. sd: s; step: h, a power of two; variance: sigma^2 in squared steps; bent: sigma_V^2 in the
-    squared integers of the Gram matrix, None without one.
+    squared integers of the Gram matrix, None without one. after: a bound on the mu of both Gaussian mechanisms that follow.
     """
 
     labelled: LabelledRows
@@ -54,6 +57,7 @@ class PerturbedObjective:
     step: Fraction
     variance: Fraction
     bent: Fraction | None
+    after: float
 
     @classmethod
     def of(
@@ -67,7 +71,7 @@ class PerturbedObjective:
         share: Fraction,
     ) -> PerturbedObjective:
         """Calibrated to (epsilon, delta). share: of mu^2 for the Hessian, 0 for none. `PrivacyError` for a ridge that is too small."""
-        p, slope = labelled.width, cut * (1 + 2.0**-30)
+        p, slope = labelled.width, cut * _ABOVE
         hiding, bending, after = _followers(epsilon, delta, relation, share)
         sd = logistic_sd(epsilon, delta, ridge, slope, slope * labelled.longest, after=after, relation=relation)
         tolerance = sd * _TOLERANCE
@@ -76,13 +80,23 @@ class PerturbedObjective:
         # radius < 2 step, so that 5 + sqrt(p) is above 2 radius/step + sqrt(p), with room
         variance = (Fraction(sqrt(p) + 5) / hiding) ** 2
         bent = None if not share else (Fraction(BOUND) / bending) ** 2
-        return cls(labelled, cut, ridge, sd, tolerance, step, variance, bent)
+        return cls(labelled, cut, ridge, sd, tolerance, step, variance, bent, after)
 
     @staticmethod
     def least_ridge(curvature: float, epsilon: float, delta: float, relation: str, share: Fraction) -> float:
         """`of` refuses a ridge at or below this one."""
         after = _followers(epsilon, delta, relation, share)[2]
         return least_ridge(epsilon, curvature, delta=delta, after=after, relation=relation)
+
+    def curve(self, relation: str) -> Curve:
+        """The curve of the whole release, to which s was calibrated at one point: all its others are proved, too."""
+        slope = self.cut * _ABOVE
+        return objective(
+            slope / self.sd * (1 + 2.0**-50),
+            slope * self.labelled.longest / self.ridge * (1 + 2.0**-50),
+            after=self.after,
+            replaced=relation == "substitute",
+        )
 
     @property
     def curvature(self) -> CurvatureRows:

@@ -87,7 +87,7 @@ class CountedTable(CellTable):
         public shares, equal ones when left out; test("trend", "case", "dose", scores=[0, 1, 5], level="yes"): whether a share changes with
         the dose; test("proportion", "smoker", p=.2, level="yes", alternative="less"): one share. `PlanError` for any other.
         """
-        check_one_test(self.layout)
+        check_one_test(self.layout.crossing.schema)
         if self.layout.of_units:
             raise PlanError(OF_ROWS)
         if self.layout.weight is not None:

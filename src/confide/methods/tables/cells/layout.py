@@ -316,6 +316,11 @@ class FormulaReader:
             return Attribute.of(self._name(text), self.schema)
         if meant := summary_words(self.shown):
             raise PlanError(f"the formula {self.shown!r} is refused: {meant}")
+        if re.match(r"(any|all|number)\s*\(", text):
+            raise PlanError(
+                f"{text!r} is of all rows of a person; ask cf.tables.person_counts or person_shares (on the command line --kind "
+                'person_counts), of a schema with unit=cf.Unit("person_id")'
+            )
         raise PlanError(f"{text!r} in {self.shown!r} is neither a column nor a cut of one; {_EXAMPLE}")
 
     def spelled(self, text: str) -> str:

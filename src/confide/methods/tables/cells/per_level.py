@@ -86,11 +86,11 @@ def check_one_level(layout: Layout, reading: str, pairs: Any) -> None:
             )
 
 
-def check_one_test(layout: Layout) -> None:
+def check_one_test(schema: Any) -> None:
     """Refuse the tests of a table in which a unit counts in several levels: their null laws are of independent records."""
-    per = per_of(layout.crossing.schema)
+    per = per_of(schema)
     if per is not None:
-        person = layout.crossing.schema.protects
+        person = schema.protects
         raise PlanError(
             f"tests take rows as independent, and this table has those of one {person} in several levels of {per}; ask one level, "
             f'where="{per} == ...", of records that are read with unit=cf.Unit({person!r})'

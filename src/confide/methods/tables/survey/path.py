@@ -39,7 +39,7 @@ from confide.methods.tables.survey.spread import shift_of, spreads
 from confide.protocol import Allowance, Meter, Plan, Source, Statistic, Together, Total
 from confide.protocol.units.where import Subset
 from confide.schema import Schema, SurveyDesign
-from confide.schema.survey import ASSUMPTION, NOT_COVERED
+from confide.schema.survey import ASSUMPTION, DRAWN, NOT_COVERED, UNFORESEEN
 
 __all__ = ["KEPT", "MEAT", "WEIGHTS", "SurveyPath"]
 
@@ -233,6 +233,7 @@ class SurveyPath:
         meat = next(sqrt(spend.mu_squared) for spend in spends if spend.name.startswith(MEAT))
         cells = max(1 if of.dense else self.layout.crossing.cells(of.axes) for of in self.estimands())
         facts |= {
+            "constants": {**facts.get("constants", {}), **DRAWN},
             "target": target,
             "covers": self._covers(),
             "passes": 3 if WEIGHTS in planned else 2,
@@ -243,7 +244,8 @@ class SurveyPath:
                 *((NOT_COVERED,) if drawn else ()),
             ),
         }
-        facts["notes"] = (*facts.get("notes", ()), *(too_few(self.design, meat, n, cells) if n else ()))
+        told = (*too_few(self.design, meat, n, cells), UNFORESEEN) if n else ()
+        facts["notes"] = (*facts.get("notes", ()), *told)
         live = {name: one for name, (one, _) in planned.items()}
         return Plan.of(self.method, self.schema, allowance, Together(spends), live, n=n, **facts)
 
@@ -251,7 +253,7 @@ class SurveyPath:
         own = self.design
         if own.psu is not None:
             alike = "independent PSUs" + (f" within {own.strata}" if self.listed is not None and own.strata else "")
-            alike += f" {own.alike} (sums of larger or closer ones are cut)"
+            alike += f" {own.alike} (what sums of larger or closer ones are cut by is made up for)"
         else:
             alike = f"a declared design effect of {own.deff:g}" if own.deff is not None else "independent persons"
         return f"{self.kind} of the population, linearised variances; {alike}; privacy noise and the cut of weights"
@@ -279,6 +281,7 @@ class SurveyPath:
             scores, limits, facts = self._limited(of, margins, plan, persons)
             if isinstance(meat, PsuMeat):
                 meat = meat.at(scores, limits.psu / limits.person, limits.centred)
+                facts["beyond"] = meat.ruler
             else:
                 meat = meat.at(scores)
             asked[f"{MEAT} {label}"] = self._inside(meat)

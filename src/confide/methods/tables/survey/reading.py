@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.weight_cap import DISTANCE, Cap, ended_words
 from confide.aggregates.cells.weighted_cells import CappedWeight
+from confide.aggregates.clusters.beyond import Beyond
 from confide.aggregates.lines.rows import BITS
 from confide.methods.tables.cells.intervals import MeanSums
 from confide.methods.tables.cells.layout import Layout
@@ -19,7 +20,7 @@ from confide.methods.tables.survey.estimand import Estimand, Sums
 from confide.methods.tables.survey.path import KEPT, MEAT, WEIGHTS, SurveyPath, facts_of
 from confide.methods.tables.survey.result import Estimated, SurveyTable
 from confide.methods.tables.survey.spread import pooled, squares_of
-from confide.protocol import Release
+from confide.protocol import Noisy, Release
 from confide.results.pages.words import Flag
 
 __all__ = ["survey_table"]
@@ -103,7 +104,8 @@ class _Reading:
         count, strata, factor, centred = self._independent(facts["limits"])
         units = facts["scales"] / self._steps(facts["steps"], len(facts["scales"]))
         scale = np.multiply.outer(units, units)
-        sampling, error = noisy.decode() * scale, sqrt(noisy.variance) * np.diag(scale)
+        width = len(units)
+        sampling, error = noisy.decode()[:width, :width] * scale, sqrt(noisy.variance) * np.diag(scale)
         if of.base is None and not centred and (known := self._known(of)) is not None:
             # sums of scores are the totals themselves: what is left is their spread over as many PSUs or persons as were sampled
             total = np.where(np.isfinite(sums.y), sums.y, 0.0)
@@ -113,10 +115,19 @@ class _Reading:
         design = self.path.design
         factor *= (design.deff or 1.0) * (1.0 - (design.fraction or 0.0))
         factor *= self._cut_back(of, sums, facts, label)
+        beyond = self._beyond(label, noisy)
+        factor *= 1.0 if beyond is None else beyond.factor
         bias, unsure = self._cut_away(of, sums)
         moments = self._moments(sums) if of.kind == "means" else None
         lost = self.cap.over
-        return Estimated(sums, factor * sampling, factor * error, count, strata, part, bias, moments, unsure, lost)
+        return Estimated(
+            sums, factor * sampling, factor * error, count, strata, part, bias, moments, unsure, lost, beyond
+        )
+
+    def _beyond(self, label: str, noisy: Noisy) -> Beyond | None:
+        """What the cut of PSU sums left out; None without PSUs, and of older releases."""
+        ruler = self.release.public.get(f"beyond {label}")
+        return None if ruler is None else Beyond.of(noisy, np.asarray(ruler, dtype=np.float64))
 
     def _cut_away(self, of: Estimand, sums: Sums) -> tuple[Array, Array]:
         """What the cut of weights moves each estimate by at most, and the sd of that: all that is lost may be of one cell's persons."""

@@ -25,6 +25,8 @@ from confide import _special as special
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.weight_cap import DISTANCE, worst
+from confide.aggregates.clusters.beyond import Beyond
+from confide.errors import PlanError
 from confide.methods.tables.cells.intervals import MeanSums
 from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.survey.calibration import poststratified
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["Estimated", "SurveyTable"]
+__all__ = ["Estimated", "SurveyTable", "no_tests"]
 
 Array = NDArray[np.float64]
 
@@ -52,11 +54,20 @@ _HIDDEN = (
 )
 
 
+def no_tests(design: SurveyDesign) -> str:
+    """Why a sample of a design has no tests by name, and what answers instead."""
+    return (
+        f"the null laws of these tests are of records that are drawn one by one, and these are a sample ({design.words or 'of a design'}); "
+        'ask for a line, cf.linear_regression("income ~ sex", data, ...), whose t and p allow for that, or for the table, '
+        'cf.tables.means("income ~ sex", ...), whose .diff("sex") has differences with intervals'
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Estimated:
     """One estimand's numbers by cell. sampling: the covariance of Y - theta X, noise in it and all; error: the sd of its diagonal's noise;
     independent, strata: C and H; part: of the sampling variance that counts; bias: what the cut of weights may move an estimate by, unsure:
-    the sd with which that is known, in units of Y/X; over: the sum of omega that the cut leaves out.
+    the sd with which that is known, in units of Y/X; over: the sum of omega that the cut leaves out; beyond: what the cut of PSU sums does.
     """
 
     sums: Sums
@@ -69,6 +80,7 @@ class Estimated:
     moments: MeanSums | None = None
     unsure: Array | float = 0.0
     over: float = 0.0
+    beyond: Beyond | None = None
 
     @cached_property
     def y(self) -> Array:
@@ -183,6 +195,8 @@ class Estimated:
             found = found | (self.sums.x < _THIN * np.sqrt(self.noise[2]))
         if self.moments is not None and self.part:
             found = found | self.moments.skewed
+        if self.beyond is not None and not self.beyond.whole:
+            found = np.ones_like(found)
         return np.asarray(found)
 
     def covariance(self, one: int, other: int) -> float:
@@ -284,6 +298,10 @@ class SurveyTable(CellTable):
         """
         return poststratified(self, totals, over, of, alpha)
 
+    def test(self, *_: Any, **__: Any) -> Any:
+        """No test: their null laws are of records that are drawn one by one. Raises `PlanError` with what answers instead."""
+        raise PlanError(no_tests(self.design))
+
     def head(self) -> Sequence[tuple[str, str]]:
         """The design, the persons, the cap, the design effect."""
         sd = sqrt(self.count_variance(()))
@@ -333,7 +351,10 @@ class SurveyTable(CellTable):
         if self.design.weight is not None:
             own = (*own, ("Assumed", ASSUMPTION))
         if self.design.psu is not None and self.part:
-            told = f"taken to be {self.design.alike}: sums of larger or closer ones may be cut, and intervals too short then"
+            cut = [one.beyond for one in self.estimated.values() if one.beyond is not None]
+            told = f"taken to be {self.design.alike}; sums of larger or closer ones are cut"
+            if cut:
+                told += f", which is made up for{max(cut, key=lambda one: one.factor).words}"
             own = (*own, ("PSUs", told))
         return (*own, ("Design", NOT_COVERED)) if self.design.words else own
 

@@ -31,6 +31,7 @@ from confide.methods.regression.surveyed import WEIGHTS, needs_terms
 from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
 from confide.schema import Design, Schema, SurveyDesign
+from confide.schema.survey import DRAWN
 
 __all__ = ["SurveyLine"]
 
@@ -75,7 +76,7 @@ class SurveyLine:
             "event": event,
             "statistics": statistics,
             "passes": PASSES + (WEIGHTS in statistics),
-            "constants": {},
+            "constants": dict(DRAWN),
             "target": (
                 f"linear regression of {self.design.response.name} on {', '.join(self.design.names)}, least squares, {self.drawn.words}"
             ),

@@ -154,6 +154,8 @@ class SurveySums(ScoreSums):
             statistic: PersonMeat | PsuMeat = planned.at(scores, whole / person, own.centred)
         else:
             statistic = planned.at(scores)
-        facts = np.array([float(statistic.longest), float(own.centred), whole])
+        facts = {"meat_form": np.array([float(statistic.longest), float(own.centred), whole])}
+        if isinstance(statistic, PsuMeat):
+            facts["meat_beyond"] = statistic.ruler
         limits = replace(limits, meat=person, cut=0.0 if own.whole else limits.cut)
-        return MeatAt(statistic, limits, {"meat_form": facts})
+        return MeatAt(statistic, limits, facts)

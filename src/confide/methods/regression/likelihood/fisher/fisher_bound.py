@@ -2,6 +2,8 @@
 
 D costs noise in proportion, and a record with N > D counts less (w = D/N < 1). So D is where the predicted variance is about smallest,
 no record is seen beyond, and kappa, the weight of information against score in the joint bound, keeps the information above its noise.
+A few records that no noisy count shows can move a line by several standard errors, if they lie far out with outcomes against it and count
+less. Where public bounds say how far out a record can be, D goes on to there as long as that is affordable, and none counts less.
 All of it is post-processing of noisy numbers; no sensitivity rests on it.
 """
 
@@ -26,8 +28,9 @@ _SEEN = 3.5
 _FIRST, _LAST = 0.7, 1.5
 # The mean information of a record is taken to be at least this, for eigenvalues and for counts.
 _LEAST_SHARE, _LEAST_MEAN = 0.005, 0.01
-# How much above the smallest predicted variance a wider bound may be where the information stands well above its noise.
+# How much above the smallest predicted variance a wider bound may be where the information stands well above its noise; and in any case.
 _AFFORDED, _CLEAR = 1.5, 0.3
+_CHEAP = 1.1
 _ONE_SIDED = 1.645
 #: The mean residual of records that count less, at most.
 TAIL_RESIDUAL = 0.15
@@ -55,7 +58,8 @@ class Sizes:
 
     counts (cells,), edges (cells - 1,), sd: of a count's noise; gram: the last noisy A (k, k); alpha: kappa/sqrt(k); mu: of the last
     round for one record; records: their noisy number, at least 1; scale: R of the family, 1/R the variance of a score per information;
-    near: how much above the smallest predicted variance a wider bound may be.
+    near: how much above the smallest predicted variance a wider bound may be; ends: lengths squared of a record at the farthest end of
+    bounds, of its score and of N: a bound reaches the first where that is affordable, the other where it is cheap (`fisher_ends`).
     """
 
     counts: Array
@@ -67,6 +71,7 @@ class Sizes:
     records: float
     scale: float = 1.0
     near: float = 1.1
+    ends: tuple[float, float] = (0.0, 0.0)
 
     @property
     def _seen(self) -> Array:
@@ -86,14 +91,14 @@ class Sizes:
             variances.append((1 / (self.scale * kept) + edge / (self.mu * kept) ** 2) * (1 + noise**2))
             noises.append(noise * mean / least)
         best = min(variances)
-        near = [
-            variance <= self.near * best or (variance <= _AFFORDED * best and noise <= _CLEAR)
-            for variance, noise in zip(variances, noises, strict=True)
-        ]
+        costs = [(j, variance / best, noise) for j, (variance, noise) in enumerate(zip(variances, noises, strict=True))]
+        cheap = max(j for j, cost, _ in costs if cost <= _CHEAP)
+        near = max(j for j, cost, noise in costs if cost <= self.near or (cost <= _AFFORDED and noise <= _CLEAR))
         beyond = np.cumsum(seen[::-1])[::-1][1:]
         first = int(np.searchsorted(edges, k / 2 * (1 - 1e-9)))
         clear = next((j for j in range(first, len(edges)) if beyond[j] == 0), len(edges) - 1)
-        place = max(min(clear, max(j for j, is_near in enumerate(near) if is_near)), first)
+        score, whole = (int(np.searchsorted(edges, end * (1 - 1e-9))) for end in self.ends)
+        place = max(min(max(clear, score), near), min(whole, cheap), first)
         far = self.counts[place + 1 :]
         less = (float(far.sum()) + _ONE_SIDED * self.sd * sqrt(len(far))) / self.records
         return Bound(sqrt(float(edges[place])), float(np.clip(less, 0.0, 1.0)))

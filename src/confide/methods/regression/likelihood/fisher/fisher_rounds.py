@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.clusters.cluster_meat import meat_of, scores_of, with_scores
+from confide.aggregates.clusters.cluster_meat import meat_of, ruler_of, scores_of, with_scores
 from confide.aggregates.distributions.count_cells import CountIndices
 from confide.aggregates.lines.blocks import BlockGram, multipliers
 from confide.aggregates.lines.ranges import CellIndices, Present, RangeCells, private_box, ranged
@@ -39,6 +39,7 @@ from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, wiene
 from confide.aggregates.scores.unit_scores import Counting, UnitFisherScores
 from confide.methods.regression.likelihood.fisher.fisher_bound import Bound, Sizes, chosen_kappa
 from confide.methods.regression.likelihood.fisher.fisher_counts import CountCut, spacing
+from confide.methods.regression.likelihood.fisher.fisher_ends import lengths_at_ends
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Held, levels_of
 from confide.methods.regression.likelihood.fisher.fisher_settled import settled
 from confide.methods.regression.likelihood.fisher.fisher_start import made_points, started
@@ -252,7 +253,9 @@ class FisherRounds:
         """The meat at a line, and public numbers that it is read with."""
         scores = scores_of(planned)
         assert isinstance(scores, FisherScores)
-        return with_scores(planned, replace(scores, family=at.family).at(at.frame, at.alpha, at.bound)), {}
+        return with_scores(planned, replace(scores, family=at.family).at(at.frame, at.alpha, at.bound)), ruler_of(
+            planned
+        )
 
 
 def drawn_rounds(
@@ -331,7 +334,8 @@ class _Draw:
         share = float(np.clip((1 + done.cross[0] / done.count) / 2, 1e-3, 1 - 1e-3))
         points = made_points(self.design, box, moments, generator)
         theta = started(points, np.clip(line, -_FAR, _FAR), share, self.family)
-        return _Begun(Frame.of(box, transform, theta, 1.0), moments, points, self.family)
+        private = not name.startswith("short") and "ranges" in self.plan.statistics
+        return _Begun(Frame.of(box, transform, theta, 1.0), moments, points, self.family, private)
 
     def _first(self, box: Box) -> Frame:
         """Where the linear fit stands: its residuals are 2 y - 1 of an outcome of 0 or 1, 2 min(y, c)/c - 1 of a count."""
@@ -346,14 +350,16 @@ class _Draw:
         k, frame = self._k, begun.frame
         alpha, bound = _KAPPA / sqrt(k), sqrt(_ROOM * k)
         gram = begun.information(records)
-        less, wide = 0.0, False
+        less, wide, ends = 0.0, False, np.zeros(k - 1)
         # the last steps and the round after them have one bound, and so one line to settle at
         first_wide = steps[max(len(steps) - 2, min(1, len(steps) - 1))]
         for name in steps:
             if name == first_wide:
                 mu = BOUND / self._sd(last)
                 alpha = chosen_kappa(gram, mu) / sqrt(k)
-                found = self._bound(frame, alpha, gram, mu, records)
+                ends, sizes = self._ends(begun, frame, alpha)
+                reached = (float(ends.max(initial=0.0)) ** 2, float(sizes.max(initial=0.0)) ** 2)
+                found = self._bound(frame, alpha, gram, mu, records, reached)
                 bound, less, wide = found.value, found.less, True
             # far from the line scores of far records lead astray, and count less with their information
             done, noisy = self._round(name, frame, alpha, bound, apart=wide)
@@ -375,7 +381,7 @@ class _Draw:
         meat, facts = self.of.meat_at(self.plan.statistic("meat"), at)
         (total,) = self.source.aggregate(meat)
         self.meter.draw("meat", total)
-        mean = begun.moments[0, 1:]
+        mean, sd = begun.features
         return {
             "box": np.array([frame.box.middle, frame.box.half], dtype=np.float64),
             "transform": frame.matrix,
@@ -384,10 +390,11 @@ class _Draw:
             "meat_line": final.line,
             "moments": begun.moments,
             "feature_mean": mean,
-            "feature_sd": np.sqrt(np.maximum(np.diag(begun.moments)[1:] - mean**2, 1e-12)),
+            "feature_sd": sd,
             "alpha": np.array([alpha]),
             "bound": np.array([bound]),
             "less": np.array([less]),
+            "ends": ends,
             "change": change + lacking,
             **({"cut": np.array([self.family.cut])} if isinstance(self.family, Counts) else {}),
             **facts,
@@ -428,7 +435,14 @@ class _Draw:
         """The map at a line, of the family as it is cut by then."""
         return replace(rows, family=self.family).at(frame, alpha, bound)
 
-    def _bound(self, frame: Frame, alpha: float, gram: Array, mu: float, records: float) -> Bound:
+    def _ends(self, begun: _Begun, frame: Frame, alpha: float) -> tuple[Array, Array]:
+        """How long scores, and records, at the ends of each feature's bounds are there, (k - 1,) each."""
+        rows = self._at(FisherRows(self.design), frame, alpha, 1.0)
+        return lengths_at_ends(self.design, rows, *begun.features, private=begun.private)
+
+    def _bound(
+        self, frame: Frame, alpha: float, gram: Array, mu: float, records: float, ends: tuple[float, float]
+    ) -> Bound:
         planned = self.plan.statistic("leverage")
         assert isinstance(planned, Histogram) and isinstance(planned.map, InformationIndices)
         (cells,) = self.source.aggregate(replace(planned, map=self._at(planned.map, frame, alpha, 1.0)))
@@ -446,6 +460,7 @@ class _Draw:
             records,
             self.family.scale / own.heavy,
             near,
+            ends,
         ).bound()
 
     def _round(
@@ -471,12 +486,21 @@ class _Draw:
 
 @dataclass(frozen=True, eq=False)
 class _Begun:
-    """The frame to start from, second moments of z per record (k, k), and made records (points, k)."""
+    """The frame to start from, second moments of z per record (k, k), made records (points, k), and whether z is measured from private
+    ranges.
+    """
 
     frame: Frame
     moments: Array
     points: Array
     family: Family
+    private: bool
+
+    @property
+    def features(self) -> tuple[Array, Array]:
+        """Means and sds of the features, (k - 1,) each."""
+        mean = self.moments[0, 1:]
+        return mean, np.sqrt(np.maximum(np.diag(self.moments)[1:] - mean**2, 1e-12))
 
     def information(self, records: float) -> Array:
         """What A is expected to be at the start, from the made records."""

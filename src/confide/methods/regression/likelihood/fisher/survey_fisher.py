@@ -46,6 +46,7 @@ from confide.methods.regression.surveyed import (
 )
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
+from confide.schema.survey import DRAWN
 
 __all__ = ["SurveyFisherLine", "SurveyLogisticEstimates"]
 
@@ -79,6 +80,7 @@ class SurveyFisherLine(FisherLine):
             "event": event,
             "statistics": statistics,
             "passes": PASSES + (WEIGHTS in statistics),
+            "constants": dict(DRAWN),
             "target": f"{self._model}, maximum likelihood, {rounds.drawn.design.words}",
             "covers": (
                 "the population's plain maximum-likelihood coefficients, whether or not the model holds; linearised variances; "
@@ -154,7 +156,12 @@ class SurveyFisherReading(SurveyRead, FisherReading):
         steps = LongFisherScores(self.design, bound=bound, longest=int(longest), limit=float(limit)).steps
         count, free, factor = self.survey.independent(self.survey.centred)
         own = {each.name: getattr(base, each.name) for each in fields(base)}
-        own |= {"meat": noisy.decode() / steps**2, "sd_meat": sqrt(noisy.variance) / steps**2, "units": count}
+        kept = len(base.last.gram)
+        own |= {
+            "meat": noisy.decode()[:kept, :kept] / steps**2,
+            "sd_meat": sqrt(noisy.variance) / steps**2,
+            "units": count,
+        }
         light, free = self.survey.light, free - len(self.design.terms)
         return SurveySandwich(**own, factor=factor * self.survey.scale, free=free, light=light)
 

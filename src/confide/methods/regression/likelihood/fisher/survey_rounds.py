@@ -136,4 +136,5 @@ class SurveyRounds(FisherRounds):
         else:
             assert isinstance(planned, PersonMeat)
             made = planned.at(scores)
-        return made, {"meat_form": np.array([float(made.longest), float(limits.centred), whole, person])}
+        facts = {"meat_form": np.array([float(made.longest), float(limits.centred), whole, person])}
+        return made, facts | ({"meat_beyond": made.ruler} if isinstance(made, PsuMeat) else {})

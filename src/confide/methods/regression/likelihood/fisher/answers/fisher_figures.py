@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide._lazy import later
-from confide.aggregates.lines.ranges import ranged
-from confide.aggregates.lines.rows import BOUND, Box
+from confide.aggregates.clusters.beyond import Beyond
+from confide.aggregates.lines.rows import BOUND
 from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
 from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores
@@ -22,6 +23,7 @@ from confide.methods.regression.evidence.released_rounds import ReleasedRounds
 from confide.methods.regression.likelihood.fisher.answers.fisher_sandwich import FisherSandwich
 from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESIDUAL
 from confide.methods.regression.likelihood.fisher.fisher_counts import TAIL_FEATURES, missing
+from confide.methods.regression.likelihood.fisher.fisher_ends import AT_RISK, at_risk, beyond, full_part, reaches
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Held, levels_of
 from confide.methods.regression.likelihood.fisher.fisher_rounds import FisherRound, linear_round, scored
 from confide.methods.regression.likelihood.fisher.fisher_start import made_points
@@ -34,10 +36,6 @@ __all__ = ["AT_RISK", "FisherFigures"]
 stats = later("scipy.stats")
 
 
-#: Coefficients of features whose bounds reach beyond so many private half-widths are at risk from records that count less.
-AT_RISK = 5.0
-# A range of sqrt(3) sds has this ratio at 1.75; beyond it a few far records have widened the range.
-_WIDE = 2.6
 # The meat of units with many rows that hardly hang together may be a quarter of the model's.
 _UNIT_LEAST = -0.75
 # Made points that tell how many records lie where the line says more than this part of the largest count.
@@ -85,7 +83,7 @@ class FisherFigures(ReleasedRounds):
         rows, meat = FisherScores(self.design, bound=bound), self.release["meat"]
         # of units, in steps of as many times the bound as rows of each count
         most = 1.0 if self.counting is None else self.counting.spread
-        units = self.units
+        units, beyond = self.units, Beyond.factor_of(self.release)
         last: FisherRound = self.last
         moved: Array | None = None
         if "change" in self.release.public:
@@ -94,8 +92,8 @@ class FisherFigures(ReleasedRounds):
             moved = np.asarray(step, dtype=np.float64)
         return FisherSandwich(
             last=last,
-            meat=meat.decode() * (most / rows.steps) ** 2,
-            sd_meat=(most * bound) ** 2 * sqrt(meat.variance) / BOUND,
+            meat=meat.decode()[: len(last.gram), : len(last.gram)] * beyond * (most / rows.steps) ** 2,
+            sd_meat=beyond * (most * bound) ** 2 * sqrt(meat.variance) / BOUND,
             rows=units @ self._public("transform"),
             shift=units @ self._public("line"),
             scale=self.scored_family.scale,
@@ -136,16 +134,12 @@ class FisherFigures(ReleasedRounds):
     # which coefficients are answered ------------------------------------------------------------------------------------
 
     @cached_property
-    def reach(self) -> dict[int, tuple[float, float]]:
+    def reach(self) -> Mapping[int, tuple[float, float]]:
         """By place among the terms of more than two values: how far its public bounds lie from its private mean in private sds, and from
         the middle of its private range in half-widths of sqrt(3) sds; without ranges both are from the moments.
         """
-        middle, half = self.box.arrays
-        public_middle, public_half = Box.of(self.design).arrays
-        centre, width = (public_middle - middle) / half, public_half / half
-        sds = (np.abs(centre - self._public("feature_mean")) + width) / self._public("feature_sd")
-        halves = np.abs(centre) + width if "ranges" in self.release.statistics else sds / sqrt(3)
-        return {j: (float(sds[j]), float(halves[j])) for j in ranged(self.design)}
+        mean, sd = self._public("feature_mean"), self._public("feature_sd")
+        return reaches(self.design, self.box, mean, sd, private="ranges" in self.release.statistics)
 
     @cached_property
     def far(self) -> tuple[int, ...]:
@@ -235,9 +229,10 @@ class FisherFigures(ReleasedRounds):
         own = self._lengths
         # others move with these as far as they hang together, by what was seen
         half = np.maximum(self._half, 1e-300)
-        part = np.where(self._at_risk, bound * seen * own, 0.0) / half
+        each = bound * np.maximum(self._beyond, 1.0) * own
+        part = np.where(self._at_risk, each * seen, 0.0) / half
         along = (np.abs(self.sandwich.correlation()) * part).max(axis=1) * half
-        return np.where(self._at_risk, bound * (seen + TAIL_RESIDUAL * hidden) * own, along)
+        return np.where(self._at_risk, each * (seen + TAIL_RESIDUAL * hidden), along)
 
     @property
     def _excess(self) -> tuple[float, float]:
@@ -247,11 +242,20 @@ class FisherFigures(ReleasedRounds):
 
     @cached_property
     def _at_risk(self) -> NDArray[np.bool_]:
-        """The coefficients of features whose bounds reach far beyond where most records are, (k,): beyond their private range, or, within
-        one that a few far records have made wide, by their sds.
+        """The coefficients of features whose bounds reach far beyond where most records are, or to where scores count less, (k,)."""
+        far = [at_risk(*self.reach.get(j, (0.0, 0.0))) for j in range(len(self.design.terms))]
+        return np.array([False, *far]) | (self._beyond > 0)
+
+    @cached_property
+    def _beyond(self) -> Array:
+        """How many times the bound a record at the ends of a feature's bounds may miss of its score, (k,); 0 where that is not so, or the
+        feature is at risk without it. Releases before this number was kept have none, nor have counts, whose records count less within any
+        reach: their excess is mostly what far records of the model's own have, and the table names its price (`seen_bias`).
         """
-        reaches = (self.reach.get(j, (0.0, 0.0)) for j in range(len(self.design.terms)))
-        return np.array([False, *(halves > AT_RISK or sds > max(AT_RISK, _WIDE * halves) for sds, halves in reaches)])
+        if "ends" not in self.release.public or isinstance(self.family, Counts):
+            return np.zeros(len(self.design.terms) + 1)
+        missed = beyond(self._public("ends"), float(self._public("bound")[0]), full_part(self.scored_family))
+        return np.concatenate([[0.0], missed])
 
     @cached_property
     def seen_bias(self) -> Array:

@@ -275,8 +275,12 @@ def quiet_words(found: Sequence[QuietLevel], most: int = 3) -> list[str]:
         for one in first
     )
     more = f" and {len(found) - most} more" if len(found) > most else ""
-    of = "counts" if first[0].outcome == len(_SAID) - 1 else "records of one outcome"
+    if first[0].outcome == len(_SAID) - 1:
+        return [
+            f"levels whose counts noise may have made have no coefficient that could be told: {named}{more}; more records or a larger "
+            "budget tell them; else join such a level with another, or leave it out of the schema, by which its records count as missing"
+        ]
     return [
-        f"levels with next to no {of} have no coefficient that could be told: {named}{more}; join such a level with another, or leave "
-        "it out of the schema, by which its records count as missing"
+        f"levels with next to no records of one outcome have no coefficient that could be told: {named}{more}; join such a level with "
+        "another, or leave it out of the schema, by which its records count as missing"
     ]

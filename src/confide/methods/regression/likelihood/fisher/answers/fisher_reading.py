@@ -48,6 +48,8 @@ _TOO_MUCH = 0.5
 _FAR_TOO_MUCH = 10.0
 # And so many of those where the line says more than half of the largest count.
 _FULL_TOO_MUCH = 1.0
+# The bounds that would do are named so much nearer than where records begin to move a coefficient: the next release has ranges of its own.
+_SAFE = 0.8
 # A line so steep is answered only after four steps of which the last was short; and a last step beyond its noise is none.
 _STEEP, _SHORT_STEP, _TRAVELLED = 3.0, 0.75, 4.0
 # A coefficient that is correlated as much with one of a feature that reaches too far moves with it.
@@ -301,10 +303,15 @@ class FisherReading(PlainSample, FisherFigures):
         term, (mean, sd) = self.design.terms[j], self._moments(j)
         if j in self.far:
             enough, near = (mean - NEAR * sd, mean + NEAR * sd), NEAR
+        elif self._beyond[1 + j] > 0:
+            # as far as a score is long before it counts less
+            near = self.reach[j][0] * float(self._public("bound")[0] / self._public("ends")[j])
+            enough = (mean - near * sd, mean + near * sd)
         else:
             ranges = "ranges" in self.release.statistics
             middle, half = (self.box.middle[j], self.box.half[j]) if ranges else (mean, sqrt(3) * sd)
-            enough, near = (middle - AT_RISK * half, middle + AT_RISK * half), AT_RISK * half / sd
+            safe = _SAFE * AT_RISK * half
+            enough, near = (middle - safe, middle + safe), safe / sd
         why = "a few records out there, which count less, could move its coefficient"
         return bounds_words(term.name, self.reach[j][0], (term.low, term.high), enough, near, why)
 
@@ -315,4 +322,7 @@ class FisherReading(PlainSample, FisherFigures):
         for other in dict.fromkeys(self._tied.values()):
             parts.append(tied_words([names[j] for j, with_ in self._tied.items() if with_ == other], names[other]))
         held = held_words(self.design, self.held.levels, *self._held_persons, told=told)
-        return "; ".join([*parts, *held, *quiet_words(self.quiet)])
+        # of a level that is held its records are said, and those with one outcome are no other cause
+        named = {(one.column, one.name) for one in self.held.levels}
+        quiet = [one for one in self.quiet if (one.count.column, one.count.level) not in named]
+        return "; ".join([*parts, *held, *quiet_words(quiet)])
