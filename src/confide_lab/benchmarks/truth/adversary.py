@@ -97,6 +97,13 @@ def _rare_class(g: np.random.Generator) -> dict[str, Any]:
     return {"f": f, "x": x, "y": g.poisson(1.0, SIZE)}
 
 
+def _against(g: np.random.Generator) -> dict[str, Any]:
+    """.4 % of the records at 7 to 8.2 sd, against the slope."""
+    out = g.uniform(size=SIZE) < 0.004
+    a, b = np.where(out, g.uniform(7, 8.2, SIZE), g.standard_normal(SIZE)), g.uniform(-1, 1, SIZE)
+    return {"a": a, "b": b, "y": np.where(out, -2.0, a + b + g.standard_normal(SIZE))}
+
+
 ADVERSARY: Mapping[str, Design] = {
     "fifteen": Design("15 levels", "y ~ f", {"f": Categorical(_FIFTEEN), "y": Numeric(-6, 8)}, 2_000, _fifteen),
     "fifteen-uneven": Design(
@@ -143,6 +150,13 @@ ADVERSARY: Mapping[str, Design] = {
         {"x": Numeric(0, 20), "y": Numeric(0, 500)},
         4_000,
         _mixed_zeros,
+    ),
+    "against": Design(
+        ".4 % of records far against the slope",
+        "y ~ a + b",
+        {"a": Numeric(-8.2, 8.2), "b": Numeric(-1, 1), "y": Numeric(-12, 12)},
+        2_000,
+        _against,
     ),
     "rare-class": Design(
         "a class of 1 % with a skewed feature",
