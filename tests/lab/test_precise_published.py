@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import confide as cf
 from confide_lab.published.precise import (
@@ -62,6 +63,16 @@ def test_the_true_epsilon_is_far_above_the_claim(
     found = least_epsilon(beta_bins(k, n, width), beta_bins(k + 1, n, width), m, epsilon)
     assert found == pytest.approx(true, rel=6e-3)
     assert found > 5 * epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "true"), [(0.1, 1.55), (1.0, 12.1)])
+def test_so_it_is_for_the_mean_of_a_normal_column(epsilon: float, true: float) -> None:
+    """N(mean, 1) in [-4, 4] of 100 records: one of them moves the posterior N(., .01) by 8/100."""
+    edges, width = np.arange(-400, 401) / 100, 0.01
+    m = draws_of(8 * C0, width)
+    p, q = (np.diff(norm.cdf(edges, centre, 0.1)) for centre in (0.0, 0.08))
+    assert m == 25 and l1_change(p, q, m)[0] == pytest.approx(15.5, abs=0.05)
+    assert least_epsilon(p, q, m, epsilon) == pytest.approx(true, rel=6e-3)
 
 
 def test_the_collapse_tells_data_apart_at_no_budget_at_all() -> None:
