@@ -126,6 +126,21 @@ def test_no_release_is_ok_where_few_would_be() -> None:
     assert {found.status for found in releases} == {"ok"}
 
 
+def test_a_difference_of_a_group_that_noise_nearly_hides_is_not_ok() -> None:
+    """25 of 500 records: releases that noise moved to an end were ok, one in twenty, and held the share in an eighth of them."""
+    schema = cf.Schema({name: cf.Categorical(["no", "yes"], on_missing="no") for name in ("y", "small")})
+    generator, small = np.random.default_rng(1), np.arange(500) < 25
+    status = []
+    for seed in range(40):
+        y = generator.random(500) < np.where(small, 0.5, 0.3)
+        data = cf.read({"y": np.where(y, "yes", "no"), "small": np.where(small, "yes", "no")}, schema)
+        found = I.difference(
+            data, "y ~ small", privacy=cf.PureDP(0.5, relation="substitute"), ledger=None, noise=SimulatedNoise(seed)
+        )
+        status.append(found.status)
+    assert status.count("weak") >= 38
+
+
 @pytest.mark.parametrize("formula", ["y ~ x", "y ~ x - 1"])
 @pytest.mark.parametrize(("spread", "status"), [(0.25, "ok"), (2.5, "weak")])
 def test_a_line_of_responses_cut_by_their_bounds_is_not_ok(formula: str, spread: float, status: str) -> None:

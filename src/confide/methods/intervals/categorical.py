@@ -108,7 +108,7 @@ class CategoricalShares(IntervalMethod):
             bounds=[(0.0, 1.0)] * len(names),
             joint=lambda generator, size: cells().draws(generator, size),
             reached=lambda alpha: [law.allows(float(y), 0, n, alpha) for y in sums],
-            middle=level_posterior(np.r_[n // 2, n - n // 2, np.zeros(len(names) - 2)], 0, n, law),
+            middle=[level_posterior(np.r_[n // 2, n - n // 2, np.zeros(len(names) - 2)], 0, n, law)],
             flat=None
             if prior == _EACH
             else lambda: [level_posterior(sums, j, n, law, 1.0, 1.0) for j in range(len(names))],

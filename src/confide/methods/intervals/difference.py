@@ -101,6 +101,10 @@ class Difference(IntervalMethod):
         key = release.sha256, "difference"
         draws = contrasts(cells.draws(keyed_generator(*key, f"{prior!r}"), _DRAWS))
 
+        # groups as large as these whose shares are one half
+        halves = np.repeat(sums.reshape(2, 2).mean(axis=1), 2)
+        middle = contrasts(Cells(halves, n, law, np.full(4, _CELL)).draws(keyed_generator(*key, "middle"), _DRAWS))
+
         def flat() -> list[SampledMarginal]:
             others = contrasts(Cells(sums, n, law, np.ones(4)).draws(keyed_generator(*key, "flat"), _DRAWS))
             return [SampledMarginal.of(others[:, j]) for j in range(3)]
@@ -114,6 +118,7 @@ class Difference(IntervalMethod):
             joint=lambda generator, size: contrasts(cells.draws(generator, size)),
             reached=lambda alpha: _reached([law.allows(float(y), 0, n, alpha)[0] for y in sums]),
             prior=f"Dirichlet({prior:g}, ...)",
+            middle=[SampledMarginal.of(middle[:, j]) for j in range(3)],
             flat=flat if prior != _CELL else None,
             facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
         )

@@ -113,7 +113,7 @@ class Proportion(IntervalMethod):
             joint=lambda generator, size: found.draws(generator, size)[:, None],
             reached=lambda alpha: [law.allows(y, 0, n, alpha)],
             prior=f"Beta({a:g}, {b:g})",
-            middle=share_posterior(n // 2, n, law, *_DEFAULT),
+            middle=[share_posterior(n // 2, n, law, *_DEFAULT)],
             flat=(lambda: [share_posterior(y, n, law, 1.0, 1.0)]) if prior != _DEFAULT else None,
             facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
         )

@@ -103,20 +103,18 @@ class Posterior(_Inferred):
         bounds: Sequence[tuple[float, float]],
         flags: Sequence[str] = (),
         flat: Callable[[], Sequence[Marginal]] | None = None,
-        middle: Marginal | None = None,
+        middle: Sequence[Marginal] = (),
         **others: Any,
     ) -> Posterior:
         """The result of a release; its status is "weak" where the prior says as much as the records.
 
-        flat: the marginals of a flat prior, asked for where the prior is one's own; middle: of a parameter whose release is half-way
-        between what it may be. Where that is too wide all releases of the same size and budget are weak: those alone that noise moved to
+        flat: the marginals of a flat prior, asked for where the prior is one's own; middle: of a release that is half-way
+        between what it may be, in the order of the bounds. Where that is too wide all releases of the same size and budget are weak: those alone that noise moved to
         an end, where intervals are narrow, would be left as "ok", and hold what they say the more rarely the fewer they are.
         """
         wide = [
             high - low < inf and _width(one) > _WIDE * (high - low)
-            for one, (low, high) in zip(
-                [*marginals, *([] if middle is None else [middle])], [*bounds, *bounds[:1]], strict=False
-            )
+            for one, (low, high) in (*zip(marginals, bounds, strict=True), *zip(middle, bounds, strict=False))
         ]
         if flat is not None:
             wide += [_width(other) > _OWN * _width(one) for one, other in zip(marginals, flat(), strict=True)]
