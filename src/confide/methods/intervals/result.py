@@ -108,9 +108,10 @@ class Posterior(_Inferred):
     ) -> Posterior:
         """The result of a release; its status is "weak" where the prior says as much as the records.
 
-        flat: the marginals of a flat prior, asked for where the prior is one's own; middle: of a release that is half-way
-        between what it may be, in the order of the bounds. Where that is too wide all releases of the same size and budget are weak: those alone that noise moved to
-        an end, where intervals are narrow, would be left as "ok", and hold what they say the more rarely the fewer they are.
+        flat: the marginals of a flat prior, asked for where the prior is one's own; middle: of a release that is half-way between
+        what it may be, in the order of the bounds. Where that is too wide all releases of the same size and budget are weak: those
+        alone that noise moved to an end, where intervals are narrow, would be left as "ok", and hold what they say the more rarely
+        the fewer they are.
         """
         wide = [
             high - low < inf and _width(one) > _WIDE * (high - low)
