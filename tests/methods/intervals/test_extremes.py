@@ -127,7 +127,7 @@ def test_no_release_is_ok_where_few_would_be() -> None:
 
 
 def test_a_difference_of_a_group_that_noise_nearly_hides_is_not_ok() -> None:
-    """25 of 500 records: releases that noise moved to an end were ok, one in twenty, and held the share in an eighth of them."""
+    """25 of 500 records: the few releases that noise moved to an end were ok, and held the share rarely."""
     schema = cf.Schema({name: cf.Categorical(["no", "yes"], on_missing="no") for name in ("y", "small")})
     generator, small = np.random.default_rng(1), np.arange(500) < 25
     status = []
