@@ -23,7 +23,7 @@ from confide import _special as special
 from confide.errors import PlanError
 from confide.methods.intervals.method import IntervalMethod
 from confide.methods.intervals.posteriors.clipped import ClippedNormal
-from confide.methods.intervals.posteriors.line_posterior import LinePosterior, NoisyMoments, line_posterior
+from confide.methods.intervals.posteriors.line_posterior import AGREED, LinePosterior, NoisyMoments, line_posterior
 from confide.methods.intervals.posteriors.marginals import StudentMixture
 from confide.methods.intervals.posteriors.rows import STEP, ProductRows, squares_weight
 from confide.methods.intervals.result import Posterior
@@ -47,7 +47,6 @@ _CUT = (
     "are declared"
 )
 _NOT_MIXED = "the chains that draw what the moments may have been do not agree (R-hat {:.3f}); the noise is too large for this model"
-_RHAT = 1.01
 # Shares of the responses beyond their bounds: from which on it is said, and from which on the line of those within is another one. Even
 # responses between their bounds vary as normal ones do of which an eighth is beyond.
 _RARE, _MANY = 1e-3, 0.2
@@ -80,7 +79,7 @@ class Slope(IntervalMethod):
     prior: str = ""
 
     name: ClassVar[str] = "slope"
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     # releases of 1 mean the same; what infer computes from them differs in the last digits; 3 is weak where many responses are cut
     reads: ClassVar[tuple[str, ...]] = ("1", "2")
     intervals: ClassVar[str] = (
@@ -127,7 +126,7 @@ class Slope(IntervalMethod):
         weights, shifts = _units(rows)
         marginals = [found.marginal(weights[j], shifts[j]) for j in range(d)]
         weak: dict[str, Any]
-        if found.rhat >= _RHAT:
+        if found.rhat >= AGREED:
             weak = {"status": "not_identified", "reason": _NOT_MIXED.format(found.rhat)}
         else:
             weak = {"status": "weak", "reason": _CUT.format(_beyond(noisy, found))} if _drawn_in(noisy, found) else {}

@@ -5,8 +5,9 @@ coefficients, so that with the prior ds^2 db (flat) and |Q| for the design, S gi
 release, on positive definite matrices. Then, given S, s^2 = r/chi^2_{n-d-2}, b ~ N(Q^-1 c, s^2 Q^-1): each coefficient's posterior is the
 mean, over draws of S, of Student's t with n - d - 2 degrees of freedom.
 
-Draws of S: the release plus fresh noise, kept where positive definite. Where fewer than 2 % are, single entries are drawn in turn from the
-noise's distribution on the interval that keeps S positive definite (Gibbs); it is judged by rank-normalised R-hat.
+Draws of S: the release plus fresh noise, kept where positive definite. Where fewer than 2 % are, single entries are drawn in turn, row by
+row, from the noise's distribution on the interval that keeps S positive definite (Gibbs); it is judged by rank-normalised R-hat. Draws of
+two sweeps are all but independent, so that many chains are short.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from confide import _special as special
 from confide.methods.intervals.posteriors.laws import NoiseLaw
 from confide.methods.intervals.posteriors.marginals import StudentMixture
 
-__all__ = ["LinePosterior", "NoisyMoments", "line_posterior"]
+__all__ = ["AGREED", "LinePosterior", "NoisyMoments", "line_posterior"]
 
 Array = NDArray[np.float64]
 
 _KEPT, _BATCH, _TRIED, _LEAST_SHARE = 4_000, 4_000, 10_000, 0.02
-_CHAINS, _SWEEPS, _BURN, _THIN = 4, 2_000, 1_000, 2
+_CHAINS, _SWEEPS, _BURN = 32, 125, 75
+#: Chains whose R-hat is below it agree.
+AGREED = 1.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,21 +127,29 @@ def _positive(matrices: Array) -> NDArray[np.bool_]:
 
 
 def _gibbs(noisy: NoisyMoments, generator: np.random.Generator) -> tuple[Array, float]:
-    """Draws of S entry by entry in four chains, and the largest R-hat of the coefficients and the residual variance."""
+    """Draws of S row by row in many chains, and the largest R-hat of the coefficients and the residual variance.
+
+    Chains that do not agree after the first sweeps go on four times, then sixteen times as long before they are given up.
+    """
     size = len(noisy.matrix)
     states = np.stack([_start(noisy, generator) for _ in range(_CHAINS)])
-    entries = [(i, j) for i in range(size) for j in range(i, size) if not (noisy.fixed and i == j == 0)]
-    found = np.empty((_CHAINS, _SWEEPS, size, size))
-    for sweep in range(-_BURN, _SWEEPS):
-        for i, j in entries:
-            _redraw(states, noisy, i, j, generator)
-        if sweep >= 0:
-            found[:, sweep] = states
-    d = size - 1
-    b = np.linalg.solve(found[..., :d, :d], found[..., :d, d][..., None])[..., 0]
-    rest = found[..., d, d] - np.einsum("csi,csi->cs", found[..., :d, d], b)
-    rhat = max(_rank_rhat(series) for series in (*np.moveaxis(b, -1, 0), rest))
-    return found[:, ::_THIN].reshape(-1, size, size), rhat
+    for _ in range(_BURN):
+        _sweep(states, noisy, generator)
+    d, rhat = size - 1, np.inf
+    found = np.empty((_CHAINS, 0, size, size))
+    for sweeps in (_SWEEPS, 3 * _SWEEPS, 12 * _SWEEPS):
+        more = np.empty((_CHAINS, sweeps, size, size))
+        for sweep in range(sweeps):
+            _sweep(states, noisy, generator)
+            more[:, sweep] = states
+        found = np.concatenate([found, more], axis=1)
+        b = np.linalg.solve(found[..., :d, :d], found[..., :d, d][..., None])[..., 0]
+        rest = found[..., d, d] - np.einsum("csi,csi->cs", found[..., :d, d], b)
+        rhat = max(_rank_rhat(series) for series in (*np.moveaxis(b, -1, 0), rest))
+        if rhat < AGREED:
+            break
+    thin = found.shape[1] // _SWEEPS
+    return found[:, ::thin].reshape(-1, size, size), rhat
 
 
 def _start(noisy: NoisyMoments, generator: np.random.Generator) -> Array:
@@ -156,44 +167,52 @@ def _start(noisy: NoisyMoments, generator: np.random.Generator) -> Array:
     return np.asarray(np.diag(diagonal))
 
 
-def _redraw(states: Array, noisy: NoisyMoments, i: int, j: int, generator: np.random.Generator) -> None:
-    """Entry (i, j) of each chain, from the noise's distribution where S stays positive definite."""
-    others = [k for k in range(states.shape[1]) if k not in (i, j)]
-    if others:
-        inner = states[:, others][:, :, others]
-        sides = states[:, others][:, :, [i, j]]
-        solved = np.linalg.solve(inner, sides)
-        reached = np.einsum("cki,ckj->cij", sides, solved)
-    else:
-        reached = np.zeros((len(states), 2, 2))
-    if i == j:
-        low, high = reached[:, 0, 0], np.full(len(states), np.inf)
-        law = noisy.square
-    else:
-        room = np.sqrt(np.maximum((states[:, i, i] - reached[:, 0, 0]) * (states[:, j, j] - reached[:, 1, 1]), 0.0))
-        low, high = reached[:, 0, 1] - room, reached[:, 0, 1] + room
-        law = noisy.off
-    centre = noisy.matrix[i, j]
-    drawn = centre + _truncated(law, low - centre, high - centre, generator)
-    # strictly inside: the ends are singular
-    margin = 1e-12 * np.maximum(np.abs(low), 1.0)
-    drawn = np.clip(drawn, low + margin, np.where(np.isfinite(high), high - margin, high))
-    states[:, i, j] = states[:, j, i] = drawn
+def _sweep(states: Array, noisy: NoisyMoments, generator: np.random.Generator) -> None:
+    """Each row of each chain's S (chains, D, D), entry by entry from the noise's distribution where S stays positive definite, in place.
+
+    With the other rows' block A held, B = A^-1, r the row beside its diagonal d, S is positive definite where r'B r < d. In one entry of r
+    that is an interval about the zero of its derivative, and in d a half-line, so that one inverse serves a whole row.
+    """
+    size = states.shape[1]
+    u = generator.random((size, size, len(states)))
+    for i in range(size):
+        others = [k for k in range(size) if k != i]
+        inverse = np.linalg.inv(states[:, others][:, :, others])
+        row, d = states[:, i, others], states[:, i, i]
+        slope = np.matmul(inverse, row[..., None])[..., 0]
+        reached = np.einsum("ck,ck->c", slope, row)
+        for k, j in enumerate(others):
+            curve, old = inverse[:, k, k], row[:, k]
+            middle = old - slope[:, k] / curve
+            # strictly inside: the ends are singular
+            room = np.sqrt(np.maximum(slope[:, k] ** 2 + curve * (d - reached), 0.0)) / curve * (1 - 1e-10)
+            centre = noisy.matrix[i, j]
+            drawn = centre + _truncated(noisy.off, middle - room - centre, middle + room - centre, u[i, k])
+            drawn = np.minimum(np.maximum(drawn, middle - room), middle + room)
+            step = drawn - old
+            reached = reached + step * (2 * slope[:, k] + step * curve)
+            slope = slope + step[:, None] * inverse[:, :, k]
+            row[:, k] = drawn
+        states[:, i, others] = states[:, others, i] = row
+        if not (noisy.fixed and i == 0):
+            least = np.einsum("ck,ckl,cl->c", row, inverse, row)
+            centre = noisy.matrix[i, i]
+            drawn = centre + _truncated(noisy.square, least - centre, np.full(len(d), np.inf), u[i, -1])
+            states[:, i, i] = np.maximum(drawn, least + 1e-12 * np.maximum(least, noisy.square.scale))
 
 
-def _truncated(law: NoiseLaw, low: Array, high: Array, generator: np.random.Generator) -> Array:
-    """Draws of the noise between low and high, by the inverse of its distribution function from whichever side is nearer."""
+def _truncated(law: NoiseLaw, low: Array, high: Array, u: Array) -> Array:
+    """Draws of the noise between low and high from uniform ones, by the inverse of its distribution function from whichever side is nearer."""
     flip = low > 0
     a, b = np.where(flip, low, -high), np.where(flip, high, -low)
     # by symmetry an interval [a, b] whose far end is on the right; tails keep their digits
     upper, lower = law.tail(a), law.tail(b)
-    u = generator.random(len(a))
-    tail = np.clip(lower + u * (upper - lower), 1e-300, 1.0)
+    tail = np.minimum(np.maximum(lower + u * (upper - lower), 1e-300), 1.0)
     if law.name == "normal":
         z = -law.scale * special.ndtri(tail)
     else:
         z = np.where(tail <= 0.5, -law.scale * np.log(2 * tail), law.scale * np.log(np.maximum(2 * (1 - tail), 1e-300)))
-    z = np.clip(z, a, b)
+    z = np.minimum(np.maximum(z, a), b)
     return np.asarray(np.where(flip, z, -z))
 
 
