@@ -202,7 +202,7 @@ def _sweep(states: Array, noisy: NoisyMoments, generator: np.random.Generator) -
 
 
 def _truncated(law: NoiseLaw, low: Array, high: Array, u: Array) -> Array:
-    """Draws of the noise between low and high from uniform ones, by the inverse of its distribution function from whichever side is nearer."""
+    """Draws of the noise between low and high from uniform ones, by its distribution function from whichever side is nearer."""
     flip = low > 0
     a, b = np.where(flip, low, -high), np.where(flip, high, -low)
     # by symmetry an interval [a, b] whose far end is on the right; tails keep their digits
