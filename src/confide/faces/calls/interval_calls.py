@@ -84,15 +84,15 @@ def interval_method(
     if verb == "quantile":
         return _of_quantile(column, privacy, pure_ledger, kind, settings)
     where = privacy.relation or relation or "substitute"
-    if where == "substitute" and not (verb == "difference" and _needs_tables(column, schema, kind)):
+    if where == "substitute" and not (verb == "difference" and _needs_tables(column, schema)):
         return _noise_aware(verb, column, kind, settings)
     return _of_tables(verb, column, schema, privacy, kind, settings)
 
 
-def _needs_tables(formula: str, schema: Schema, kind: str | None) -> bool:
-    """Whether a difference is of means, of several groups or a confidence interval: a posterior is of two shares."""
+def _needs_tables(formula: str, schema: Schema) -> bool:
+    """Whether a difference is of means or of several groups: one release of four counts is of two shares."""
     columns = [schema[name.strip("`")] for name in _sides(formula)]
-    return kind == "confidence" or any(own.steps != 2 or not isinstance(own, (Categorical, Integer)) for own in columns)
+    return any(own.steps != 2 or not isinstance(own, (Categorical, Integer)) for own in columns)
 
 
 def _noise_aware(verb: str, column: str, kind: str | None, settings: dict[str, Any]) -> Answer:

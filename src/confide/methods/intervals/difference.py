@@ -4,14 +4,16 @@ Guarantee: PureDP(epsilon) or mu-GDP, substitute, n public; the sizes of the gro
 for all four at once.
 
 Credible interval: the exact joint posterior of the four cells under Dirichlet(1/2, ...) given all noisy counts and the public sum
-(`counted.Cells`), drawn 20,000 times; the difference of the two shares, and each share by itself. For confidence intervals, means and
-groups of several levels: the tables (cf.tables.shares(...).diff), which `cf.intervals.difference` asks under add-remove.
+(`counted.Cells`), drawn 20,000 times; the difference of the two shares, and each share by itself. Confidence intervals of the three: by
+the profile of the noisy counts, no size of a group known (`two_shares.NoisyTable`). For means and groups of several levels: the tables
+(cf.tables.shares(...).diff), which `cf.intervals.difference` asks under add-remove.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,11 +25,11 @@ from confide.methods.intervals.method import IntervalMethod, parsed_prior
 from confide.methods.intervals.posteriors.counted import Cells
 from confide.methods.intervals.posteriors.marginals import SampledMarginal
 from confide.methods.intervals.posteriors.rows import PairRows
+from confide.methods.intervals.posteriors.two_shares import NoisyTable
 from confide.methods.intervals.proportion import level_name
-from confide.methods.intervals.result import Posterior
+from confide.methods.intervals.result import ConfidenceIntervals, Posterior
 from confide.noise import keyed_generator
 from confide.protocol import Release
-from confide.results.base import BaseResult
 from confide.schema import Categorical, Integer, Practice, Schema
 
 __all__ = ["Difference", "contrasts"]
@@ -61,10 +63,10 @@ class Difference(IntervalMethod):
     name: ClassVar[str] = "difference"
     version: ClassVar[str] = "2"
     reads: ClassVar[tuple[str, ...]] = ("1",)  # the same release; a share of 0 or 1 was never held
-    intervals: ClassVar[str] = "difference of two population shares; sampling and privacy noise; exact under the prior"
+    intervals: ClassVar[str] = (
+        "difference of two population shares; sampling and privacy noise; exact under the prior, or confidence by the profile of the counts"
+    )
     whole: ClassVar[bool] = True
-    kinds: ClassVar[tuple[str, ...]] = ("credible",)
-    asks: ClassVar[tuple[str, ...]] = ("prior",)
 
     def rows(self, schema: Schema, pure: bool) -> PairRows:
         outcome, group = self._sides()
@@ -123,9 +125,22 @@ class Difference(IntervalMethod):
             facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
         )
 
-    def confidence(self, release: Release, rows: PairRows, n: int) -> BaseResult:
-        raise PlanError(
-            "a difference has credible intervals here; for confidence ask cf.tables.shares(..., within=...), and .diff of it"
+    def confidence(self, release: Release, rows: PairRows, n: int) -> ConfidenceIntervals:
+        table = NoisyTable(self.sums(release), n, self.law(release))
+
+        @cache
+        def limits(alpha: float) -> tuple[list[float], list[float]]:
+            ends = [table.difference(alpha), table.share(0, alpha), table.share(1, alpha)]
+            return [low for low, _ in ends], [high for _, high in ends]
+
+        return ConfidenceIntervals.read(
+            release,
+            response=self._sides()[0],
+            names=self._names(rows.schema),
+            limits=limits,
+            estimates=table.estimates,
+            bounds=[(-1.0, 1.0), (0.0, 1.0), (0.0, 1.0)],
+            facts=(("Records", f"{n:,} (public)"), ("Noise", self.law(release).words())),
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:

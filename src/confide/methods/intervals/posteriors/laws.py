@@ -139,6 +139,20 @@ class NoiseLaw:
         return float(2 * np.exp(-1 / self.scale) / np.expm1(-1 / self.scale) ** 2)
 
     @property
+    def fourth_cumulant(self) -> float:
+        """E z^4 - 3 (E z^2)^2.
+
+        >>> NoiseLaw("laplace", 1.0).fourth_cumulant
+        12.0
+        """
+        if self.name == "normal":
+            return 0.0
+        if self.name == "laplace":
+            return 12 * self.scale**4
+        q = np.exp(-1 / self.scale)
+        return float(2 * q * (1 + 4 * q + q * q) / np.expm1(-1 / self.scale) ** 4)
+
+    @property
     def reach(self) -> float:
         """Beyond it lies less than 1e-15 of the noise."""
         return 8.3 * self.scale if self.name == "normal" else _FAR * self.scale
