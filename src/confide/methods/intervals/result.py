@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -263,7 +263,7 @@ class ConfidenceIntervals(_Inferred):
         bounds: Sequence[tuple[float, float]],
         estimates: Sequence[float] | None = None,
         **others: Any,
-    ) -> ConfidenceIntervals:
+    ) -> Self:
         """The result of a release; "uninformative" where every interval is all that is allowed."""
         low, high = (np.array(end) for end in limits(0.05))
         whole = all(a <= least and b >= most for a, b, (least, most) in zip(low, high, bounds, strict=True))
