@@ -59,6 +59,25 @@ def test_a_missing_value_that_must_count_and_a_percentile_are_told_in_words_of_t
     assert done.code == 2 and "write --q .25,.5,.75" in done.err
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("proportion", "--column", "children", "--level", "2.5"), "write --level 8 (of a plan: --set level=8)"),
+        (("proportion", "--column", "age"), 'kind = "categorical" with its levels'),
+        (("rate", "--column", "age"), 'kind = "integer" with low = 0, high = MOST and on_missing = 0'),
+        (
+            ("mean", "--column", "age", "--prior", "beta(1, 1)"),
+            "write --prior 'uniform' (of a plan: --set prior='uniform')",
+        ),
+    ],
+)
+def test_what_an_interval_lacks_is_told_as_an_option_or_a_line_of_the_schema(survey, asked, told):
+    verb, *rest = asked
+    done = run("interval", verb, "survey.csv", *rest, *_ASK, "--epsilon", "1", "--relation", "substitute")
+    assert done.code == 3 and told in done.err, done.err
+    assert "cf." not in done.err
+
+
 def test_bounds_that_nobody_knows(survey):
     shown = good("schema", "bounds", "survey.csv", "--column", "age", "--mu", "1", "--no-ledger", "--json").json
     assert shown["low"] < shown["high"] and "provenance" in shown["toml"]

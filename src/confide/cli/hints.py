@@ -219,6 +219,21 @@ _CALLS: tuple[tuple[str, str | _Put], ...] = (
     (r"\baccept_verbatim_rows=True", "--accept-verbatim-rows"),
     (r"\bnoise=([0-9.]+)", r"--noise \1"),
     (r"\blevel='(record|attribute)'", r"--level \1"),
+    (
+        rf"\bwrite level=({_QUOTED}|{_NUMBER})",
+        lambda call, *_: (
+            f"write --level {(own := shlex.quote(call[1].strip(chr(39) + chr(34))))} (of a plan: --set level={own})"
+        ),
+    ),
+    (r"\bwrite prior='([^']*)'", r"write --prior '\1' (of a plan: --set prior='\1')"),
+    (
+        r"declare it as cf\.Categorical\(\[\.\.\.\]\) or cf\.Integer\(0, 1\)",
+        'declare it in the schema as kind = "categorical" with its levels, or as kind = "integer" with low = 0 and high = 1',
+    ),
+    (
+        r"declare it as cf\.Integer\(0, most, on_missing=0\)",
+        'declare it in the schema as kind = "integer" with low = 0, high = MOST and on_missing = 0',
+    ),
     (r"\bcolumns=\[(['\"])(\w+)\1\]", r"--columns \2"),
     (r"\blevels=\{(['\"])(\w+)\1: ([0-9.]+)\}", r"--levels \2=\3"),
     (r"\bmethod='(auto|SL)'", r"--method \1"),

@@ -143,3 +143,38 @@ def test_releases_that_no_records_could_give_are_read_as_they_are(pure: bool, ki
     assert outside >= 2
     if kind == "credible":
         assert {"prior_dominates", "box_active"} & {str(flag) for flag in flags}
+
+
+@pytest.mark.parametrize("level", [4.7, -0.5, "abc", 26, nan, inf, [1]])
+def test_a_level_of_a_whole_number_column_is_one_of_its_values(level: Any) -> None:
+    """A level between two values was taken for the one below, and a word ended in an error without a type."""
+    with pytest.raises(cf.PlanError, match=r"whole number from 0 to 25 of 'v', got .*; write level=25"):
+        cf.plan(I.Proportion("v", level=level), SCHEMA, cf.PureDP(1.0), n=200)
+    assert cf.plan(I.Proportion("v", level="4"), SCHEMA, cf.PureDP(1.0), n=200).target == "share of records with v=4"
+
+
+def test_results_say_which_kind_they_are_and_what_a_difference_is_of() -> None:
+    """Words on what is estimated and covered are those of the answer, not of all answers that a release could give."""
+    asked: dict[str, Any] = {"ledger": None, "noise": SimulatedNoise(1)}
+    share = I.proportion(_data(), "s", privacy=cf.PureDP(1.0, relation="substitute"), **asked)
+    limits = I.proportion(_data(), "s", privacy=cf.PureDP(1.0, relation="substitute"), kind="confidence", **asked)
+    assert share.covers.endswith("exact under the prior") and limits.covers.endswith("at every share")
+    far = cf.GDP(5.0, relation="add-remove")
+    assert I.difference(_data(), "x ~ t", privacy=far, **asked).target.startswith("differences of means of x")
+    shares = I.difference(_data(), "s ~ t", privacy=far, **asked)
+    assert shares.target == "differences of shares of records with s=yes: each level of t less the first"
+    assert I.mean(_data(), "x", privacy=far, **asked).target == "mean of x, moved into its bounds"
+
+
+def test_the_picture_of_levels_has_no_line_at_zero_and_a_share_no_unit() -> None:
+    asked: dict[str, Any] = {"ledger": None, "noise": SimulatedNoise(1)}
+    schema = cf.Schema({"age": cf.Numeric(15, 50, on_missing="midpoint"), "s": SCHEMA["s"]})
+    data = cf.read(schema.sample(2_000, seed=1), schema)
+    quantiles = I.quantile(data, "age", q=(0.1, 0.9), privacy=cf.PureDP(2.0), **asked)
+    axes = quantiles.plot()
+    assert axes.get_xlim()[0] > 10 and axes.get_ylabel() == "quantile"
+    assert quantiles.title == "Private quantiles of age, with confidence intervals"
+    share = I.proportion(data, "s", privacy=cf.GDP(1.0, relation="add-remove"), **asked)
+    assert share.plot().get_xlabel() == "estimate, with 95 % interval"
+    difference = I.difference(data, "age ~ s", privacy=cf.GDP(1.0, relation="add-remove"), **asked)
+    assert 0 in [line.get_xdata()[0] for line in difference.plot().lines]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from fractions import Fraction
 
@@ -121,6 +122,49 @@ def test_a_sampler_that_always_fails_on_records_gives_a_release(says) -> None:
         **ASKED | {"privacy": cf.PureDP(12.0)},
     )
     assert found.params.iloc[0] == pytest.approx(0.0, abs=0.1)
+    assert (found.status, found.flags) == ("uninformative", ("blocks_failed",))
+    assert found.conf_int().to_numpy().tolist() == [[-4.0, 4.0]]
+
+
+@pytest.mark.parametrize(("failing", "status"), [(10, "ok"), (40, "uninformative")])
+def test_blocks_of_which_most_fail_say_so_of_all_their_parameters(failing, status) -> None:
+    """From released medians alone; a few that fail are not seen in them, which is what the intervals assume."""
+    g, method = np.random.default_rng(2), BlockPosterior(conjugate, {"mean": (-4, 4), "share": (0, 1)}, 50)
+    found = np.stack([g.normal([0.7, 0.3], 0.05, (50, 2)), np.full((50, 2), 0.05)], axis=1)
+    found[:failing] = [[0.0, 0.5], [2.0, 0.25]]  # the middle, and half of what a sd may be at most
+    chosen = method.medians(found, SimulatedNoise(1), 16.0)
+    _, limits = method.read(chosen, 16.0, "1")
+    low, high = limits(0.05)
+    assert ((low == [-4, 0]) & (high == [4, 1])).all() == (status == "uninformative")
+    assert method._failed(chosen).tolist() == [status == "uninformative"] * 2
+
+
+def _hanging(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    time.sleep(60)
+    return np.zeros(5)
+
+
+def _hungry(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    return np.ones(2**26).cumsum()[:5]  # 512 MB
+
+
+def _ending(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    os._exit(3)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "words"),
+    [
+        (_hanging, "did not end within 3 s"),
+        (_hungry, "raises (_Array)?MemoryError.*memory=64 MB"),
+        (_ending, "ends the process that it runs in"),
+    ],
+)
+def test_a_sampler_that_is_too_much_for_the_caller_is_refused_by_the_plan(sampler, words) -> None:
+    start, method = time.monotonic(), BlockPosterior(sampler, {"mean": (-4, 4)}, blocks=25, seconds=3, memory=64)
+    with pytest.raises(cf.PlanError, match=words):
+        cf.plan(method, SCHEMA, cf.PureDP(4.0), n=1_000)
+    assert time.monotonic() - start < 30
 
 
 @pytest.mark.usefixtures("blocks_in_place")
@@ -162,7 +206,8 @@ def _slow(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         ({"parameters": {}}, 4.0, 1_000, "what each may be at all"),
         ({"seconds": 0}, 4.0, 1_000, "seconds must be"),
         ({"sampler": _raising}, 4.0, 1_000, "raises KeyError: 'theta'"),
-        ({"sampler": _slow, "seconds": 1}, 4.0, 1_000, "or more jobs"),
+        ({"sampler": _slow, "seconds": 6}, 4.0, 1_000, "the sampler took .* or more jobs"),
+        ({"seconds": 0.5}, 4.0, 1_000, "to start and end its process takes up to 0.1 s: write seconds="),
         ({"sampler": lambda table, generator: table}, 4.0, 1_000, "where \\(draws, 1\\)"),
         ({"sampler": lambda table, generator: [np.nan] * 5}, 4.0, 1_000, "not finite"),
         ({"sampler": 3}, 4.0, 1_000, "a function of a block's table"),
@@ -203,7 +248,7 @@ def test_a_record_more_moves_what_one_block_says(monkeypatch) -> None:
         BlockPosterior, "medians", lambda self, found, *rest: seen.append(found) or medians(self, found, *rest)
     )
     schema = cf.Schema({"x": cf.Integer(0, 4_000_000, on_missing=0)})
-    method = BlockPosterior(first_rows, {"mean": (0, 4e6)}, blocks=25, seconds=1.0, jobs=25)
+    method = BlockPosterior(first_rows, {"mean": (0, 4e6)}, blocks=25, seconds=3.0, jobs=25)
     x = np.random.default_rng(7).integers(0, 1_000_000, 400)
     for seed, more in enumerate((900_000, 3_900_000, int(x[0]), 0)):
         seen.clear()
@@ -222,7 +267,7 @@ def test_keys_are_drawn_anew_and_do_not_follow_from_records(relation, monkeypatc
 
     seen, divided = [], shards.divided
     monkeypatch.setattr(shards, "divided", lambda rows, k, key, by: seen.append((key, by)) or divided(rows, k, key, by))
-    method = BlockPosterior(conjugate, {"mean": (-4, 4)}, blocks=25, seconds=1.0, jobs=25)
+    method = BlockPosterior(conjugate, {"mean": (-4, 4)}, blocks=25, seconds=3.0, jobs=25)
     for data, seed in ((1, 1), (2, 1), (1, 2), (1, 3)):
         privacy = cf.PureDP(4.0, relation=relation)
         cf.release(method, _data(200, data), privacy, ledger=None, noise=SimulatedNoise(seed))

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from confide._arrays import Array
-from confide.aggregates.isolation.isolated import Answers, Isolated, Room, Work, seeded
+from confide.aggregates.isolation.isolated import Answers, Isolated, Room, Work, seeded, tried
 
-__all__ = ["in_place", "runner"]
+__all__ = ["in_place", "rehearsed", "runner"]
 
 
 _SWITCH = ContextVar("blocks in place", default=False)
@@ -41,6 +42,11 @@ def runner(
 ) -> Isolated | Here:
     """What runs blocks: processes, or this one within `in_place`."""
     return Here(work, answers) if _SWITCH.get() else Isolated(work, answers, room, progress)
+
+
+def rehearsed(work: Callable[[], Any], room: Room) -> str:
+    """How work on practice records ends (`tried`); nothing is tried beforehand within `in_place`, and it is empty there."""
+    return "" if _SWITCH.get() else tried(work, room)
 
 
 @dataclass(frozen=True)

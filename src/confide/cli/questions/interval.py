@@ -52,9 +52,10 @@ def interval(
 ) -> None:
     """Plan, release and infer an interval for one parameter in one go.
 
-    Which release answers follows from the relation: where the number of records is
-    public (substitute) a posterior or confidence limits, else the release of a table.
-    Step by step: confide plan COLUMN --method proportion|mean_and_variance|rate|...
+    Where the number of records is public (substitute) it is a posterior or
+    confidence limits, else (add-remove) it is read from the release of a table.
+
+    Step by step: confide plan COLUMN --method proportion, mean_and_variance, rate ...
 
     Examples:
 

@@ -49,8 +49,8 @@ def private_block_posterior(
     >>> data = cf.read(schema.sample(5_000, seed=1), schema)
     >>> def bootstrap(table, generator):
     ...     return [table[generator.integers(0, len(table), len(table)), 0].mean() for _ in range(50)]
-    >>> result = private_block_posterior(bootstrap, data, parameters={"mean": (-4, 4)}, privacy=cf.PureDP(4.0), ledger=None, blocks=50,
-    ...     seconds=3, noise=cf.noise.SimulatedNoise(1), n=5_000)
+    >>> result = private_block_posterior(bootstrap, data, parameters={"mean": (-4, 4)}, privacy=cf.PureDP(4.0), ledger=None, blocks=30,
+    ...     seconds=4, noise=cf.noise.SimulatedNoise(1), n=5_000)
     >>> result.names, result.status
     (('mean',), 'ok')
     """

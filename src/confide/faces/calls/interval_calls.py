@@ -169,10 +169,14 @@ def _of_tables(
     if verb == "proportion":
         name = level_name(schema, column, level_code(schema, column, level))
         made = Shares(column, covers=_POPULATION, where=where)
-        return Answer(made, lambda release: _row(release, made, name, column))
+        return Answer(
+            made, lambda release: _row(release, made, name, column, target=f"share of records with {name}", shares=True)
+        )
     if verb in ("mean", "rate"):
         made = Means(f"{column} ~ 1", covers=_POPULATION, where=where)
-        return Answer(made, lambda release: _row(release, made, column, column))
+        return Answer(
+            made, lambda release: _row(release, made, column, column, target=f"mean of {column}, moved into its bounds")
+        )
     outcome, group = _sides(column)
     if isinstance(schema[outcome.strip("`")], Categorical):
         what = level_name(schema, outcome, level_code(schema, outcome, level))
@@ -189,8 +193,8 @@ def _sides(formula: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def _row(release: Release, method: Any, name: str, column: str) -> ConfidenceIntervals:
-    """One row of a table."""
+def _row(release: Release, method: Any, name: str, column: str, **said: Any) -> ConfidenceIntervals:
+    """One row of a table. said: fields of the result."""
     table = method.infer(release)
     place = list(table.params.index).index(name)
 
@@ -198,7 +202,7 @@ def _row(release: Release, method: Any, name: str, column: str) -> ConfidenceInt
         low, high = table.conf_int(alpha).to_numpy()[place]
         return [float(low)], [float(high)]
 
-    return _read(release, table, [name], [float(table.params.iloc[place])], limits, column)
+    return _read(release, table, [name], [float(table.params.iloc[place])], limits, column, effects=False, **said)
 
 
 def _difference(release: Release, method: Any, group: str, outcome: str, what: str | None) -> ConfidenceIntervals:
@@ -216,11 +220,21 @@ def _difference(release: Release, method: Any, group: str, outcome: str, what: s
         own = rows(alpha)
         return own["low"].tolist(), own["high"].tolist()
 
-    return _read(release, table, names, first["estimate"].tolist(), limits, outcome)
+    of = f"means of {outcome}, moved into its bounds" if what is None else f"shares of records with {what}"
+    target = f"differences of {of}: each level of {group} less the first"
+    return _read(
+        release, table, names, first["estimate"].tolist(), limits, outcome, target=target, shares=what is not None
+    )
 
 
 def _read(
-    release: Release, table: Any, names: Sequence[str], estimates: Sequence[float], limits: Any, response: str
+    release: Release,
+    table: Any,
+    names: Sequence[str],
+    estimates: Sequence[float],
+    limits: Any,
+    response: str,
+    **said: Any,
 ) -> ConfidenceIntervals:
     low, high = (np.array(end) for end in limits(0.05))
     return ConfidenceIntervals.of(
@@ -234,6 +248,7 @@ def _read(
         reason=table.reason,
         flags=table.flags,
         covers=table.covers,
+        **said,
     )
 
 

@@ -11,10 +11,11 @@ its block and leaves nothing behind that another one finds, and on `jobs` times 
 
 Interval: the centre's, as often as wide as |centre* - centre| in the whole release simulated anew with K normal blocks at the released
 centre and sd, times t_(K-1)/z. It holds for many blocks that are each large: blocks whose posteriors are near normal, and whose bias, of
-the order of K/n, is small against n^-1/2; K between 20 and sqrt(n). Where the blocks' means spread over a hundredth of the box, half of the
-intervals are at most 1.3 (K epsilon/p = 500) to 2.6 (100) times as wide as without privacy. Where all blocks say one thing, another of the
-65,536 points comes out with a chance of about 65,536 exp(-K epsilon/(8 p)), a fifth at K epsilon/p = 100, the least that is planned, and
-1 in 7,400 at 160, and the interval is nearly the box: take narrow bounds.
+the order of K/n, is small against n^-1/2; K between 20 and sqrt(n). A block that fails moves the medians to the middle of the box, unseen
+while they are few; where most fail both medians are what a failing block says, and the interval is the box. Where the blocks' means
+spread over a hundredth of the box, half of the intervals are at most 1.3 (K epsilon/p = 500) to 2.6 (100) times as wide as without
+privacy. Where all blocks say one thing, another of the 65,536 points comes out with a chance of about 65,536 exp(-K epsilon/(8 p)), a
+fifth at K epsilon/p = 100, the least that is planned, and 1 in 7,400 at 160, and the interval is nearly the box: take narrow bounds.
 Source: Smith 2011 (sample and aggregate); the interval is derived in confide.
 """
 
@@ -24,7 +25,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import isfinite
+from math import ceil, isfinite
 from time import monotonic
 from typing import Any, ClassVar
 
@@ -33,6 +34,7 @@ from numpy.typing import NDArray
 
 from confide._lazy import later
 from confide.aggregates.column_codes import ColumnCodes, chosen_columns
+from confide.aggregates.isolation.in_place import rehearsed
 from confide.aggregates.isolation.isolated import Answers, Room
 from confide.aggregates.isolation.shards import BY, blocks, fresh_key
 from confide.errors import PlanError, PrivacyError
@@ -43,6 +45,7 @@ from confide.methods.intervals.result import ConfidenceIntervals, Limits
 from confide.noise.keyed import keyed_generator
 from confide.protocol import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total
 from confide.protocol.units.contributions import shown
+from confide.results.pages.words import Flag
 from confide.schema import Practice, Schema
 
 __all__ = ["BlockPosterior", "Sampler"]
@@ -64,6 +67,12 @@ _ENOUGH = 100
 _LEAST_BLOCKS, _LEAST_OF_A_BLOCK = 10, 5
 _PRACTICE = 200  # practice records of a block, where n is not known
 _SIMULATIONS = 400
+_LEAST_SECONDS = 0.1  # of a block: what starting and ending its process takes (`aggregates.isolation.isolated`)
+
+BLOCKS_FAILED = Flag(
+    "blocks_failed",
+    "the released medians are what a block says whose sampler fails or is late: most blocks did, and nothing is known of the parameter",
+)
 
 
 @dataclass(frozen=True)
@@ -167,11 +176,19 @@ class BlockPosterior(Method):
             )
         record = ColumnCodes(schema, chosen_columns(schema, self.columns, self.name))
         each, waves, here = self._room.each(self.blocks), self._room.waves(self.blocks), self._room.here
-        took = self._rehearsed(record, _PRACTICE if n is None else n // self.blocks)
-        if took > here.each(self.blocks):
+        if here.each(self.blocks) < _LEAST_SECONDS:
             raise PlanError(
-                f"the sampler took {took:.2g} s on practice records of one block's size, and a block has {here.each(self.blocks):.2g} s: "
-                f"write seconds={int(2 * took * here.waves(self.blocks)) + 1}, or more jobs on as many processors (here {here.jobs})"
+                f"seconds={self.seconds:g} leave each of {self.blocks} blocks {here.each(self.blocks):.2g} s, and to start and end its "
+                f"process takes up to {_LEAST_SECONDS:g} s: write seconds={ceil(2 * _LEAST_SECONDS * here.waves(self.blocks))}, fewer "
+                f"blocks, or more jobs on as many processors (here {here.jobs})"
+            )
+        size = _PRACTICE if n is None else n // self.blocks
+        took = self._rehearsed(record, size)
+        if took > here.running(self.blocks):
+            raise PlanError(
+                f"the sampler took {took:.2g} s on practice records of one block's size, and a block has "
+                f"{here.running(self.blocks):.2g} s: write seconds={int(2 * took * here.waves(self.blocks)) + 1}, or more jobs on as "
+                f"many processors (here {here.jobs})"
             )
         plan = Plan.of(
             self,
@@ -183,13 +200,14 @@ class BlockPosterior(Method):
             constants={"names": list(self.parameters), "seconds_of_a_block": each, "waves": waves},
             target=f"{', '.join(self.parameters)}, as the sampler has it, of {', '.join(record.columns)}",
             covers=(
-                f"what the sampler estimates, for {self.blocks} large blocks whose posteriors are near normal and hardly "
-                "biased (asymptotic); sampling of records and privacy noise"
+                f"what the sampler estimates, for {self.blocks} large blocks on none of which it fails or is late, and whose posteriors "
+                "are near normal and hardly biased (asymptotic); sampling of records and privacy noise"
             ),
         )
+        guessed = " (n= says how many a block has)" if n is None else ""
         notes = (
-            f"takes {self.seconds:g} s in every case: {self.blocks} blocks, {self.jobs} side by side, {each:.3g} s each; practice records "
-            f"of a block took {took:.2g} s",
+            f"takes {self.seconds:g} s in every case: {self.blocks} blocks, {self.jobs} side by side, {each:.3g} s each; {size} practice "
+            f"records{guessed} took {took:.2g} s",
         )
         # what runs is not in the file, nor who is told of it
         settings = {**plan.method.parameters, "sampler": {"live": _sampler_name(self.sampler)}}
@@ -199,19 +217,27 @@ class BlockPosterior(Method):
     def _rehearsed(self, record: ColumnCodes, size: int) -> float:
         """Seconds of the sampler on practice records; `PlanError` where it raises or gives no draws."""
         table, took = next(iter(record.practice(max(size, 1)))), []
-        try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                for _ in range(2):  # what the first one imports, blocks find there
+
+        def once() -> Array:
+            return self._summary(self.sampler(table.copy(), np.random.default_rng(1)))
+
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # apart first: what hangs, crashes or takes all memory does so there
+            ends = rehearsed(once, self._room)
+            try:
+                for _ in range(0 if ends else 2):  # what the first one imports, blocks find there
                     start = monotonic()
-                    found = self._summary(self.sampler(table.copy(), np.random.default_rng(1)))
+                    found = once()
                     took.append(monotonic() - start)
-        except Exception as error:
+            except Exception as error:
+                ends = f"raises {type(error).__name__}: {error}"
+        if ends:
             raise PlanError(
-                f"the sampler raises {type(error).__name__}: {error}, on {size} practice records of the columns "
-                f"{', '.join(record.columns)} (in this order; public, from the schema alone); on records such an error would be "
-                "swallowed and the middle of the bounds taken"
-            ) from None
+                f"the sampler {ends}, on {size} practice records of the columns {', '.join(record.columns)} (in this order; public, from "
+                f"the schema alone; seconds={self.seconds:g}, memory={self.memory} MB); on records nobody would be told, and the "
+                "middle of the bounds taken"
+            )
         if not np.isfinite(found).all():
             raise PlanError(
                 "the sampler gives draws that are not finite, on practice records; on records the middle of the bounds would be taken"
@@ -280,16 +306,30 @@ class BlockPosterior(Method):
         assert isinstance(release.plan.guarantee, PureDP)
         chosen = [int(place) for place in release["blocks"].values.ravel()]
         centres, limits = self.read(chosen, release.plan.guarantee.epsilon, release.sha256)
-        return shown(
-            ConfidenceIntervals.read(
-                release,
-                names=tuple(self.parameters),
-                limits=limits,
-                bounds=list(self.parameters.values()),
-                estimates=centres.tolist(),
-            ),
+        found = ConfidenceIntervals.read(
             release,
+            names=tuple(self.parameters),
+            limits=limits,
+            bounds=list(self.parameters.values()),
+            estimates=centres.tolist(),
         )
+        if self._failed(chosen).any():
+            reason = (
+                "most blocks said what one says whose sampler fails or is late; try the sampler on schema.sample(n // blocks, seed=1), "
+                "give n= to the plan, and more seconds= or memory="
+            )
+            found = replace(found, status="uninformative", reason=reason, flags=(*found.flags, BLOCKS_FAILED))
+        return shown(found, release)
+
+    def _failed(self, chosen: Sequence[int]) -> NDArray[np.bool_]:
+        """Of each parameter, whether its two medians are where a block that fails is: released numbers alone."""
+        low, high = self._boxes
+        said = zip((low + high) / 2, (high - low) / 4, strict=True)
+        own = [
+            [int(_nearest(points, np.array(one))) for points, one in zip(grid, both, strict=True)]
+            for grid, both in zip(zip(*self._grids(), strict=True), said, strict=True)
+        ]
+        return np.asarray((np.array(own) == np.reshape(chosen, (2, -1)).T).all(axis=1))
 
     def read(self, chosen: Sequence[int], epsilon: float, digest: str) -> tuple[Array, Limits]:
         """Centres and limits that follow from `medians`; the simulated releases belong to the digest."""
@@ -306,9 +346,11 @@ class BlockPosterior(Method):
             ]
         )
 
+        failed = self._failed(chosen)
+
         def limits(alpha: float) -> tuple[Any, Any]:
             wider = stats.t.ppf(1 - alpha / 2, self.blocks - 1) / stats.norm.ppf(1 - alpha / 2)
-            reach = wider * np.quantile(off, 1 - alpha, axis=1)
+            reach = np.where(failed, high - low, wider * np.quantile(off, 1 - alpha, axis=1))
             return np.maximum(centres - reach, low), np.minimum(centres + reach, high)
 
         return centres, limits

@@ -35,6 +35,11 @@ __all__ = ["CategoricalShares"]
 _MOST = 64
 # Dirichlet's a for draws of all shares together, where each has a prior of its own.
 _JOINT = 0.5
+# Of posteriors, and of confidence limits.
+_COVERS = (
+    "population shares, each by itself; sampling and privacy noise; exact under the prior",
+    "population shares, each by itself; sampling and privacy noise; at the level or above, at every share",
+)
 # Beta's a and b of each share, where nothing is asked for.
 _EACH = (0.5, 0.5)
 
@@ -103,6 +108,7 @@ class CategoricalShares(IntervalMethod):
         return Posterior.read(
             release,
             response=self.column,
+            covers=_COVERS[0],
             names=names,
             marginals=marginals(),
             bounds=[(0.0, 1.0)] * len(names),
@@ -125,6 +131,9 @@ class CategoricalShares(IntervalMethod):
 
         return ConfidenceIntervals.read(
             release,
+            covers=_COVERS[1],
+            effects=False,
+            shares=True,
             response=self.column,
             names=names,
             limits=limits,

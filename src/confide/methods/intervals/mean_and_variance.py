@@ -225,6 +225,7 @@ class MeanAndVariance(IntervalMethod):
 
         return ConfidenceIntervals.read(
             release,
+            effects=False,
             response=self.column,
             names=names,
             limits=limits,

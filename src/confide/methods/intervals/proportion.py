@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +28,11 @@ from confide.schema import Categorical, Integer, Practice, Schema
 
 __all__ = ["Proportion", "level_code", "level_name"]
 
+# Of a posterior, and of confidence limits.
+_COVERS = (
+    "population share; sampling and privacy noise; exact under the prior",
+    "population share; sampling and privacy noise; at the level or above, at every share",
+)
 # Beta's a and b where nothing is asked for.
 _DEFAULT = (0.5, 0.5)
 
@@ -45,14 +51,21 @@ def level_code(schema: Schema, column: str, level: Any) -> int:
                 f"level must name one of {', '.join(own.levels)} of {column!r}, got {level!r}; write level={own.levels[-1]!r}"
             )
         return own.index_of(level)
-    if not isinstance(own, Integer) or (level is None and own.steps != 2):
+    if not isinstance(own, Integer):
         raise PlanError(
-            f"a share is of a level, and {column!r} has none; declare it as cf.Categorical([...]) or cf.Integer(0, 1), or write level="
+            f"a share is of a level, and {column!r} has none; declare it as cf.Categorical([...]) or cf.Integer(0, 1)"
         )
-    code = int(own.steps - 1 if level is None else float(level) - own.low)
-    if not 0 <= code < own.steps:
-        raise PlanError(f"level must be a whole number from {own.low:g} to {own.high:g}, got {level!r}")
-    return code
+    if level is None and own.steps == 2:
+        return 1
+    try:
+        place = float(level) - own.low if level is not None else inf
+    except (TypeError, ValueError):
+        place = inf
+    if not 0 <= place < own.steps or place != int(place):
+        raise PlanError(
+            f"level must be a whole number from {own.low:g} to {own.high:g} of {column!r}, got {level!r}; write level={own.high:g}"
+        )
+    return int(place)
 
 
 def level_name(schema: Schema, column: str, code: int) -> str:
@@ -113,6 +126,7 @@ class Proportion(IntervalMethod):
             joint=lambda generator, size: found.draws(generator, size)[:, None],
             reached=lambda alpha: [law.allows(y, 0, n, alpha)],
             prior=f"Beta({a:g}, {b:g})",
+            covers=_COVERS[0],
             middle=[share_posterior(n // 2, n, law, *_DEFAULT)],
             flat=(lambda: [share_posterior(y, n, law, 1.0, 1.0)]) if prior != _DEFAULT else None,
             facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
@@ -127,6 +141,9 @@ class Proportion(IntervalMethod):
 
         return ConfidenceIntervals.read(
             release,
+            covers=_COVERS[1],
+            effects=False,
+            shares=True,
             response=self.column,
             names=(level_name(rows.schema, self.column, rows.levels[0]),),
             limits=limits,

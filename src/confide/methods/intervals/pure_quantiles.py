@@ -39,7 +39,7 @@ from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
 from confide.methods.intervals.posteriors.rows import numeric
 from confide.methods.intervals.quantile import practice_quantiles
-from confide.methods.intervals.result import ConfidenceIntervals
+from confide.methods.intervals.result import QuantileIntervals
 from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Together
 from confide.results.declared_bounds import DECLARED_BOUND, open_ends
 from confide.schema import Integer, Schema
@@ -216,7 +216,7 @@ class PureQuantiles(Method):
         meter.draw("tree", about.second.of_fine(counts, starts))
         return {"starts": starts}
 
-    def table(self, release: Release, about: QuantileAbout, question: Question) -> ConfidenceIntervals:
+    def table(self, release: Release, about: QuantileAbout, question: Question) -> QuantileIntervals:
         """Quantiles; question: `quantiles` in place of the plan's."""
         qs = self._qs if question.quantiles is None else _checked(question.quantiles)
         own = about.read(release)
@@ -235,7 +235,7 @@ class PureQuantiles(Method):
         status = {"status": "partial", "reason": reason, "flags": (DECLARED_BOUND,)}
         useless = all(a and b for a, b in bound)
         size = (("Records", f"{own.size:,.0f} (noise sd {own.size_sd:,.3g})"),)
-        return ConfidenceIntervals.read(
+        return QuantileIntervals.read(
             release,
             response=self.column,
             names=tuple(f"{q:g}" for q in qs),

@@ -61,7 +61,7 @@ class Rate(IntervalMethod):
     def facts(self, about: CountRows) -> Mapping[str, Any]:
         return {
             "target": f"rate of {self.column}, Poisson counts",
-            "covers": f"{self.intervals}; assumes Poisson counts",
+            "covers": f"{self.intervals}; assumes Poisson counts, whose variance is their mean: of others ask for the mean",
             "warnings": ("the interval assumes that the counts are Poisson; for any counts write cf.intervals.mean",),
         }
 
@@ -109,6 +109,7 @@ class Rate(IntervalMethod):
 
         return ConfidenceIntervals.read(
             release,
+            effects=False,
             response=self.column,
             names=(self.column,),
             limits=limits,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["BOX_ACTIVE", "PRIOR_DOMINATES", "ConfidenceIntervals", "Posterior"]
+__all__ = ["BOX_ACTIVE", "PRIOR_DOMINATES", "ConfidenceIntervals", "Posterior", "QuantileIntervals"]
 
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Array]
@@ -239,7 +239,8 @@ def _width(marginal: Marginal) -> float:
 class ConfidenceIntervals(_Inferred):
     """Confidence intervals by inversion of the distribution of a noisy statistic, at any level.
 
-    limits: alpha -> (lows, highs); estimates: where both tails are alike; marks: alpha -> the flags of each row, of a family that has some.
+    limits: alpha -> (lows, highs); estimates: where both tails are alike; marks: alpha -> the flags of each row, of a family that has some;
+    effects: whether zero says something of them, as of a difference; shares: whether they have no unit.
     """
 
     names: tuple[str, ...]
@@ -247,6 +248,8 @@ class ConfidenceIntervals(_Inferred):
     limits: Limits
     bounds: tuple[tuple[float, float], ...]
     marks: Callable[[float], Sequence[str]] | None = None
+    effects: bool = True
+    shares: bool = False
 
     family: ClassVar[str] = "confidence intervals"
 
@@ -260,7 +263,7 @@ class ConfidenceIntervals(_Inferred):
         bounds: Sequence[tuple[float, float]],
         estimates: Sequence[float] | None = None,
         **others: Any,
-    ) -> ConfidenceIntervals:
+    ) -> Self:
         """The result of a release; "uninformative" where every interval is all that is allowed."""
         low, high = (np.array(end) for end in limits(0.05))
         whole = all(a <= least and b >= most for a, b, (least, most) in zip(low, high, bounds, strict=True))
@@ -293,12 +296,22 @@ class ConfidenceIntervals(_Inferred):
         marks = None if self.marks is None else self.marks(alpha)
         marked = () if marks is None else (Column("flag", marks, "text", printed=any(marks)),)
         return (
-            Column("name", self.names, "name"),
+            Column("name", self.names, "name", head=self.rows_are or None),
             Column("estimate", self._estimates()),
             Column("low", low, "interval", head=heads[0]),
             Column("high", high, "interval", head=heads[1]),
             *marked,
         )
+
+    @property
+    def unit(self) -> str:
+        """None of a share: it is not counted in the column's."""
+        return "" if self.shares else super().unit
+
+    @property
+    def zero_line(self) -> bool:
+        """Of effects."""
+        return self.effects
 
     def head(self) -> tuple[tuple[str, str], ...]:
         """The kind."""
@@ -307,3 +320,18 @@ class ConfidenceIntervals(_Inferred):
     def more(self, alpha: float) -> Mapping[str, Any]:
         """The kind."""
         return {"kind": "confidence"}
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class QuantileIntervals(ConfidenceIntervals):
+    """Confidence intervals of quantiles: the name of a row is which one."""
+
+    effects: bool = False
+
+    rows_are: ClassVar[str] = "quantile"
+    rows_called: ClassVar[str] = "quantiles"
+
+    @property
+    def title(self) -> str:
+        """What the rows are, and of which column."""
+        return f"Private quantiles of {self.response}, with confidence intervals"

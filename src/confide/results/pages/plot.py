@@ -171,7 +171,8 @@ def _draw(result: Shown, alpha: float, ax: Axes, rows: _Rows, *, empty: bool) ->
     if not empty:
         ax.locator_params(axis="x", nbins=6)
         both = rows.low is not None and rows.high is not None
-        _zero_line(ax, np.concatenate([rows.low, rows.high]) if both else rows.estimates)
+        if result.zero_line:
+            _zero_line(ax, np.concatenate([rows.low, rows.high]) if both else rows.estimates)
         if both:
             _bars(result, ax, rows, places)
         else:

@@ -154,6 +154,11 @@ class Shown:
         """Follows "estimate" on the axis of the picture, such as " in units of income"."""
         return f" in units of {self.response}" if self.response else ""
 
+    @property
+    def zero_line(self) -> bool:
+        """Whether the picture marks zero: where estimates are effects or differences, not where they are levels."""
+        return True
+
     def draw(self, ax: Axes, alpha: float) -> None:
         """A picture of the family's own, on `ax`. Where it is not written, `plot` draws each row with its interval."""
         raise NotImplementedError
