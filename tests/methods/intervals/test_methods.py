@@ -133,26 +133,23 @@ def test_verbs_under_add_remove_answer_from_tables_or_say_what_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("formula", "kind", "names", "truth"),
+    ("formula", "names", "truth"),
     [
-        ("x ~ t", None, ["(t=m) - (t=f)"], 0.0),
-        ("s ~ t", "confidence", ["(t=m) - (t=f)"], 0.0),
-        ("s ~ g", None, ["(g=b) - (g=a)", "(g=c) - (g=a)"], 0.0),
+        ("x ~ t", ["(t=m) - (t=f)"], 0.0),
+        ("s ~ g", ["(g=b) - (g=a)", "(g=c) - (g=a)"], 0.0),
     ],
 )
 def test_differences_that_have_no_posterior_have_confidence_limits_under_substitute(
-    formula: str, kind: str | None, names: list[str], truth: float
+    formula: str, names: list[str], truth: float
 ) -> None:
     asked = {"privacy": cf.GDP(1.0, relation="substitute"), "ledger": None, "noise": SimulatedNoise(1)}
-    found = I.difference(cf.read(_records(3_000), SCHEMA), formula, kind=kind, **asked)
+    found = I.difference(cf.read(_records(3_000), SCHEMA), formula, **asked)
     assert list(found.names) == names and (found.relation, found.status) == ("substitute", "ok")
     ends = found.conf_int().to_numpy()
     assert (ends[:, 0] <= truth).all() and (truth <= ends[:, 1]).all() and (ends[:, 1] - ends[:, 0] < 0.5).all()
     data, pure = cf.read(_records(300), SCHEMA), cf.PureDP(1.0, relation="substitute")
-    with pytest.raises(
-        cf.PlanError, match=r"got PureDP.*; write cf\.GDP.*two columns of two levels each, without kind"
-    ):
-        I.difference(data, formula, kind=kind, privacy=pure, ledger=None)
+    with pytest.raises(cf.PlanError, match=r"got PureDP.*; write cf\.GDP.*two columns of two levels each"):
+        I.difference(data, formula, privacy=pure, ledger=None)
     if formula == "s ~ t":
         assert I.difference(data, formula, privacy=pure, ledger=None, noise=SimulatedNoise(1)).guarantee == pure
 

@@ -156,7 +156,7 @@ def _of_tables(
     if isinstance(privacy, PureDP):
         alone = f"{verb} has a pure guarantee"
         if verb == "difference":
-            alone = "the difference of two columns of two levels each, without kind, has a pure guarantee, and no other one has"
+            alone = "the difference of two columns of two levels each has a pure guarantee, and no other one has"
         raise PlanError(
             f"{verb} of {column!r} is answered by a table with Gaussian noise here, got {privacy}; write cf.GDP(...) or cf.ApproxDP(...), "
             f"on a ledger with such a budget; with relation='substitute' in the guarantee and the ledger {alone}"
