@@ -157,6 +157,20 @@ def test_differences_that_have_no_posterior_have_confidence_limits_under_substit
         assert I.difference(data, formula, privacy=pure, ledger=None, noise=SimulatedNoise(1)).guarantee == pure
 
 
+def test_a_difference_of_another_level_says_what_answers_it() -> None:
+    data = cf.read(_records(3_000), SCHEMA)
+    asked = {"privacy": cf.GDP(1.0, relation="substitute"), "ledger": None}
+    second, other = (I.difference(data, "s ~ t", level=level, noise=SimulatedNoise(1), **asked) for level in ("yes", None))
+    assert second.conf_int().equals(other.conf_int())
+    with pytest.raises(cf.PlanError, match=r"second level, s=yes, got level='no'; leave level out .*kind=\"confidence\""):
+        I.difference(data, "s ~ t", level="no", **asked)
+    first = I.difference(data, "s ~ t", level="no", kind="confidence", noise=SimulatedNoise(1), **asked)
+    own = I.difference(data, "s ~ t", kind="confidence", noise=SimulatedNoise(1), **asked)
+    assert first.params.iloc[0] == pytest.approx(-own.params.iloc[0], abs=1e-9)
+    with pytest.raises(cf.PlanError, match="a difference of means has no level"):
+        I.difference(data, "x ~ t", level="no", **asked)
+
+
 def test_a_subgroup_is_answered_where_the_number_of_records_is_secret() -> None:
     """The interval is of the records above 0. A setting that there is not is refused with those that there are."""
     data = cf.read(_records(3_000), SCHEMA)
