@@ -191,7 +191,9 @@ def _of_tables(
         made = Shares(f"{outcome} * {group}", within=group, covers=_POPULATION, where=where)
         return Answer(made, lambda release: _difference(release, made, group, outcome, what))
     if level is not None:
-        raise PlanError(f"a difference of means has no level, and {outcome} is no column of labels, got level={level!r}; leave it out")
+        raise PlanError(
+            f"a difference of means has no level, and {outcome} is no column of labels, got level={level!r}; leave it out"
+        )
     made = Means(f"{outcome} ~ {group}", covers=_POPULATION, where=where)
     return Answer(made, lambda release: _difference(release, made, group, outcome, None))
 
