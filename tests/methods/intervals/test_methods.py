@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from tests.simulated import simulated
 
 import confide as cf
 from confide.noise import SimulatedNoise
 from confide.testing import check_method
-from tests.simulated import simulated
 
 SCHEMA = cf.Schema(
     {

@@ -121,8 +121,8 @@ def _check_second(schema: Schema, formula: str, level: Any) -> None:
     outcome = _sides(formula)[0].strip("`")
     if level is not None and level_code(schema, outcome, level) != 1:
         raise PlanError(
-            f"a posterior of a difference is of the outcome's second level, {level_name(schema, outcome, 1)}, got level={level!r}; leave level "
-            'out (the difference of the other level is the same with the other sign), or write kind="confidence"'
+            f"a posterior of a difference is of the outcome's second level, {level_name(schema, outcome, 1)}, got level={level!r}; leave "
+            'level out (the difference of the other level is the same with the other sign), or write kind="confidence"'
         )
 
 
