@@ -172,3 +172,18 @@ def test_reaching_a_bound_that_is_not_rejected_costs_next_to_no_width(share: flo
         assert widths[1] <= 1.005 * widths[0] and held[1] >= held[0]
     else:
         assert held[0] == 0 and held[1] >= 0.95
+
+
+@pytest.mark.parametrize("privacy", BUDGETS, ids=str)
+@pytest.mark.parametrize(("half", "slope", "status"), [(0.02, 30.0, "weak"), (1.0, 0.5, "ok")], ids=["hidden", "seen"])
+def test_a_line_whose_term_varies_by_less_than_noise_is_not_ok(
+    privacy: Any, half: float, slope: float, status: str
+) -> None:
+    """Bounds of the term 50 times too wide: noise passes for its spread and draws the slope to 0, which next to no interval holds."""
+    schema = cf.Schema({"x": cf.Numeric(-1, 1, on_missing=0.0), "y": cf.Numeric(-4, 4, on_missing=0.0)})
+    for seed in range(8):
+        generator = np.random.default_rng(seed)
+        x = generator.uniform(-half, half, 2_000)
+        data = cf.read({"x": x, "y": slope * x + generator.normal(0, 0.3, 2_000)}, schema)
+        found = I.slope(data, "y ~ x", privacy=privacy, ledger=None, noise=SimulatedNoise(seed))
+        assert found.status == status and ("noise may be all" in found.reason) == (status == "weak")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from confide.methods.intervals.posteriors.clipped import ClippedNormal, ClippedPoisson
+from confide.methods.intervals.posteriors.clipped import ClippedNormal, ClippedPoisson, ColumnMoments
 from confide.methods.intervals.posteriors.laws import NoiseLaw, normal_laplace, normal_laplace_tail, two_normal_laplace
 
 
@@ -137,3 +137,20 @@ def test_moments_of_clipped_records_by_drawing_them() -> None:
         x = np.minimum(g.poisson(rate, runs), cap)
         mean, variance = (float(v[0]) for v in ClippedPoisson(np.array([rate]), cap).moments)
         assert apart(x, mean) < 5 and apart((x - mean) ** 2, variance) < 5
+
+
+def test_third_moments_of_bounded_numbers_are_within_what_the_bounds_allow() -> None:
+    """Of numbers of any distribution on [-1, 1], exactly at two places: they are skewed at least as much, on the side that is said."""
+    generator = np.random.default_rng(1)
+    places, weights = generator.uniform(-1, 1, (4, 20_000)), generator.dirichlet(np.full(4, 0.3), 20_000).T
+    places[0], places[1, :10_000] = -1.0, 1.0
+    m = (weights * places).sum(axis=0)
+    off = places - m
+    s = np.sqrt((weights * off**2).sum(axis=0))
+    kept = s > 0.01
+    third, own = (weights * off**3).sum(axis=0)[kept], ColumnMoments.of(m[kept], s[kept])
+    said = own.c12 - 2 * m[kept] * s[kept] ** 2
+    assert (np.abs(said) > 1e-3).sum() > 1_000  # that bounds ask for some is no rare thing
+    assert (np.sign(said) * (third - said) >= -1e-9).all()
+    two = ColumnMoments.of(np.array(-0.96), np.array(np.sqrt(1 - 0.96**2)))  # two places: z^2 is 1, whatever z is
+    assert abs(float(two.c12)) < 1e-12

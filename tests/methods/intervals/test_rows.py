@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 import confide as cf
-from confide.methods.intervals.posteriors.rows import STEP, MomentRows, PairRows, ProductRows, Replaced, squares_weight
+from confide.methods.intervals.posteriors.rows import (
+    STEP,
+    CountRows,
+    LevelRows,
+    MomentRows,
+    PairRows,
+    ProductRows,
+    Replaced,
+    squares_weight,
+)
 from confide.schema import Design
 
 
@@ -72,3 +81,26 @@ def test_the_maps_stay_within_what_they_state_on_any_pair() -> None:
         assert (apart**2).sum(axis=0).max() <= moments.moved_l2_squared
     pairs = PairRows(schema, "g", "g")
     assert Replaced(pairs).sensitivity_l1("substitute") == 2
+
+
+def test_counts_move_by_what_they_state_and_no_pair_moves_them_more() -> None:
+    """Every pair of records: of all levels, of one, of the cells of a pair, of a sum of counts."""
+    schema = cf.Schema(
+        {
+            "k": cf.Categorical(list("abcde"), on_missing="a"),
+            "g": cf.Categorical(["a", "b"], on_missing="a"),
+            "v": cf.Integer(0, 7, on_missing=0),
+        }
+    )
+    for rows in (
+        LevelRows(schema, "k", (0, 1, 2, 3, 4)),
+        LevelRows(schema, "k", (2,)),
+        PairRows(schema, "g", "k"),
+        CountRows(schema, "v"),
+    ):
+        codes = np.array(list(product(*(range(schema[name].steps) for name in rows.columns))), dtype=float).T
+        found = rows(codes)
+        apart = found[:, :, None] - found[:, None, :]
+        assert np.abs(apart).sum(axis=0).max() == rows.moved_l1 == Replaced(rows).sensitivity_l1("substitute")
+        squared = (apart**2).sum(axis=0).max()
+        assert squared == rows.moved_l2_squared == Replaced(rows).sensitivity_squared("substitute")

@@ -85,7 +85,7 @@ def interval_method(
         return _of_quantile(column, privacy, pure_ledger, kind, settings)
     where = privacy.relation or relation or "substitute"
     if where == "substitute" and not (verb == "difference" and _needs_tables(column, schema)):
-        return _noise_aware(verb, column, kind, settings)
+        return _noise_aware(verb, column, schema, kind, settings)
     return _of_tables(verb, column, schema, privacy, kind, settings)
 
 
@@ -95,9 +95,11 @@ def _needs_tables(formula: str, schema: Schema) -> bool:
     return any(own.steps != 2 or not isinstance(own, (Categorical, Integer)) for own in columns)
 
 
-def _noise_aware(verb: str, column: str, kind: str | None, settings: dict[str, Any]) -> Answer:
+def _noise_aware(verb: str, column: str, schema: Schema, kind: str | None, settings: dict[str, Any]) -> Answer:
     made: Any
     given = {**settings, **({} if kind is None else {"kind": kind})}
+    if verb == "difference":
+        _check_second(schema, column, given.pop("level", None))
     match verb:
         case "proportion":
             made = Proportion(column, **given)
@@ -112,6 +114,16 @@ def _noise_aware(verb: str, column: str, kind: str | None, settings: dict[str, A
         case _:
             made = Difference(column, **given)
     return Answer(made, made.infer)
+
+
+def _check_second(schema: Schema, formula: str, level: Any) -> None:
+    """`PlanError` for a level that a posterior of a difference is not of."""
+    outcome = _sides(formula)[0].strip("`")
+    if level is not None and level_code(schema, outcome, level) != 1:
+        raise PlanError(
+            f"a posterior of a difference is of the outcome's second level, {level_name(schema, outcome, 1)}, got level={level!r}; leave "
+            'level out (the difference of the other level is the same with the other sign), or write kind="confidence"'
+        )
 
 
 def _of_quantile(
@@ -182,6 +194,10 @@ def _of_tables(
         what = level_name(schema, outcome, level_code(schema, outcome, level))
         made = Shares(f"{outcome} * {group}", within=group, covers=_POPULATION, where=where)
         return Answer(made, lambda release: _difference(release, made, group, outcome, what))
+    if level is not None:
+        raise PlanError(
+            f"a difference of means has no level, and {outcome} is no column of labels, got level={level!r}; leave it out"
+        )
     made = Means(f"{outcome} ~ {group}", covers=_POPULATION, where=where)
     return Answer(made, lambda release: _difference(release, made, group, outcome, None))
 

@@ -46,7 +46,13 @@ _CUT = (
     "their intervals do not hold; take wider bounds for the response, or ask cf.linear_regression for the line of the responses as they "
     "are declared"
 )
+_HIDDEN = (
+    "noise may be all that the terms seem to vary by: where they vary by less than it, slopes are drawn to 0, which their intervals do not "
+    "hold; take narrower bounds for the terms, more records or a larger budget"
+)
 _NOT_MIXED = "the chains that draw what the moments may have been do not agree (R-hat {:.3f}); the noise is too large for this model"
+# Of what the exact moments may have been: terms without any spread of their own are not among it more often than this.
+_SINGULAR = 0.01
 # Shares of the responses beyond their bounds: from which on it is said, and from which on the line of those within is another one. Even
 # responses between their bounds vary as normal ones do of which an eighth is beyond.
 _RARE, _MANY = 1e-3, 0.2
@@ -128,6 +134,8 @@ class Slope(IntervalMethod):
         weak: dict[str, Any]
         if found.rhat >= AGREED:
             weak = {"status": "not_identified", "reason": _NOT_MIXED.format(found.rhat)}
+        elif found.spread < 1 - _SINGULAR:
+            weak = {"status": "weak", "reason": _HIDDEN}
         else:
             weak = {"status": "weak", "reason": _CUT.format(_beyond(noisy, found))} if _drawn_in(noisy, found) else {}
         return Posterior.read(

@@ -49,7 +49,8 @@ class NoisyMoments:
 class LinePosterior:
     """Posterior of the coefficients b: centres (draws, d), scales (draws, d) and df of each draw's Student t, factor (draws, d, d).
 
-    sampler: "direct" or "gibbs"; rhat: the largest one, 1 for direct draws; acceptance: share of positive definite draws.
+    sampler: "direct" or "gibbs"; rhat: the largest one, 1 for direct draws; acceptance: share of positive definite draws; spread: the share
+    of draws in which the terms' own part of S is, without the response.
     """
 
     centres: Array
@@ -59,6 +60,7 @@ class LinePosterior:
     sampler: str
     rhat: float
     acceptance: float
+    spread: float
 
     def marginal(self, weights: Array, shift: float = 0.0) -> StudentMixture:
         """Of shift + weights'b."""
@@ -71,11 +73,12 @@ def line_posterior(noisy: NoisyMoments, generator: np.random.Generator, kept: in
     """Draws of S given the release, and the conjugate posterior of each."""
     size = len(noisy.matrix)
     found: list[Array] = []
-    tried = 0
+    tried, spread = 0, 0
     while sum(map(len, found)) < kept:
         drawn = noisy.matrix + _noise(noisy, generator, _BATCH)
         good = _positive(drawn)
         found.append(drawn[good])
+        spread += int(_positive(drawn[:, : size - 1, : size - 1]).sum())
         tried += _BATCH
         if tried >= _TRIED and sum(map(len, found)) < _LEAST_SHARE * tried:
             break
@@ -97,7 +100,14 @@ def line_posterior(noisy: NoisyMoments, generator: np.random.Generator, kept: in
     factors = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :] * np.sqrt(rest / df)[:, None, None]
     scales = np.sqrt(np.maximum(np.einsum("kii->ki", inverse), 0.0) * (rest / df)[:, None])
     return LinePosterior(
-        np.asarray(centres), np.asarray(scales), float(df), np.asarray(factors), sampler, rhat, acceptance
+        np.asarray(centres),
+        np.asarray(scales),
+        float(df),
+        np.asarray(factors),
+        sampler,
+        rhat,
+        acceptance,
+        spread / tried,
     )
 
 
