@@ -117,12 +117,12 @@ def _noise_aware(verb: str, column: str, schema: Schema, kind: str | None, setti
 
 
 def _check_second(schema: Schema, formula: str, level: Any) -> None:
-    """`PlanError` for a level that a posterior of a difference is not of."""
+    """`PlanError` for a level that a difference of two shares is not of."""
     outcome = _sides(formula)[0].strip("`")
     if level is not None and level_code(schema, outcome, level) != 1:
         raise PlanError(
-            f"a posterior of a difference is of the outcome's second level, {level_name(schema, outcome, 1)}, got level={level!r}; leave "
-            'level out (the difference of the other level is the same with the other sign), or write kind="confidence"'
+            f"a difference of shares is of the outcome's second level, {level_name(schema, outcome, 1)}, got level={level!r}; leave level "
+            "out: the difference of the other level is the same with the other sign"
         )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
-from confide.methods.intervals.method import IntervalMethod, parsed_prior
+from confide.methods.intervals.method import RARE, IntervalMethod, parsed_prior, share_error
 from confide.methods.intervals.posteriors.counted import Cells, confidence_limits, level_posterior
 from confide.methods.intervals.posteriors.marginals import BetaMixture
 from confide.methods.intervals.posteriors.rows import LevelRows
@@ -71,6 +71,7 @@ class CategoricalShares(IntervalMethod):
         "population shares; sampling and privacy noise; exact under the prior, or exact confidence for each"
     )
     whole: ClassVar[bool] = True
+    assumes: ClassVar[str] = "for shares of .02 to .5"
 
     def rows(self, schema: Schema, pure: bool) -> LevelRows:
         own = schema[self.column]
@@ -83,6 +84,11 @@ class CategoricalShares(IntervalMethod):
 
     def facts(self, about: LevelRows) -> Mapping[str, Any]:
         return {"target": f"shares of the levels of {self.column}", "covers": self.intervals}
+
+    def expected(self, rows: LevelRows, n: int, noise: float) -> Mapping[str, tuple[float, float]]:
+        # the sum of all counts is public, and takes from each noise its share of the noise of the sum
+        own = noise * (1 - 1 / max(len(rows.levels), 1)) ** 0.5
+        return {"each level": (share_error(RARE, n, own), share_error(0.5, n, own))}
 
     def _prior(self, text: str) -> tuple[float, ...]:
         """(a, b) of each level, or (a,) of all."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
-from confide.methods.intervals.method import IntervalMethod, parsed_prior
+from confide.methods.intervals.method import RARE, IntervalMethod, parsed_prior, share_error
 from confide.methods.intervals.posteriors.counted import Cells
 from confide.methods.intervals.posteriors.marginals import SampledMarginal
 from confide.methods.intervals.posteriors.rows import PairRows
@@ -39,6 +39,8 @@ Array = NDArray[np.float64]
 _DRAWS = 20_000
 # Dirichlet's a of each cell, where nothing is asked for.
 _CELL = 0.5
+# The smallest group that a plan looks at.
+_SMALL = 0.1
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Difference(IntervalMethod):
         "difference of two population shares; sampling and privacy noise; exact under the prior, or confidence by the profile of the counts"
     )
     whole: ClassVar[bool] = True
+    assumes: ClassVar[str] = "for shares of .02 to .5, groups of one half, and of a tenth and nine tenths"
 
     def rows(self, schema: Schema, pure: bool) -> PairRows:
         outcome, group = self._sides()
@@ -87,6 +90,14 @@ class Difference(IntervalMethod):
 
     def facts(self, about: PairRows) -> Mapping[str, Any]:
         return {"target": f"difference of shares, {self.formula}", "covers": self.intervals}
+
+    def expected(self, rows: PairRows, n: int, noise: float) -> Mapping[str, tuple[float, float]]:
+        def error(p: float, part: float) -> float:
+            # a count less p of its group's, both noisy
+            own = noise * (p * p + (1 - p) ** 2) ** 0.5
+            return float(np.hypot(share_error(p, part * n, own), share_error(p, (1 - part) * n, own)))
+
+        return {"difference": (error(RARE, 0.5), error(0.5, _SMALL))}
 
     def _prior(self, text: str) -> float:
         return parsed_prior(text, {"dirichlet": 1}, "dirichlet(0.5)", self.name)[1][0]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,7 +36,7 @@ from confide.methods.intervals.posteriors.normal_posterior import (
 from confide.methods.intervals.posteriors.rows import STEP, MomentRows, numeric
 from confide.methods.intervals.result import BOX_ACTIVE, ConfidenceIntervals, Posterior
 from confide.protocol import Release
-from confide.schema import Practice, Schema
+from confide.schema import Practice, Schema, Typical
 
 __all__ = ["MeanAndVariance"]
 
@@ -45,6 +46,8 @@ _SHOWN = ("mean", "variance")
 _OF = ("column", "normal")
 # Of the half-range: the smallest standard deviation in the box; the largest is the half-range, where a clipped normal is two atoms.
 _LEAST_SD = 1e-3
+# Standard deviations that a plan looks at, in half-ranges.
+_SDS = (0.05, 0.5)
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,11 @@ class MeanAndVariance(IntervalMethod):
     )  # their releases mean the same; infer computes more exactly from them
     intervals: ClassVar[str] = (
         "population mean and variance; sampling and privacy noise; the variance's for normal columns"
+    )
+
+    assumes: ClassVar[str] = (
+        "for standard deviations of 5 % to 50 % of half the range, or what the schema says is typical; of the variance of a normal column "
+        "about the middle"
     )
 
     def __post_init__(self) -> None:
@@ -123,6 +131,17 @@ class MeanAndVariance(IntervalMethod):
             + ("; the variance's assumes a normal column" if "variance" in self.show else ""),
             "warnings": rests if "variance" in self.show else (),
         }
+
+    def expected(self, rows: MomentRows, n: int, noise: float) -> Mapping[str, tuple[float, float]]:
+        typical, half = numeric(rows.schema, self.column, "a mean").typical, self._half(rows)
+        # about 95 % lie within a typical spread: four standard deviations
+        sds = 2 * ((typical.high - typical.low) / 4 / half,) if isinstance(typical, Typical) else _SDS
+        unit = noise / STEP / n
+        errors = {
+            "mean": [half * sqrt(sd**2 / n + unit**2) for sd in sds],
+            "variance": [half**2 * sqrt(2 * sd**4 / n + (unit / rows.weight) ** 2) for sd in sds],
+        }
+        return {name: (errors[name][0], errors[name][1]) for name in self.show}
 
     def _prior(self, text: str) -> str:
         prior = text or PRIORS[0]

@@ -12,7 +12,9 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
+from math import sqrt
 from typing import Any, ClassVar
 
 from confide.errors import PlanError
@@ -25,10 +27,14 @@ from confide.protocol.spending.allowance import EITHER
 from confide.protocol.units.contributions import shown
 from confide.schema import Schema
 
-__all__ = ["KINDS", "IntervalMethod", "checked_kind", "parsed_prior"]
+__all__ = ["KINDS", "RARE", "IntervalMethod", "checked_kind", "parsed_prior", "share_error"]
 
 KINDS = ("credible", "confidence")
+#: The least share that a plan looks at; the greatest is one half.
+RARE = 0.02
 _SUMS, _RECORDS = "sums", "records"
+# Numbers of records that a plan without one looks at.
+_SIZES = (1_000, 10_000, 100_000)
 _CALL = re.compile(r"([a-z]+)\(([^()]*)\)")
 
 
@@ -53,6 +59,8 @@ class IntervalMethod(Method):
     #: Whether counts leave as whole numbers with two-sided geometric noise under a pure guarantee.
     whole: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = KINDS
+    #: What the standard errors that a plan expects assume; "" where it expects none.
+    assumes: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         checked_kind(self.kind, self.kinds, self.name)
@@ -90,7 +98,16 @@ class IntervalMethod(Method):
         sums, records = Replaced(rows), Total(Records(schema, rows.columns[0]), nonnegative=True)
         spend = allowance.spend(_SUMS, sums, Fraction(1), law="discrete_laplace" if pure and self.whole else "")
         facts = dict(self.facts(rows))
-        return Plan.of(self, schema, allowance, spend, {_SUMS: sums, _RECORDS: records}, n=n, **facts)
+        made = Plan.of(self, schema, allowance, spend, {_SUMS: sums, _RECORDS: records}, n=n, **facts)
+        if self.assumes:
+            noise = float(spend.noise_sd or 0.0) * float(spend.step)
+            found = {str(size): self.expected(rows, size, noise) for size in ((n,) if n else _SIZES)}
+            made = replace(made, forecast={"assumes": self.assumes, **found})
+        return made
+
+    def expected(self, rows: Any, n: int, noise: float) -> Mapping[str, tuple[float, float]]:
+        """Name -> between which its standard error lies if what `assumes` says holds; noise: sd of a released sum in the map's integers."""
+        raise NotImplementedError
 
     def _enough(self, rows: Any, n: int | None) -> None:
         """`PlanError` where a public number of records is too small for the family."""
@@ -123,6 +140,11 @@ class IntervalMethod(Method):
     def sums(self, release: Release) -> Any:
         """The released numbers, in the map's own integers."""
         return release[_SUMS].decode()
+
+
+def share_error(p: float, size: float, noise: float) -> float:
+    """Standard error of a share of so many records whose count has noise of this sd."""
+    return sqrt(p * (1 - p) / size + (noise / size) ** 2)
 
 
 def checked_kind(kind: Any, kinds: tuple[str, ...], who: str) -> str:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide.errors import PlanError
-from confide.methods.intervals.method import IntervalMethod, parsed_prior
+from confide.methods.intervals.method import RARE, IntervalMethod, parsed_prior, share_error
 from confide.methods.intervals.posteriors.counted import confidence_limits, share_posterior
 from confide.methods.intervals.posteriors.rows import LevelRows
 from confide.methods.intervals.result import ConfidenceIntervals, Posterior
@@ -101,6 +101,7 @@ class Proportion(IntervalMethod):
         "population share; sampling and privacy noise; exact under the prior, or exact confidence"
     )
     whole: ClassVar[bool] = True
+    assumes: ClassVar[str] = "for shares of .02 to .5"
 
     def rows(self, schema: Schema, pure: bool) -> LevelRows:
         return LevelRows(schema, self.column, (level_code(schema, self.column, self.level),))
@@ -108,6 +109,9 @@ class Proportion(IntervalMethod):
     def facts(self, about: LevelRows) -> Mapping[str, Any]:
         what = level_name(about.schema, self.column, about.levels[0])
         return {"target": f"share of records with {what}", "covers": self.intervals}
+
+    def expected(self, rows: LevelRows, n: int, noise: float) -> Mapping[str, tuple[float, float]]:
+        return {"share": (share_error(RARE, n, noise), share_error(0.5, n, noise))}
 
     def _prior(self, text: str) -> tuple[float, ...]:
         return parsed_prior(text, {"beta": 2}, "beta(0.5, 0.5)", self.name)[1]

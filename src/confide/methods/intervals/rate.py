@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import inf
+from math import inf, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.methods.intervals.method import IntervalMethod, parsed_prior
+from confide.methods.intervals.method import RARE, IntervalMethod, parsed_prior
 from confide.methods.intervals.posteriors.clipped import ClippedPoisson
 from confide.methods.intervals.posteriors.poisson_posterior import PoissonSum, rate_limits, rate_posterior
 from confide.methods.intervals.posteriors.rows import CountRows
@@ -54,6 +54,7 @@ class Rate(IntervalMethod):
     reads: ClassVar[tuple[str, ...]] = ("1",)
     intervals: ClassVar[str] = "rate of Poisson counts, clipping modelled; sampling and privacy noise"
     whole: ClassVar[bool] = True
+    assumes: ClassVar[str] = "for rates of 2 % to 50 % of the largest count that is declared"
 
     def rows(self, schema: Schema, pure: bool) -> CountRows:
         return CountRows(schema, self.column)
@@ -64,6 +65,10 @@ class Rate(IntervalMethod):
             "covers": f"{self.intervals}; assumes Poisson counts, whose variance is their mean: of others ask for the mean",
             "warnings": ("the interval assumes that the counts are Poisson; for any counts write cf.intervals.mean",),
         }
+
+    def expected(self, rows: CountRows, n: int, noise: float) -> Mapping[str, tuple[float, float]]:
+        low, high = (sqrt(part * rows.cap / n + (noise / n) ** 2) for part in (RARE, 0.5))
+        return {"rate": (low, high)}
 
     def _prior(self, text: str) -> str | tuple[float, float]:
         name, numbers = parsed_prior(text, {"uniform": 0, "gamma": 2, "jeffreys": 0}, _DEFAULT, self.name)
