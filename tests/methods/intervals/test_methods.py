@@ -481,7 +481,6 @@ def test_a_prior_that_says_more_than_the_records_is_told(method: object, strong:
 def test_plans_expect_the_standard_errors_that_come(privacy: cf.Guarantee) -> None:
     """Columns at the upper ends of what is assumed: half of a 68.3 % interval is the larger standard error, within a fifth."""
     n, g = 4_000, np.random.default_rng(2)
-    x = np.where(g.random(n) < 0.5, -1.0, 1.0) * 5 + 5
     frame = pd.DataFrame(
         {
             "s": np.repeat(["no", "yes"], n // 2),

@@ -75,11 +75,12 @@ class MeanAndVariance(IntervalMethod):
     prior: str = ""
 
     name: ClassVar[str] = "mean_and_variance"
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "5"
     reads: ClassVar[tuple[str, ...]] = (
         "1",
         "2",
         "3",
+        "4",
     )  # their releases mean the same; infer computes more exactly from them
     intervals: ClassVar[str] = (
         "population mean and variance; sampling and privacy noise; the variance's for normal columns"
