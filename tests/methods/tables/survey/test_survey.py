@@ -20,7 +20,7 @@ from confide.aggregates.cells.weight_cap import CELLS, Cap, WeightCells, ended
 from confide.aggregates.clusters.beyond import RAMPS, Beyond
 from confide.aggregates.clusters.psu_limits import Limits, Sampled
 from confide.aggregates.clusters.psu_meat import Listed, PersonMeat, PsuMeat, bits_for
-from confide.errors import ConfideError, PlanError, SchemaError
+from confide.errors import ConfideError, NoResult, PlanError, SchemaError
 from confide.noise import SimulatedNoise
 from confide.protocol import Noisy
 from confide.protocol.events import leaves
@@ -689,8 +689,28 @@ def test_public_totals_come_from_a_mapping_or_a_file(tmp_path: Path) -> None:
     ):
         with pytest.raises(PlanError, match=words):
             found.poststratify(wrong, "sex")
-    with pytest.raises(PlanError, match="are post-stratified"):
-        simulated(METHODS["totals"], data, cf.GDP(2.0), 1).poststratify({"f": 1, "m": 1}, "sex")
+    for other in (METHODS["totals"], cf.tables.Shares("sex", covers="population")):
+        with pytest.raises(PlanError, match="are post-stratified"):
+            simulated(other, data, cf.GDP(2.0), 1).poststratify({"f": 1, "m": 1}, "sex")
+    with pytest.raises(PlanError, match="of the levels of one attribute"):
+        found.poststratify({"f": 1, "m": 1}, ("sex",))
+
+
+@pytest.mark.parametrize(
+    ("n", "mu", "seed", "status", "words"),
+    [
+        (60, 0.2, 0, "uninformative", "the status is 'uninformative'"),
+        (120, 0.5, 0, "weak", "mean of every level of 'sex', and of f, m"),
+        (200, 0.5, 2, "ok", "mean of every level of 'sex', and of m the"),
+    ],
+)
+def test_a_mean_of_levels_without_numbers_is_not_post_stratified(
+    n: int, mu: float, seed: int, status: str, words: str
+) -> None:
+    found = simulated(METHODS["means"], cf.read(records(n).drop(columns="v"), PERSONS), cf.GDP(mu), seed)
+    assert found.status == status
+    with pytest.raises(NoResult, match=words):
+        found.poststratify({"f": 1, "m": 1}, "sex")
 
 
 def test_a_publication_asks_each_table_apart() -> None:

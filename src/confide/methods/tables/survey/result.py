@@ -293,8 +293,8 @@ class SurveyTable(CellTable):
     def poststratify(self, totals: Any, over: str, *, of: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
         """The estimate of all persons at public numbers of the levels of an attribute, in the frame: estimate, std_err, df, low, high.
 
-        totals: level -> number of persons, or a CSV file of two columns. Raises `PlanError` for other levels, and a table without means or
-        shares of each of them.
+        totals: level -> number of persons, or a CSV file of two columns. Raises `PlanError` for other levels, and a table without means of
+        each of them; `NoResult` where one of these is weak.
         """
         return poststratified(self, totals, over, of, alpha)
 
