@@ -277,6 +277,8 @@ def test_the_guide_shows_what_its_file_gives(tmp_path: Path, monkeypatch: pytest
     ):
         own = cf.infer(cf.release(method, data, cf.GDP(1e6), ledger=None, noise=ZeroNoise()))
         shown |= {name: (own.params[name], own.bse[name]) for name in own.params.index}
+        if own.verb == "means":
+            moved = own.poststratify({"f": 51_000, "m": 49_000}, "sex").iloc[0]
     line, both = (
         cf.infer(
             cf.release(
@@ -292,11 +294,12 @@ def test_the_guide_shows_what_its_file_gives(tmp_path: Path, monkeypatch: pytest
     outcome, logistic = cf.read(made["survey"], schema), cf.regression.Logistic("rich ~ age + hours")
     odds = cf.infer(cf.release(logistic, outcome, cf.GDP(1e6), ledger=None, noise=ZeroNoise()))
     people = {"sex": {"f": 51_000, "m": 49_000}, "region": {"north": 40_000, "south": 30_000, "west": 30_000}}
+    shown["post-stratified"] = (moved["estimate"], moved["std_err"])
     shown["calibrated"] = tuple(both.calibrate(people).loc["mean"][["estimate", "std_err"]])
     shown |= {f"odds of {name}": (odds.params[name], odds.bse[name]) for name in ("age", "hours")}
     first = ("| `svy", "| m |", "| hours |", "| log-odds")
     rows = [line.split(" | ")[1:3] for line in guide.splitlines() if line.startswith(first)]
-    assert len(rows) == len(shown) == 9
+    assert len(rows) == len(shown) == 10
     for said_of, found in zip(rows, shown.values(), strict=True):
         for text, value in zip(said_of, found, strict=True):
             assert float(text) == pytest.approx(value, abs=0.6 * 10.0 ** -len(text.partition(".")[2]))

@@ -700,8 +700,8 @@ def test_public_totals_come_from_a_mapping_or_a_file(tmp_path: Path) -> None:
     ("n", "mu", "seed", "status", "words"),
     [
         (60, 0.2, 0, "uninformative", "the status is 'uninformative'"),
-        (120, 0.5, 0, "weak", "mean of every level of 'sex', and of f, m"),
-        (200, 0.5, 2, "ok", "mean of every level of 'sex', and of m the"),
+        (120, 0.5, 0, "weak", "needs every level of 'sex', and too few"),
+        (300, 0.5, 0, "ok", "needs every level of 'sex', and too few"),
     ],
 )
 def test_a_mean_of_levels_without_numbers_is_not_post_stratified(
@@ -711,6 +711,15 @@ def test_a_mean_of_levels_without_numbers_is_not_post_stratified(
     assert found.status == status
     with pytest.raises(NoResult, match=words):
         found.poststratify({"f": 1, "m": 1}, "sex")
+
+
+def test_one_skewed_level_is_no_skewed_mean_of_all() -> None:
+    found = simulated(METHODS["means"], cf.read(records(200).drop(columns="v"), PERSONS), cf.GDP(0.5), 2)
+    own = found.estimated[(0,), 0]
+    assert own.moments.skewed.tolist() == [False, True] and not own.thin.any()
+    assert np.isfinite(found.poststratify({"f": 1, "m": 1}, "sex")).all(axis=None)
+    assert own.weak_sum(np.array([0.0, 1.0]), 100.0) and not own.weak_sum(np.array([1.0, 0.0]), 100.0)
+    assert own.weak_sum(np.array([0.5, 0.5]), 2.0)
 
 
 def test_a_publication_asks_each_table_apart() -> None:

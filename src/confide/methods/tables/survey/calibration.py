@@ -54,12 +54,6 @@ def poststratified(table: Any, totals: Any, over: str, of: str | None, alpha: fl
     own = table.estimated[axes, column]
     if table.status in WITHOUT_NUMBERS:
         raise NoResult(f"the status is {table.status!r}, and nothing is moved to public totals: {table.reason}")
-    if own.weak.any():
-        rare = ", ".join(label for label, weak in zip(labels, own.weak, strict=True) if weak)
-        raise NoResult(
-            f"a post-stratified mean needs the mean of every level of {over!r}, and of {rare} the table has none that an interval holds "
-            "for (weak); ask for fewer cells or a larger budget, or join rare levels with others before the release"
-        )
     p = np.array([numbers[label] for label in labels])
     p = p / p.sum()
     weights = p / own.x
@@ -69,6 +63,11 @@ def poststratified(table: Any, totals: Any, over: str, of: str | None, alpha: fl
     cells = range(len(p))
     noise = sum(weights[i] * weights[j] * own.sums.noise_between(own.theta, i, j) for i in cells for j in cells)
     sampling, df = (float(part) for part in own.freedom(sampling, error, np.asarray(noise)))
+    if own.weak_sum(p, df):
+        raise NoResult(
+            f"a post-stratified mean needs every level of {over!r}, and too few records or PSUs are counted for an interval of their sum, "
+            "or for so skewed a column; ask for a larger budget, or join rare levels with others before the release"
+        )
     variance = sampling + noise
     estimate = float(p @ own.theta)
     # the worst bias of the cut of weights, in full

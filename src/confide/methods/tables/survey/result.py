@@ -190,14 +190,27 @@ class Estimated:
     @cached_property
     def weak(self) -> NDArray[np.bool_]:
         """Too few PSUs or degrees of freedom, or a denominator near its noise, or too skewed a column."""
-        found = self.df < _LEAST_DF
-        if self.sums.of.base is not None:
-            found = found | (self.sums.x < _THIN * np.sqrt(self.noise[2]))
+        found = (self.df < _LEAST_DF) | self.thin
         if self.moments is not None and self.part:
             found = found | self.moments.skewed
         if self.beyond is not None and not self.beyond.whole:
             found = np.ones_like(found)
         return np.asarray(found)
+
+    @property
+    def thin(self) -> NDArray[np.bool_]:
+        """A denominator near its noise."""
+        near = self.sums.x < _THIN * np.sqrt(self.noise[2])
+        return np.asarray(near if self.sums.of.base is not None else np.zeros_like(near))
+
+    def weak_sum(self, p: Array, df: float) -> bool:
+        """Whether the sum of p theta over cells is weak, for the same reasons. Of its skewness counts what the cells' add up to at most."""
+        if df < _LEAST_DF or self.thin[p > 0].any() or (self.beyond is not None and not self.beyond.whole):
+            return True
+        if self.moments is None or not self.part:
+            return False
+        squares = (p / self.x) ** 2 * self.moments.variance * self.moments.size
+        return bool(3 * float(squares**1.5 @ self.moments.bend) ** 2 > float(squares.sum()) ** 3)
 
     def covariance(self, one: int, other: int) -> float:
         """Between two estimates."""
