@@ -137,7 +137,7 @@ DESIGNS = Experiment(
     (
         Block(
             "main",
-            {"psus": (80, 160, 400), "take": (10, 20), "mu": (0.3, 1.0)},
+            {"psus": (80, 160, 400), "take": (10, 20), "mu": (0.3, 1.0, 10.0)},
             _METHODS,
             stratified,
             (_COVERED, _WIDTH),

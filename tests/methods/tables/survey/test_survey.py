@@ -638,6 +638,21 @@ def test_plans_of_many_cells_warn_of_the_psus_that_each_cell_needs() -> None:
     assert not warned[0] and "in each of 8 cells" in warned[1][0]
 
 
+def test_titles_name_a_design_and_nothing_that_nobody_said() -> None:
+    frame = records().drop(columns="v")
+    columns = {name: COLUMNS[name] for name in ("y", "x", "w")}
+    for design, words in (
+        (None, ""),
+        (cf.SurveyDesign(weight="w"), ", weighted by w"),
+        (cf.SurveyDesign(deff=3), ", declared design effect 3"),
+    ):
+        schema = cf.Schema(columns, design=design)
+        found = simulated(cf.tables.Ratios("y / x", covers="population"), cf.read(frame, schema), cf.GDP(1.0), 1)
+        assert found.title == f"Private ratios of y / x{words}" and words in found.target
+        assert ("design effect" in found.title + found.target) == (design is not None and design.deff is not None)
+        assert any("replicate weights" in text for _, text in found.notes()) == bool(words)
+
+
 def test_ratios_are_of_persons_with_both_values() -> None:
     frame = records().drop(columns="v")
     release = cf.release(METHODS["ratios"], cf.read(frame, PERSONS), cf.GDP(1e6), ledger=None, noise=ZeroNoise())

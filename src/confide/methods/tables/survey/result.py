@@ -246,7 +246,7 @@ class SurveyTable(CellTable):
         what = f" of {', '.join(name for name in self.names_of if name)}" if any(self.names_of) else ""
         right = self.layout.formula.rpartition("~")[2].strip()
         by = f" by {right}" if right != "1" else ""
-        words = f", {self.design.words}" if self.design.words else ""
+        words = "" if self.design.plain else f", {self.design.words}"
         return f"Private {self.verb}{what}{by}{words}"
 
     @property
@@ -369,7 +369,7 @@ class SurveyTable(CellTable):
             if cut:
                 told += f", which is made up for{max(cut, key=lambda one: one.factor).words}"
             own = (*own, ("PSUs", told))
-        return (*own, ("Design", NOT_COVERED)) if self.design.words else own
+        return own if self.design.plain else (*own, ("Design", NOT_COVERED))
 
     def more(self, alpha: float) -> Mapping[str, Any]:
         return {
