@@ -102,20 +102,25 @@ def _schema(method: str, sampled: NDArray[np.int64], take: int, measured: Mappin
 
 
 def stratified(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
-    """Whether the interval of the Hajek mean covers the population's, and its width over that of R's formula."""
+    """Whether the interval of the Hajek mean covers the population's, and its width over that of R's formula; whether the upper bound of
+    its variance counts, and what this grows by for the cut of PSU sums.
+    """
     frame, sampled = _sample(at["psus"], at["take"], generator)
     truth, (low, high) = _population()[2], _r(frame, sampled)
-    r = high - low
+    r, upper, cut = high - low, np.nan, np.nan
     if at["method"] != "R":
         read = frame.assign(psu=[f"{h}.{k}" for h, k in zip(frame.h, frame.k, strict=True)])
         read["h"] = "h" + read.h.astype(str)
         schema = _schema(at["method"], sampled, at["take"])
-        low, high = _interval(_asked(read, schema, _MEAN, at["mu"], generator), "y")
-    return {"covered": float(low <= truth <= high), "width": (high - low) / r}
+        found = _asked(read, schema, _MEAN, at["mu"], generator)
+        (low, high), own = _interval(found, "y"), found.estimated[(), 0]
+        upper, cut = float(own.hidden[0]), 1.0 if own.beyond is None else own.beyond.factor
+    return {"covered": float(low <= truth <= high), "width": (high - low) / r, "upper": upper, "cut": cut}
 
 
 _COVERED = Quantity("coverage", of="covered")
 _WIDTH = Quantity("width", of="width")
+_WHY = (Quantity("upper bound counts", of="upper"), Quantity("variance for the cut", of="cut"))
 _METHODS = ("R", "persons", "uncentred", "centred", "deff 3")
 # Coverage by the page, in the order of the methods; its budget is 1.
 _ON_THE_PAGE = {
@@ -140,7 +145,7 @@ DESIGNS = Experiment(
             {"psus": (80, 160, 400), "take": (10, 20), "mu": (0.3, 1.0, 10.0)},
             _METHODS,
             stratified,
-            (_COVERED, _WIDTH),
+            (_COVERED, _WIDTH, *_WHY),
             200,
             title="20 strata at rates 3:1, PSUs of 20 to 60 persons, informative",
             printed={
