@@ -203,6 +203,7 @@ def test_intervals_of_clusters_are_wider_and_say_so() -> None:
     plain = np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread))
     assert 0.8 * plain[0] < wide.bse["Intercept"] < 1.6 * plain[0]
     assert "independent values of school" in wide.covers
+    assert wide.title == f"{narrow.title}, clusters school" and wide.title in " ".join(wide.summary().split())
     few = cf.infer(
         cf.release(LINE, cf.read(pupils(20, 30, 0.1), SCHEMA), cf.GDP(3.0), ledger=None, noise=SimulatedNoise(1))
     )

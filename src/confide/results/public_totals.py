@@ -12,12 +12,13 @@ import numpy as np
 
 from confide.errors import PlanError
 
-__all__ = ["public_margins", "public_totals"]
+__all__ = ["CALL", "CALLS", "public_margins", "public_totals"]
 
-_CALL = (
+# The calls that work, for errors.
+CALL = (
     'write poststratify({"f": 51_000, "m": 49_000}, "sex"), or give a CSV file with one level and its number in a line'
 )
-_CALLS = (
+CALLS = (
     'write calibrate({"sex": {"f": 51_000, "m": 49_000}, "region": {"n": 60_000, "s": 40_000}}), or give a CSV file with a column, one of '
     "its levels and the number in a line"
 )
@@ -32,12 +33,12 @@ def public_totals(given: Mapping[Any, Any] | str | PathLike[str]) -> dict[str, f
     {'f': 51.0, 'm': 49.0}
     """
     if isinstance(given, (str, PathLike)):
-        pairs = [(level, number) for level, number in _lines(given, ("level", "number"), _CALL)]
+        pairs = [(level, number) for level, number in _lines(given, ("level", "number"), CALL)]
     elif isinstance(given, Mapping):
         pairs = [(str(level), number) for level, number in given.items()]
     else:
-        raise PlanError(f"public totals are a mapping or a file, got {type(given).__name__}; {_CALL}")
-    return _numbers(pairs, _CALL)
+        raise PlanError(f"public totals are a mapping or a file, got {type(given).__name__}; {CALL}")
+    return _numbers(pairs, CALL)
 
 
 def public_margins(given: Mapping[Any, Any] | str | PathLike[str]) -> dict[str, dict[str, float]]:
@@ -48,17 +49,17 @@ def public_margins(given: Mapping[Any, Any] | str | PathLike[str]) -> dict[str, 
     """
     if isinstance(given, (str, PathLike)):
         read: dict[str, list[tuple[str, Any]]] = {}
-        for column, level, number in _lines(given, ("column", "level", "number"), _CALLS):
+        for column, level, number in _lines(given, ("column", "level", "number"), CALLS):
             read.setdefault(column, []).append((level, number))
     elif isinstance(given, Mapping) and all(isinstance(own, Mapping) for own in given.values()):
         read = {str(column): [(str(level), number) for level, number in own.items()] for column, own in given.items()}
     else:
-        raise PlanError(f"margins are a mapping of columns to their levels' numbers, or a file; {_CALLS}")
-    found = {column: _numbers(pairs, _CALLS) for column, pairs in read.items()}
+        raise PlanError(f"margins are a mapping of columns to their levels' numbers, or a file; {CALLS}")
+    found = {column: _numbers(pairs, CALLS) for column, pairs in read.items()}
     sums = {column: sum(own.values()) for column, own in found.items()}
     if not sums or min(sums.values()) <= 0 or max(sums.values()) > min(sums.values()) * (1 + _SAME):
         shown = ", ".join(f"{column} {total:,.6g}" for column, total in sums.items()) or "none"
-        raise PlanError(f"all margins are of the same persons and add up to the same number, got {shown}; {_CALLS}")
+        raise PlanError(f"all margins are of the same persons and add up to the same number, got {shown}; {CALLS}")
     return found
 
 

@@ -238,8 +238,16 @@ class SurveyDesign:
         parts = [f"weighted by {self.weight}"] if self.weight is not None else []
         parts += [f"strata {self.strata}"] if self.strata is not None and self.listed is not None else []
         parts += [f"PSUs {self.psu}"] if self.psu is not None else []
-        parts += [f"declared design effect {self.deff:g}"] if self.deff is not None else []
+        # one of 1 beside weights is what they say without it
+        parts += (
+            [f"declared design effect {self.deff:g}"] if self.deff is not None and (self.deff != 1 or not parts) else []
+        )
         return ", ".join(parts)
+
+    @property
+    def plain(self) -> bool:
+        """Whether persons count alike and are drawn one by one, as those of a schema without a design."""
+        return self.weight is None and self.psu is None and self.deff == 1
 
     @property
     def alike(self) -> str:

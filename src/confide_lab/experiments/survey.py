@@ -102,20 +102,25 @@ def _schema(method: str, sampled: NDArray[np.int64], take: int, measured: Mappin
 
 
 def stratified(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
-    """Whether the interval of the Hajek mean covers the population's, and its width over that of R's formula."""
+    """Whether the interval of the Hajek mean covers the population's, and its width over that of R's formula; whether the upper bound of
+    its variance counts, and what this grows by for the cut of PSU sums.
+    """
     frame, sampled = _sample(at["psus"], at["take"], generator)
     truth, (low, high) = _population()[2], _r(frame, sampled)
-    r = high - low
+    r, upper, cut = high - low, np.nan, np.nan
     if at["method"] != "R":
         read = frame.assign(psu=[f"{h}.{k}" for h, k in zip(frame.h, frame.k, strict=True)])
         read["h"] = "h" + read.h.astype(str)
         schema = _schema(at["method"], sampled, at["take"])
-        low, high = _interval(_asked(read, schema, _MEAN, at["mu"], generator), "y")
-    return {"covered": float(low <= truth <= high), "width": (high - low) / r}
+        found = _asked(read, schema, _MEAN, at["mu"], generator)
+        (low, high), own = _interval(found, "y"), found.estimated[(), 0]
+        upper, cut = float(own.hidden[0]), 1.0 if own.beyond is None else own.beyond.factor
+    return {"covered": float(low <= truth <= high), "width": (high - low) / r, "upper": upper, "cut": cut}
 
 
 _COVERED = Quantity("coverage", of="covered")
 _WIDTH = Quantity("width", of="width")
+_WHY = (Quantity("upper bound counts", of="upper"), Quantity("variance for the cut", of="cut"))
 _METHODS = ("R", "persons", "uncentred", "centred", "deff 3")
 # Coverage by the page, in the order of the methods; its budget is 1.
 _ON_THE_PAGE = {
@@ -137,10 +142,10 @@ DESIGNS = Experiment(
     (
         Block(
             "main",
-            {"psus": (80, 160, 400), "take": (10, 20), "mu": (0.3, 1.0)},
+            {"psus": (80, 160, 400), "take": (10, 20), "mu": (0.3, 1.0, 10.0)},
             _METHODS,
             stratified,
-            (_COVERED, _WIDTH),
+            (_COVERED, _WIDTH, *_WHY),
             200,
             title="20 strata at rates 3:1, PSUs of 20 to 60 persons, informative",
             printed={
@@ -252,7 +257,7 @@ def _r_line(frame: pd.DataFrame, sampled: NDArray[np.int64], *, outcome: bool = 
         sums = np.stack([np.bincount(frame.k[here], weights=own[here], minlength=count) for own in scores.T])
         sums -= sums.mean(axis=1, keepdims=True)
         meat += count / (count - 1) * sums @ sums.T
-    half = float(stats.t.ppf(0.975, sampled.sum() - _STRATA - 1)) * np.sqrt(np.diag(bread @ meat @ bread))
+    half = float(stats.t.ppf(0.975, sampled.sum() - len(sampled) - 1)) * np.sqrt(np.diag(bread @ meat @ bread))
     return theta - half, theta + half
 
 
@@ -610,25 +615,42 @@ RARE = Experiment(
 
 
 def schools(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
-    """Whether the intervals of a mean and of a slope cover, from schools whose pupils are alike by icc."""
+    """Whether the intervals of a mean and of a slope cover, from schools whose pupils are alike by icc, with widths over R's."""
     count, size, icc = at["schools"], at["pupils"], at["icc"]
     school = np.repeat(np.arange(count), size)
     root, rest = np.sqrt(icc), np.sqrt(1 - icc)
     x = root * generator.normal(size=count)[school] + rest * generator.normal(size=count * size)
     e = root * generator.normal(size=count)[school] + rest * generator.normal(size=count * size)
     frame = pd.DataFrame({"x": np.clip(x, -4, 4), "y": np.clip(0.5 * x + e, -6, 6), "school": school})
-    clusters = cf.Clusters("school", size=size, largest=size, count=count)
-    schema = cf.Schema(
-        {"x": cf.Numeric(-4, 4), "y": cf.Numeric(-6, 6)}, cluster=None if at["method"] == "no clusters" else clusters
-    )
-    line = _asked(frame, schema, cf.regression.LeastSquares("y ~ x"), at["mu"], generator)
-    mean = _interval(_asked(frame, schema, _MEAN, at["mu"], generator), "y")
-    slope = _interval(line, "x")
+    r = _r_schools(frame, count)
+    if at["method"] == "R":
+        mean, slope = r
+    else:
+        clusters = cf.Clusters("school", size=size, largest=size, count=count)
+        schema = cf.Schema(
+            {"x": cf.Numeric(-4, 4), "y": cf.Numeric(-6, 6)},
+            cluster=None if at["method"] == "no clusters" else clusters,
+        )
+        line = _asked(frame, schema, cf.regression.LeastSquares("y ~ x"), at["mu"], generator)
+        mean = _interval(_asked(frame, schema, _MEAN, at["mu"], generator), "y")
+        slope = _interval(line, "x")
+    answered = bool(np.isfinite(slope).all())
     return {
         "mean": float(mean[0] <= 0 <= mean[1]),
-        "slope": float(slope[0] <= 0.5 <= slope[1]) if np.isfinite(slope).all() else 1.0,
-        "answered": float(np.isfinite(slope).all()),
+        "slope": float(slope[0] <= 0.5 <= slope[1]) if answered else 1.0,
+        "answered": float(answered),
+        "mean width": float(np.diff(mean)[0] / np.diff(r[0])[0]),
+        "slope width": float(np.diff(slope)[0] / np.diff(r[1])[0]) if answered else np.nan,
     }
+
+
+def _r_schools(frame: pd.DataFrame, count: int) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The intervals of R's `svymean` and `svyglm` for a mean and a slope, `svydesign(~school)`."""
+    y = frame.y.to_numpy()
+    sums = np.bincount(frame.school, weights=y - y.mean(), minlength=count)
+    half = float(stats.t.ppf(0.975, count - 1) * np.sqrt(count / (count - 1) * (sums**2).sum()) / len(y))
+    low, high = _r_line(frame.assign(w=1.0, h=0, k=frame.school), np.array([count]))
+    return (float(y.mean()) - half, float(y.mean()) + half), (float(low[1]), float(high[1]))
 
 
 # By the page: mean and slope of pupils as if independent, and with the meat of clusters, at a budget of 1.
@@ -640,6 +662,14 @@ _SCHOOLS = {
     (1000, 20, 0.2): (0.598, 0.860, 0.944, 0.950),
 }
 _WAYS = (("no clusters", "mean"), ("no clusters", "slope"), ("clusters", "mean"), ("clusters", "slope"))
+# Widths are over those of the same intervals without privacy.
+_SCHOOL_QUANTITIES = (
+    Quantity("mean", of="mean"),
+    Quantity("slope", of="slope"),
+    Quantity("answered", of="answered"),
+    Quantity("width of mean", of="mean width"),
+    Quantity("width of slope", of="slope width"),
+)
 
 
 def _blocks() -> tuple[Block, ...]:
@@ -649,9 +679,9 @@ def _blocks() -> tuple[Block, ...]:
             Block(
                 f"{count}x{size}.icc{icc:g}",
                 {"schools": (count,), "pupils": (size,), "icc": (icc,), "mu": (0.3, 1.0)},
-                ("no clusters", "clusters"),
+                ("R", "no clusters", "clusters"),
                 schools,
-                (Quantity("mean", of="mean"), Quantity("slope", of="slope"), Quantity("answered", of="answered")),
+                _SCHOOL_QUANTITIES,
                 60,
                 printed={(count, size, icc, 1.0, *way): _said(value) for way, value in zip(_WAYS, row, strict=True)},
             )
@@ -663,6 +693,8 @@ CLUSTERS = Experiment(
     "survey.clusters",
     "Means and slopes of pupils in schools: the meat of clusters against independent pupils",
     _blocks(),
-    sources=("docs/units.md",),
-    notes=("Means are those of tables, slopes those of the least-squares line.",),
+    sources=("docs/survey.md",),
+    notes=(
+        "Means are those of tables, slopes those of the least-squares line; widths are over those of R's svymean and svyglm.",
+    ),
 )

@@ -5,6 +5,7 @@ Equality with R's `svyglm` stands in tests/methods/tables/survey/test_against_r.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -268,3 +269,47 @@ def test_a_steps_bound_is_what_the_plan_charges() -> None:
     plan = cf.plan(LINE, PERSONS, cf.GDP(1.0))
     spend = plan.spend("last")
     assert float(spend.sensitivity * spend.step) == BOUND
+
+
+def _alike(count: int, way: str, numbers: bool) -> tuple[pd.DataFrame, cf.Schema]:
+    """Persons of an even outcome in `count` groups of 20, alike by .2, and a schema that says so."""
+    g, size = np.random.default_rng(7), 20
+    of = np.repeat(np.arange(count), size)
+    x, lean = (np.sqrt(0.2) * g.normal(size=count)[of] + np.sqrt(0.8) * g.normal(size=count * size) for _ in range(2))
+    frame = pd.DataFrame({"x": np.clip(x, -4, 4) if numbers else (x > 0).astype(int), "v": of, "w": 1.0})
+    frame["o"] = (lean + 0.5 * (frame.x - frame.x.mean()) > 0).astype(int)
+    columns: dict[str, Any] = {"x": cf.Numeric(-4, 4) if numbers else cf.Integer(0, 1), "o": cf.Integer(0, 1)}
+    if way == "clusters":
+        clusters = cf.Clusters("v", size=size, largest=size, icc=0.2, count=count)
+        return frame, cf.Schema(columns, cluster=clusters)
+    design = cf.SurveyDesign(weight="w", psu="v", size=size, largest=size, icc=0.2, count=count)
+    return frame, cf.Schema({**columns, "w": cf.Numeric(0, 1)}, design=design)
+
+
+@pytest.mark.parametrize("numbers", [True, False])
+@pytest.mark.parametrize("way", ["clusters", "PSUs"])
+def test_with_the_clusters_that_a_plan_asks_for_noise_is_about_half_of_what_it_measures(
+    way: str, numbers: bool
+) -> None:
+    method, mu, size = cf.regression.Logistic("o ~ x"), 2.0, 10
+    (said,) = (one for one in cf.plan(method, _alike(size, way, numbers)[1], cf.GDP(mu)).warnings if "too few" in one)
+    found = re.search(r"about ([\d,]+) (?:values|PSUs) of v, or ([\d.]+) times the mu, would do where .* is even", said)
+    assert found is not None
+    enough = int(found[1].replace(",", ""))
+    assert float(found[2]) == pytest.approx(enough / size, abs=0.2)
+    frame, schema = _alike(enough + 1, way, numbers)
+    assert not any("too few" in one for one in cf.plan(method, schema, cf.GDP(mu)).warnings)
+    data = cf.read(frame, schema)
+    noisy = [cf.release(method, data, cf.GDP(mu), ledger=None, noise=SimulatedNoise(seed))["meat"] for seed in range(5)]
+    measured = np.mean([np.diag(one.decode())[:2].mean() for one in noisy])
+    assert 0.25 < np.sqrt(noisy[0].variance) / measured < 1.0
+
+
+def test_a_plan_for_n_persons_says_how_many_clusters_would_do() -> None:
+    columns = {"x": cf.Numeric(-4, 4), "y": cf.Numeric(-6, 6), "o": cf.Integer(0, 1)}
+    schema = cf.Schema(columns, cluster=cf.Clusters("v", size=20))
+    for method in (cf.regression.LeastSquares("y ~ x"), cf.regression.Logistic("o ~ x")):
+        plan = cf.plan(method, schema, cf.GDP(0.3), n=400)
+        assert any("too few clusters for this budget at n = 400" in one for one in plan.notes)
+        assert not any("too few" in one for one in plan.warnings), "n is not public, and no part of what is charged"
+        assert not any("too few" in one for one in cf.plan(method, schema, cf.GDP(0.3), n=400_000).notes)

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.clusters.beyond import RAMPS, moved_ramps, ramps
+from confide.aggregates.clusters.psu_limits import IF_EVEN
 from confide.aggregates.lines.rows import BITS, Codes
 from confide.protocol import Gram, RecordMap, Statistic
 from confide.protocol.exact import digest, pack
@@ -35,7 +36,7 @@ from confide.protocol.units.over import MapOver
 from confide.protocol.units.whose import CLUSTER_ROW, by_units
 from confide.schema import Clusters
 
-__all__ = ["ClusterMeat", "meat_of", "ruler_of", "scores_of", "too_few", "with_scores"]
+__all__ = ["OUTCOME", "ClusterMeat", "meat_of", "ruler_of", "scores_of", "too_few", "with_scores"]
 
 _ONE = 1 << BITS
 
@@ -178,21 +179,36 @@ def with_scores(meat: Statistic, scores: RecordMap) -> Statistic:
     return replace(meat, map=scores)
 
 
-def too_few(cluster: Clusters | None, coordinates: int, mu: float) -> tuple[str, ...]:
-    """The warning of a plan whose meat is mostly noise, where the number of clusters is public. mu: of the meat.
+# As `psu_limits.OUTCOME`, of clusters, whose scores are cut at the bound of one record.
+OUTCOME = (1.0, 13.0)
+
+
+def too_few(
+    cluster: Clusters | None, coordinates: int, mu: float, n: int | None = None, outcome: float | None = None
+) -> tuple[str, ...]:
+    """The warning of a plan whose meat is mostly noise, where the number of clusters is public; where it is not, the note of one that was
+    asked for n units. mu: of the meat; outcome: of a line of an outcome, of `OUTCOME`.
 
     The noise of a diagonal entry over what it measures is about 18 p/(mu C sqrt(S (1 + (S - 1) icc))) for a cut at three sds.
 
     >>> too_few(Clusters("school", size=30, count=10), 2, 0.3)[0][:42]
     'too few clusters for this budget: the nois'
+    >>> too_few(Clusters("school", size=30), 2, 0.3, 300)[0][:43]
+    'too few clusters for this budget at n = 300'
     """
-    if cluster is None or cluster.count is None:
+    if cluster is None:
         return ()
-    share = 18 * coordinates * cluster.spread / (mu * cluster.count * cluster.usual**2)
+    count, told = cluster.count, ""
+    if n:
+        # of a public number of clusters there is the warning
+        count, told = None if count else max(round(n / cluster.size), 2), f" at n = {n:,}"
+    if count is None:
+        return ()
+    share = (outcome or 1.0) * 18 * coordinates * cluster.spread / (mu * count * cluster.usual**2)
     if share <= 0.5:
         return ()
     return (
-        f"too few clusters for this budget: the noise of their sums is about {share:.1f} times what it measures, so that intervals are "
-        f"wide; about {ceil(2 * share * cluster.count):,} values of {cluster.column}, or {ceil(20 * share) / 10:.1f} times the mu, would "
-        "do",
+        f"too few clusters for this budget{told}: the noise of their sums is about {share:.2g} times what it measures, so that intervals "
+        f"are wide; about {ceil(2 * share * count):,} values of {cluster.column}, or {ceil(20 * share) / 10:.1f} times the mu, would do"
+        f"{f' {IF_EVEN}' if outcome else ''}",
     )

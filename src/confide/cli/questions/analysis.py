@@ -51,6 +51,7 @@ from confide.cli.options import (
 from confide.cli.questions.anew import Anew
 from confide.cli.questions.ask import Asked
 from confide.cli.questions.beyond import Beyond
+from confide.cli.questions.calibrated import Calibrated
 from confide.cli.questions.publish import asked_in, is_publication, plan_in
 from confide.cli.session import Refused, Session
 from confide.cli.spread import spread
@@ -225,6 +226,7 @@ def infer(
     anew: Anew,
     asked: Asked,
     beyond: Beyond,
+    calibrated: Calibrated,
     alpha: Alpha = None,
     output: Annotated[
         Path | None,
@@ -254,12 +256,16 @@ def infer(
 
     confide infer visits.json --ratios --effects --predict persons.csv
 
+    confide infer incomes.json --poststratify sex=persons.csv
+
     confide infer release.json -o for-R.json
     """
     session: Session = ctx.obj
     asked.check(formula, {**anew.given(), "-o": output})
     beyond.check()
-    check_places({"-o": output, **drawings.places}, {"the release": release, "--predict": beyond.predict})
+    calibrated.check()
+    read = {"the release": release, "--predict": beyond.predict, **calibrated.files}
+    check_places({"-o": output, **drawings.places}, read)
     drawings.check(force=written.force)
     from confide import gate
     from confide.faces.calls.results_file import with_results
@@ -274,7 +280,7 @@ def infer(
             with session.doing("writing the results"):
                 put(place, with_results(loaded, result_facts(result, alpha)))
             session.say(f"wrote {output}: the release with these results")
-    more = beyond.show(session, result, alpha)
+    more = beyond.show(session, result, alpha) | calibrated.show(session, result, alpha)
     wrote = {} if output is None else {"wrote": output}
     session.answer({"result": result_facts(result, alpha), **more, **wrote, **vars(drawings)} if session.json else {})
 

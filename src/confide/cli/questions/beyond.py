@@ -16,7 +16,7 @@ from confide.errors import NoResult, PlanError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Beyond"]
+__all__ = ["Beyond", "facts_of", "method_of", "say_frame"]
 
 # Columns, as of the tables above.
 _WIDTH = 78
@@ -58,12 +58,12 @@ class Beyond:
         found = {}
         if self.ratios:
             name = "odds_ratios" if hasattr(result, "odds_ratios") else "rate_ratios"
-            found[name] = _method(result, name, "--ratios", "logistic or Poisson")(**level)
+            found[name] = method_of(result, name, "--ratios", "logistic or Poisson regressions")(**level)
         if self.effects:
-            own = _method(result, "average_marginal_effects", "--effects", "logistic or Poisson")
+            own = method_of(result, "average_marginal_effects", "--effects", "logistic or Poisson regressions")
             found["average_marginal_effects"] = _or_why(own, level)
         if self.predict is not None:
-            own = _method(result, "get_prediction", "--predict", "linear, logistic or Poisson")
+            own = method_of(result, "get_prediction", "--predict", "linear, logistic or Poisson regressions")
             found["predictions"] = own(_rows(self.predict, result), **level)
         return found
 
@@ -72,19 +72,45 @@ class Beyond:
         with session.doing("computing what is beyond the table"):
             frames = self.frames(result, alpha)
         for name, frame in frames.items():
-            session.say("")
-            session.say(_title(name, result))
-            if len(frame.columns):
-                session.say(frame.rename_axis(None).to_string(float_format=lambda value: f"{value:.4g}", na_rep="-"))
-            if note := frame.attrs.get("note") or _note(name, frame, result):
-                session.say(fill(f"Note: {note}", _WIDTH, subsequent_indent=" " * 6))
-        return {name: _facts(frame) for name, frame in frames.items()}
+            note = frame.attrs.get("note") or _note(name, frame, result)
+            say_frame(session, frame, _title(name, result), note)
+        return {name: facts_of(frame) for name, frame in frames.items()}
 
 
-def _method(result: Any, name: str, option: str, kinds: str) -> Callable[..., Any]:
+def say_frame(session: Session, frame: pd.DataFrame, title: str, note: str, *, fine: bool = False) -> None:
+    """Print a table with its title and note. fine: each row to two digits of its standard error, for totals; else four digits."""
+    session.say("")
+    session.say(title)
+    if len(frame.columns):
+        shown = frame.rename_axis(None)
+        text = _fine(shown) if fine else shown
+        session.say(text.to_string(float_format=lambda value: f"{value:.4g}", na_rep="-"))
+    if note:
+        session.say(fill(f"Note: {note}", _WIDTH, subsequent_indent=" " * 6))
+
+
+def _fine(frame: pd.DataFrame) -> pd.DataFrame:
+    """As text, the digits of a row by its standard error; degrees of freedom whole."""
+    from math import floor, log10
+
+    def row(own: pd.Series[float]) -> list[str]:
+        decimals = max(1 - floor(log10(own["std_err"])), 0) if own["std_err"] > 0 else 2
+        return [f"{value:,.{0 if name == 'df' else decimals}f}" for name, value in own.items()]
+
+    import pandas as pd
+
+    return pd.DataFrame([row(own) for _, own in frame.iterrows()], index=frame.index, columns=frame.columns)
+
+
+def method_of(result: Any, name: str, option: str, kinds: str) -> Callable[..., Any]:
+    """The method of a result; `PlanError` where it has none, with the questions of a publication that do. kinds: what has it."""
     found = getattr(result, name, None)
+    if found is None and hasattr(result, "statuses"):
+        have = [asked for asked, own in result.results.items() if hasattr(own, name)]
+        which = f"ask one question: {' or '.join(f'--question {one}' for one in have)}" if have else "leave it out"
+        raise PlanError(f"{option} is about {kinds}, and this release is a publication; {which}")
     if found is None:
-        raise PlanError(f"{option} is about {kinds} regressions, and this release is none; leave it out")
+        raise PlanError(f"{option} is about {kinds}, and this release is none; leave it out")
     return found  # type: ignore[no-any-return]
 
 
@@ -139,7 +165,7 @@ def _rows(path: Path, result: Any) -> pd.DataFrame:
         ) from None
 
 
-def _facts(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def facts_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """One mapping for each row, its name first where it has one; None where there is no number."""
     rows = [{str(c): None if v != v else float(v) for c, v in row.items()} for row in frame.to_dict("records")]
     # predictions are numbered, ratios and effects are named

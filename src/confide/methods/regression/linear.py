@@ -38,6 +38,12 @@ class DesignEstimates(Estimates):
 
     design: Design | None = None
 
+    @property
+    def title(self) -> str:
+        """The heading of every rendering, with the clusters that intervals count."""
+        cluster = None if self.design is None else self.design.schema.cluster
+        return super().title + ("" if cluster is None else f", clusters {cluster.column}")
+
     def _line(self, frame: Any, alpha: float) -> tuple[Vector, Vector, Vector]:
         """The line at the rows of a public frame, its standard error, and the half-width of its interval at level 1 - alpha.
 

@@ -127,15 +127,15 @@ class Drawn:
             return f"independent PSUs of {own.psu}{within}, {own.alike} (what sums of larger or closer ones are cut by is made up for)"
         return "independent persons" if own.deff is None else f"a declared design effect of {own.deff:g}"
 
-    def warnings(self, meat: float, coordinates: int) -> list[str]:
-        """Of a plan. meat: as in `cap`."""
+    def warnings(self, meat: float, coordinates: int, outcome: float | None = None) -> list[str]:
+        """Of a plan. meat: as in `cap`; outcome: as in `too_few`."""
         own = self.design
         assumed = [f"assumed: {ASSUMPTION}"] if own.weight is not None or own.listed is not None else []
-        return [*too_few(own, meat / coordinates), *assumed, NOT_COVERED]
+        return [*too_few(own, meat / coordinates, outcome=outcome), *assumed, NOT_COVERED]
 
-    def notes(self, meat: float, coordinates: int, n: int | None) -> tuple[str, ...]:
+    def notes(self, meat: float, coordinates: int, n: int | None, outcome: float | None = None) -> tuple[str, ...]:
         """Of a plan that was asked for n persons."""
-        return (*too_few(self.design, meat / coordinates, n), UNFORESEEN) if n else ()
+        return (*too_few(self.design, meat / coordinates, n, outcome=outcome), UNFORESEEN) if n else ()
 
 
 def of_records(schema: Schema, design: Design) -> Design:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.cli.cli_runner import good
 
 import confide as cf
 from confide.testing import ZeroNoise
@@ -164,11 +165,17 @@ def said(text: str) -> dict[str, tuple[float, float]]:
     return found
 
 
-def table(name: str, method: Any, mu: float = 1e6) -> Any:
+def released(name: str, method: Any, mu: float = 1e6) -> cf.Release:
     schema = DESIGNS[name]
     frame = records().drop(columns=[] if name == "strata" else ["h"])
-    release = cf.release(method, cf.read(frame, schema), cf.GDP(mu), ledger=None, noise=ZeroNoise())
-    return cf.infer(release)
+    return cf.release(method, cf.read(frame, schema), cf.GDP(mu), ledger=None, noise=ZeroNoise())
+
+
+def table(name: str, method: Any, mu: float = 1e6) -> Any:
+    return cf.infer(released(name, method, mu))
+
+
+MARGINS = "column,level,persons\nsex,f,51000\nsex,m,49000\ngroup,0,31000\ngroup,1,34000\ngroup,2,35000\n"
 
 
 def check(name: str, what: str, estimate: float, se: float, close: float = CLOSE) -> None:
@@ -218,10 +225,26 @@ def test_lines_and_two_margins(name: str, tmp_path: Path) -> None:
         assert wide.params[ours] == pytest.approx(value, abs=CLOSE * 2_400)
         assert wide.bse[ours] == pytest.approx(error, rel=CLOSE)
     path = tmp_path / "margins.csv"
-    path.write_text("column,level,persons\nsex,f,51000\nsex,m,49000\ngroup,0,31000\ngroup,1,34000\ngroup,2,35000\n")
+    path.write_text(MARGINS)
     two = table(name, cf.regression.LeastSquares("y ~ sex + group", limit="none"), 1e9).calibrate(path)
     check(name, "two margins", two.estimate["mean"], two.std_err["mean"])
     assert two.estimate["total"] == pytest.approx(100_000 * two.estimate["mean"], rel=1e-15)
+
+
+@pytest.mark.parametrize("name", list(DESIGNS))
+def test_the_command_line_moves_releases_to_public_totals(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sex.csv").write_text("sex,persons\nf,51000\nm,49000\n")
+    Path("margins.csv").write_text(MARGINS)
+    released(name, cf.tables.Means("y ~ sex", covers="population")).save("means.json")
+    released(name, cf.regression.LeastSquares("y ~ sex + group", limit="none"), 1e9).save("line.json")
+    (one,) = good("infer", "means.json", "--poststratify", "sex=sex.csv", "--json").json["poststratified"]
+    check(name, "poststratified", one["estimate"], one["std_err"])
+    mean, total = good("infer", "line.json", "--calibrate", "margins.csv", "--json").json["calibrated"]
+    check(name, "two margins", mean["estimate"], mean["std_err"])
+    assert total["estimate"] == pytest.approx(100_000 * mean["estimate"], rel=1e-15)
 
 
 @pytest.mark.parametrize("link", ["logit", "probit"])
@@ -254,6 +277,8 @@ def test_the_guide_shows_what_its_file_gives(tmp_path: Path, monkeypatch: pytest
     ):
         own = cf.infer(cf.release(method, data, cf.GDP(1e6), ledger=None, noise=ZeroNoise()))
         shown |= {name: (own.params[name], own.bse[name]) for name in own.params.index}
+        if own.verb == "means":
+            moved = own.poststratify({"f": 51_000, "m": 49_000}, "sex").iloc[0]
     line, both = (
         cf.infer(
             cf.release(
@@ -269,11 +294,12 @@ def test_the_guide_shows_what_its_file_gives(tmp_path: Path, monkeypatch: pytest
     outcome, logistic = cf.read(made["survey"], schema), cf.regression.Logistic("rich ~ age + hours")
     odds = cf.infer(cf.release(logistic, outcome, cf.GDP(1e6), ledger=None, noise=ZeroNoise()))
     people = {"sex": {"f": 51_000, "m": 49_000}, "region": {"north": 40_000, "south": 30_000, "west": 30_000}}
+    shown["post-stratified"] = (moved["estimate"], moved["std_err"])
     shown["calibrated"] = tuple(both.calibrate(people).loc["mean"][["estimate", "std_err"]])
     shown |= {f"odds of {name}": (odds.params[name], odds.bse[name]) for name in ("age", "hours")}
     first = ("| `svy", "| m |", "| hours |", "| log-odds")
     rows = [line.split(" | ")[1:3] for line in guide.splitlines() if line.startswith(first)]
-    assert len(rows) == len(shown) == 9
+    assert len(rows) == len(shown) == 10
     for said_of, found in zip(rows, shown.values(), strict=True):
         for text, value in zip(said_of, found, strict=True):
             assert float(text) == pytest.approx(value, abs=0.6 * 10.0 ** -len(text.partition(".")[2]))

@@ -20,7 +20,7 @@ from confide.aggregates.cells.weight_cap import CELLS, Cap, WeightCells, ended
 from confide.aggregates.clusters.beyond import RAMPS, Beyond
 from confide.aggregates.clusters.psu_limits import Limits, Sampled
 from confide.aggregates.clusters.psu_meat import Listed, PersonMeat, PsuMeat, bits_for
-from confide.errors import ConfideError, PlanError, SchemaError
+from confide.errors import ConfideError, NoResult, PlanError, SchemaError
 from confide.noise import SimulatedNoise
 from confide.protocol import Noisy
 from confide.protocol.events import leaves
@@ -638,6 +638,21 @@ def test_plans_of_many_cells_warn_of_the_psus_that_each_cell_needs() -> None:
     assert not warned[0] and "in each of 8 cells" in warned[1][0]
 
 
+def test_titles_name_a_design_and_nothing_that_nobody_said() -> None:
+    frame = records().drop(columns="v")
+    columns = {name: COLUMNS[name] for name in ("y", "x", "w")}
+    for design, words in (
+        (None, ""),
+        (cf.SurveyDesign(weight="w"), ", weighted by w"),
+        (cf.SurveyDesign(deff=3), ", declared design effect 3"),
+    ):
+        schema = cf.Schema(columns, design=design)
+        found = simulated(cf.tables.Ratios("y / x", covers="population"), cf.read(frame, schema), cf.GDP(1.0), 1)
+        assert found.title == f"Private ratios of y / x{words}" and words in found.target
+        assert ("design effect" in found.title + found.target) == (design is not None and design.deff is not None)
+        assert any("replicate weights" in text for _, text in found.notes()) == bool(words)
+
+
 def test_ratios_are_of_persons_with_both_values() -> None:
     frame = records().drop(columns="v")
     release = cf.release(METHODS["ratios"], cf.read(frame, PERSONS), cf.GDP(1e6), ledger=None, noise=ZeroNoise())
@@ -689,8 +704,37 @@ def test_public_totals_come_from_a_mapping_or_a_file(tmp_path: Path) -> None:
     ):
         with pytest.raises(PlanError, match=words):
             found.poststratify(wrong, "sex")
-    with pytest.raises(PlanError, match="are post-stratified"):
-        simulated(METHODS["totals"], data, cf.GDP(2.0), 1).poststratify({"f": 1, "m": 1}, "sex")
+    for other in (METHODS["totals"], cf.tables.Shares("sex", covers="population")):
+        with pytest.raises(PlanError, match="are post-stratified"):
+            simulated(other, data, cf.GDP(2.0), 1).poststratify({"f": 1, "m": 1}, "sex")
+    with pytest.raises(PlanError, match="of the levels of one attribute"):
+        found.poststratify({"f": 1, "m": 1}, ("sex",))
+
+
+@pytest.mark.parametrize(
+    ("n", "mu", "seed", "status", "words"),
+    [
+        (60, 0.2, 0, "uninformative", "the status is 'uninformative'"),
+        (120, 0.5, 0, "weak", "needs every level of 'sex', and too few"),
+        (300, 0.5, 0, "ok", "needs every level of 'sex', and too few"),
+    ],
+)
+def test_a_mean_of_levels_without_numbers_is_not_post_stratified(
+    n: int, mu: float, seed: int, status: str, words: str
+) -> None:
+    found = simulated(METHODS["means"], cf.read(records(n).drop(columns="v"), PERSONS), cf.GDP(mu), seed)
+    assert found.status == status
+    with pytest.raises(NoResult, match=words):
+        found.poststratify({"f": 1, "m": 1}, "sex")
+
+
+def test_one_skewed_level_is_no_skewed_mean_of_all() -> None:
+    found = simulated(METHODS["means"], cf.read(records(200).drop(columns="v"), PERSONS), cf.GDP(0.5), 2)
+    own = found.estimated[(0,), 0]
+    assert own.moments.skewed.tolist() == [False, True] and not own.thin.any()
+    assert np.isfinite(found.poststratify({"f": 1, "m": 1}, "sex")).all(axis=None)
+    assert own.weak_sum(np.array([0.0, 1.0]), 100.0) and not own.weak_sum(np.array([1.0, 0.0]), 100.0)
+    assert own.weak_sum(np.array([0.5, 0.5]), 2.0)
 
 
 def test_a_publication_asks_each_table_apart() -> None:

@@ -81,14 +81,20 @@ class ScorePath:
                 expected(self.design, event, statistics, unlimited=self.limit == "none"),
                 offer="huber_line covers another line (Huber-type, not least squares), with narrower intervals",
             ),
-            "notes": () if self.limit == "none" else tuple(too_wide(self.design, self.schema)),
+            "notes": (
+                *(() if self.limit == "none" else too_wide(self.design, self.schema)),
+                *(self._too_few(event, n) if n else ()),
+            ),
             "warnings": self._warnings(event),
         }
 
-    def _warnings(self, event: Event) -> tuple[str, ...]:
+    def _too_few(self, event: Event, n: int | None = None) -> tuple[str, ...]:
         spend = next(leaf for leaf in leaves(event) if getattr(leaf, "name", "") == "meat")
         assert isinstance(spend, Spend)
-        few = too_few(self.schema.cluster, len(self.design.terms) + 1, sqrt(spend.mu_squared))
+        return too_few(self.schema.cluster, len(self.design.terms) + 1, sqrt(spend.mu_squared), n)
+
+    def _warnings(self, event: Event) -> tuple[str, ...]:
+        few = self._too_few(event)
         if self.clipping_check:
             return few
         return (*few, "responses outside their bounds are clipped and not counted: clipping_check=False")

@@ -91,9 +91,8 @@ class Poisson(Method):
         allowance = Allowance.of(privacy, self, schema)
         planned = line.plan(allowance, n)
         notes = parse_formula(line.design.formula, line.design.schema).notes
-        return Plan.of(
-            self, schema, allowance, planned.pop("event"), planned.pop("statistics"), n=n, warnings=notes, **planned
-        )
+        planned["warnings"] = (*notes, *planned["warnings"])
+        return Plan.of(self, schema, allowance, planned.pop("event"), planned.pop("statistics"), n=n, **planned)
 
     # release --------------------------------------------------------------------------------------------------------
 

@@ -176,6 +176,11 @@ class MeanSums:
         """Fewer records than three squared skewnesses: the interval of so skewed a mean may be short on one side."""
         return np.asarray(self.n < 3 * self.skewness**2)
 
+    @property
+    def bend(self) -> Array:
+        """The size of the skewness of each sum of deviations; 1/sqrt(3) is too much."""
+        return np.asarray(np.abs(self.skewness) / np.sqrt(self.size))
+
     @cached_property
     def clear(self) -> NDArray[np.bool_]:
         """Whether s^2 stands above three standard deviations of its noise."""

@@ -103,9 +103,13 @@ class WeightedSums(MeanSums):
     @cached_property
     def skewed(self) -> NDArray[np.bool_]:
         """Fewer records than three squared skewnesses of the weighted sum."""
+        return np.asarray(3 * self.bend**2 > 1)
+
+    @property
+    def bend(self) -> Array:
         third, noise = self._third
         seen = self._cubed * np.maximum(np.abs(third) - noise, 0.0)
-        return np.asarray(3 * seen**2 > (self.variance * self.size) ** 3)
+        return np.asarray(seen / (self.variance * self.size) ** 1.5)
 
     @cached_property
     def clear(self) -> NDArray[np.bool_]:

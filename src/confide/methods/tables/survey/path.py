@@ -222,7 +222,7 @@ class SurveyPath:
         planned = self.statistics(allowance.relation, allowance.amount)
         spends = tuple(allowance.spend(name, one, share) for name, (one, share) in planned.items())
         facts = dict(self.method.facts(replace(self.layout, weight=None)))
-        target = facts["target"] + (f", {self.design.words}" if self.design.words else "")
+        target = facts["target"] + ("" if self.design.plain else f", {self.design.words}")
         assumed = (ASSUMPTION,) if self.design.weight is not None or self.listed is not None else ()
         drawn = self.design.psu is not None or self.design.weight is not None
         unknown = (
@@ -255,8 +255,9 @@ class SurveyPath:
             alike = "independent PSUs" + (f" within {own.strata}" if self.listed is not None and own.strata else "")
             alike += f" {own.alike} (what sums of larger or closer ones are cut by is made up for)"
         else:
-            alike = f"a declared design effect of {own.deff:g}" if own.deff is not None else "independent persons"
-        return f"{self.kind} of the population, linearised variances; {alike}; privacy noise and the cut of weights"
+            alike = f"a declared design effect of {own.deff:g}" if own.deff not in (None, 1) else "independent persons"
+        cut = " and the cut of weights" if own.weight is not None else ""
+        return f"{self.kind} of the population, linearised variances; {alike}; privacy noise{cut}"
 
     # release ----------------------------------------------------------------------------------------------------------
 

@@ -190,14 +190,27 @@ class Estimated:
     @cached_property
     def weak(self) -> NDArray[np.bool_]:
         """Too few PSUs or degrees of freedom, or a denominator near its noise, or too skewed a column."""
-        found = self.df < _LEAST_DF
-        if self.sums.of.base is not None:
-            found = found | (self.sums.x < _THIN * np.sqrt(self.noise[2]))
+        found = (self.df < _LEAST_DF) | self.thin
         if self.moments is not None and self.part:
             found = found | self.moments.skewed
         if self.beyond is not None and not self.beyond.whole:
             found = np.ones_like(found)
         return np.asarray(found)
+
+    @property
+    def thin(self) -> NDArray[np.bool_]:
+        """A denominator near its noise."""
+        near = self.sums.x < _THIN * np.sqrt(self.noise[2])
+        return np.asarray(near if self.sums.of.base is not None else np.zeros_like(near))
+
+    def weak_sum(self, p: Array, df: float) -> bool:
+        """Whether the sum of p theta over cells is weak, for the same reasons. Of its skewness counts what the cells' add up to at most."""
+        if df < _LEAST_DF or self.thin[p > 0].any() or (self.beyond is not None and not self.beyond.whole):
+            return True
+        if self.moments is None or not self.part:
+            return False
+        squares = (p / self.x) ** 2 * self.moments.variance * self.moments.size
+        return bool(3 * float(squares**1.5 @ self.moments.bend) ** 2 > float(squares.sum()) ** 3)
 
     def covariance(self, one: int, other: int) -> float:
         """Between two estimates."""
@@ -233,7 +246,7 @@ class SurveyTable(CellTable):
         what = f" of {', '.join(name for name in self.names_of if name)}" if any(self.names_of) else ""
         right = self.layout.formula.rpartition("~")[2].strip()
         by = f" by {right}" if right != "1" else ""
-        words = f", {self.design.words}" if self.design.words else ""
+        words = "" if self.design.plain else f", {self.design.words}"
         return f"Private {self.verb}{what}{by}{words}"
 
     @property
@@ -293,8 +306,8 @@ class SurveyTable(CellTable):
     def poststratify(self, totals: Any, over: str, *, of: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
         """The estimate of all persons at public numbers of the levels of an attribute, in the frame: estimate, std_err, df, low, high.
 
-        totals: level -> number of persons, or a CSV file of two columns. Raises `PlanError` for other levels, and a table without means or
-        shares of each of them.
+        totals: level -> number of persons, or a CSV file of two columns. Raises `PlanError` for other levels, and a table without means of
+        each of them; `NoResult` where one of these is weak.
         """
         return poststratified(self, totals, over, of, alpha)
 
@@ -356,7 +369,7 @@ class SurveyTable(CellTable):
             if cut:
                 told += f", which is made up for{max(cut, key=lambda one: one.factor).words}"
             own = (*own, ("PSUs", told))
-        return (*own, ("Design", NOT_COVERED)) if self.design.words else own
+        return own if self.design.plain else (*own, ("Design", NOT_COVERED))
 
     def more(self, alpha: float) -> Mapping[str, Any]:
         return {

@@ -29,7 +29,7 @@ from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.methods.regression.surveyed import FLOOR, HIDDEN, Hidden, OfPopulation, OfUnits, SurveyRead
 from confide.results import check_alpha
 from confide.results.inference import student
-from confide.results.public_totals import public_margins
+from confide.results.public_totals import CALLS, public_margins
 from confide.schema import Categorical
 
 if TYPE_CHECKING:
@@ -90,11 +90,13 @@ def _mean_row(design: Any, margins: Mapping[str, Mapping[str, float]]) -> Array:
             "formula, with an integer column declared as Categorical"
         )
     if set(used) != set(margins):
-        raise PlanError(f"margins name the columns of {design.formula!r}, {', '.join(used)}, got {', '.join(margins)}")
+        raise PlanError(
+            f"margins name the columns of {design.formula!r}, {', '.join(used)}, got {', '.join(margins)}; {CALLS}"
+        )
     for name, own in margins.items():
         if set(own) != set(design.schema[name].levels):
             raise PlanError(
-                f"margins of {name!r} name its levels, {', '.join(design.schema[name].levels)}, got {', '.join(own)}"
+                f"margins of {name!r} name its levels, {', '.join(design.schema[name].levels)}, got {', '.join(own)}; {CALLS}"
             )
     first = {name: design.schema[name].levels[0] for name in used}
     base = design.matrix(pd.DataFrame([first]))[0]

@@ -17,8 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from math import sqrt
 from typing import Any
 
+from confide.aggregates.clusters.cluster_meat import OUTCOME, too_few
 from confide.aggregates.scores.fisher_families import LOGIT, Family
 from confide.aggregates.scores.unit_scores import Counting
 from confide.errors import PlanError
@@ -28,13 +31,19 @@ from confide.methods.regression.likelihood.fisher.fisher_rounds import PASSES, F
 from confide.methods.regression.likelihood.model_results import ModelEstimates
 from confide.methods.regression.likelihood.outcome_forecast import OutcomeForecast
 from confide.methods.regression.scaling import to_units
-from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source, Statistic
+from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source, Spend, Statistic
+from confide.protocol.events import leaves
 from confide.protocol.units.whose import independent_words
 from confide.schema import Categorical, Design, Schema
 
-__all__ = ["FisherLine", "checked_target", "no_weighted_reference"]
+__all__ = ["FisherLine", "checked_target", "has_numbers", "no_weighted_reference"]
 
 _TARGETS = ("mle", "weighted")
+
+
+def has_numbers(design: Design) -> bool:
+    """Whether a term has more than two values."""
+    return not all(term.binary for term in design.terms)
 
 
 def checked_target(method: str, target: Any) -> None:
@@ -84,6 +93,9 @@ class FisherLine:
         event, statistics = self._rounds.plan(allowance)
         # forecasts are of units of one row: n counts units
         told = {**statistics, "meat": FisherRounds(self.design, self.family).meat}
+        meat = next(one for one in leaves(event) if isinstance(one, Spend) and one.name == "meat")
+        far = OUTCOME[has_numbers(self.design)]
+        few = partial(too_few, self.schema.cluster, len(self.design.terms) + 1, sqrt(meat.mu_squared), outcome=far)
         return {
             "event": event,
             "statistics": statistics,
@@ -91,6 +103,8 @@ class FisherLine:
             "target": f"{'weighted line of ' if self.weighted else ''}{self._model}, maximum likelihood",
             "covers": self._covers,
             "forecast": self._forecast(event, told, n),
+            "warnings": few(),
+            "notes": few(n=n) if n else (),
         }
 
     @property

@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.aggregates.clusters.psu_limits import OUTCOME
 from confide.aggregates.scores.fisher_rows import LongFisherScores
 from confide.errors import PlanError
 from confide.methods.regression.likelihood.fisher.answers.fisher_effects import MeanSlope
 from confide.methods.regression.likelihood.fisher.answers.fisher_levels import QuietLevel
 from confide.methods.regression.likelihood.fisher.answers.fisher_reading import FisherReading
 from confide.methods.regression.likelihood.fisher.answers.fisher_sandwich import FisherSandwich
-from confide.methods.regression.likelihood.fisher.fisher_line import FisherLine
+from confide.methods.regression.likelihood.fisher.fisher_line import FisherLine, has_numbers
 from confide.methods.regression.likelihood.fisher.fisher_rounds import PASSES
 from confide.methods.regression.likelihood.fisher.survey_rounds import SurveyRounds
 from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
@@ -75,7 +76,7 @@ class SurveyFisherLine(FisherLine):
         rounds = self._survey.within(allowance.amount)
         event, statistics = rounds.plan(allowance)
         meat = next(one for one in leaves(event) if isinstance(one, Spend) and one.name == "meat")
-        told = sqrt(meat.mu_squared), len(self.design.terms) + 1
+        told, far = (sqrt(meat.mu_squared), len(self.design.terms) + 1), OUTCOME[has_numbers(self.design)]
         return {
             "event": event,
             "statistics": statistics,
@@ -86,8 +87,8 @@ class SurveyFisherLine(FisherLine):
                 "the population's plain maximum-likelihood coefficients, whether or not the model holds; linearised variances; "
                 f"{rounds.drawn.alike}; privacy noise"
             ),
-            "warnings": tuple(rounds.drawn.warnings(*told)),
-            "notes": rounds.drawn.notes(*told, n),
+            "warnings": tuple(rounds.drawn.warnings(*told, outcome=far)),
+            "notes": rounds.drawn.notes(*told, n, outcome=far),
         }
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> dict[str, NDArray[Any]]:
