@@ -206,7 +206,7 @@ class Tail:
 
     @cached_property
     def _cells(self) -> list[tuple[float, float, float]]:
-        """(edge, the middle of the cell beyond it, its count, 0 at the least) of each edge; of the last cell that of one like the one before.
+        """(edge, middle of the cell beyond it, its count, 0 at the least) of each edge; the last cell is taken to be like the one before.
 
         Plain numbers: `excess` goes through them often, and arrays of a few numbers are slow one by one.
         """

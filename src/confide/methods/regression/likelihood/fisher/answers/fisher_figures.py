@@ -25,7 +25,7 @@ from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESID
 from confide.methods.regression.likelihood.fisher.fisher_counts import TAIL_FEATURES, missing
 from confide.methods.regression.likelihood.fisher.fisher_ends import AT_RISK, at_risk, beyond, full_part, reaches
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Held, levels_of
-from confide.methods.regression.likelihood.fisher.fisher_rounds import FisherRound, linear_round, scored
+from confide.methods.regression.likelihood.fisher.fisher_round import FisherRound, linear_round, scored
 from confide.methods.regression.likelihood.fisher.fisher_start import made_points
 from confide.methods.regression.likelihood.logistic_design import log_odds
 from confide.noise import keyed_generator
