@@ -14,9 +14,9 @@ from math import nan, sqrt
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from confide._arrays import Array
+from confide._lazy import later
 from confide.methods.regression.certified.certified_line import CertifiedLine, LeastEigenvalue, ResidualSquares, chart
 from confide.methods.regression.linear import LinearEstimates, legend
 from confide.methods.regression.scaling import to_units
@@ -25,6 +25,8 @@ from confide.results.pages.words import Flag
 from confide.schema import Design
 
 __all__ = ["UNEQUAL", "CertifiedReading", "covers_of", "target_of", "weights_of"]
+
+stats = later("scipy.stats")
 
 _AT_THE_RADIUS = Flag(
     "at_the_radius",
