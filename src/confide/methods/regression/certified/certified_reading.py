@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from confide._arrays import Array
-from confide._lazy import later
+from confide._special import ndtri
 from confide.methods.regression.certified.certified_line import CertifiedLine, LeastEigenvalue, ResidualSquares, chart
 from confide.methods.regression.linear import LinearEstimates, legend
 from confide.methods.regression.scaling import to_units
@@ -25,8 +25,6 @@ from confide.results.pages.words import Flag
 from confide.schema import Design
 
 __all__ = ["UNEQUAL", "CertifiedReading", "covers_of", "target_of", "weights_of"]
-
-stats = later("scipy.stats")
 
 _AT_THE_RADIUS = Flag(
     "at_the_radius",
@@ -175,7 +173,7 @@ class CertifiedReading:
         if not self.adaptive:
             return bool(release.plan.constants["planned reply"] < _SURE)
         noisy, unit = release["eigenvalue"], LeastEigenvalue(line.map).unit
-        return line.lam - line.map.least < float(stats.norm.ppf(_SURE)) * sqrt(noisy.variance) / unit
+        return line.lam - line.map.least < float(ndtri(_SURE)) * sqrt(noisy.variance) / unit
 
 
 def _status(phi: Array, error: float, nobs: float, radius: float) -> tuple[str, str]:
