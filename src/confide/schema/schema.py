@@ -53,6 +53,7 @@ class Schema:
     Schemas are values: equal when their facts are, hashable, never changed. Raises `SchemaError` for no columns, a name
     that is not text, a wrong number of rows per unit, or an id column that is also a column of the schema.
 
+    >>> from confide.schema import Categorical, Numeric
     >>> schema = Schema({"age": Numeric(17.5, 42), "region": Categorical(["N", "S"])})
     >>> schema.names, schema["age"].high, schema.rows_per_unit
     (('age', 'region'), 42.0, 1)
