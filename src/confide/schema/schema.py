@@ -126,6 +126,7 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         """The columns' names, in order.
 
+        >>> from confide.schema import Numeric
         >>> Schema({"b": Numeric(0, 1), "a": Numeric(0, 1)}).names
         ('b', 'a')
         """
@@ -168,6 +169,7 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """Canonical, JSON-safe form: columns in order, floats as `float.hex`.
 
+        >>> from confide.schema import Numeric
         >>> list(Schema({"x": Numeric(0, 1)}).to_dict())
         ['columns', 'rows_per_unit', 'unit', 'dataset']
         """
@@ -184,6 +186,7 @@ class Schema:
     def with_columns(self, columns: Mapping[str, Any]) -> Schema:
         """The same facts about other columns.
 
+        >>> from confide.schema import Numeric
         >>> Schema({"x": Numeric(0, 1)}, unit=Unit("id")).with_columns({"y": Numeric(0, 2)}).unit
         Unit('id')
         """
@@ -194,6 +197,7 @@ class Schema:
     def protects(self) -> str:
         """The name of the unit: the id column's where one is enforced.
 
+        >>> from confide.schema import Numeric
         >>> Schema({"x": Numeric(0, 1)}, unit=Unit("person_id")).protects
         'person_id'
         """
@@ -203,6 +207,7 @@ class Schema:
     def ids(self) -> tuple[str, ...]:
         """The id columns that records are told apart by, and that no analysis sees: of the unit, of the clusters.
 
+        >>> from confide.schema import Numeric
         >>> Schema({"x": Numeric(0, 1)}, unit=Unit("person_id"), cluster=Clusters("school", size=30)).ids
         ('person_id', 'school')
         """
@@ -213,6 +218,7 @@ class Schema:
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
         """The inverse of `to_dict`, to the bit; `SchemaError` when it is damaged.
 
+        >>> from confide.schema import Numeric
         >>> schema = Schema({"x": Numeric(0.1, 1)}, rows_per_unit=3)
         >>> Schema.from_dict(schema.to_dict()) == schema
         True
@@ -242,6 +248,7 @@ class Schema:
     def digest(self) -> str:
         """SHA-256 of the canonical JSON, in hexadecimal: the identity of how records are read. Typical spreads are not in it.
 
+        >>> from confide.schema import Numeric
         >>> Schema({"x": Numeric(0, 1)}).digest == Schema({"x": Numeric(0.0, 1.0)}).digest
         True
         """
@@ -251,6 +258,7 @@ class Schema:
     def without_typical(self) -> Schema:
         """This schema without its typical spreads, which serve forecasts alone: what plans, releases and digests hold.
 
+        >>> from confide.schema import Numeric
         >>> schema = Schema({"income": Numeric(0, 1e6, typical=(5e3, 9e4))})
         >>> schema.without_typical["income"] == Numeric(0, 1e6), schema.without_typical.digest == schema.digest
         (True, True)
