@@ -18,6 +18,7 @@ from confide.protocol import leaves
 from confide.protocol.units.contributions import Contributions
 from confide.protocol.units.weighted import Weighted
 from confide.registry import list_methods
+from confide.sources.grouping import keep
 from confide.sources.grouping import units as clustering
 from confide_lab.methods import AnalyzeGauss
 from tests.golden.golden_cases import CASES, SCHEMA, schema_of
@@ -199,8 +200,8 @@ def test_the_audit_changes_whole_units(rows: int, monkeypatch: pytest.MonkeyPatc
     schema = cf.Schema(COARSE.columns, unit=cf.Unit("pid", rows=rows))
     method, relation = AnalyzeGauss("y ~ a"), "add-remove"
     assert audit(method, schema, privacy=cf.GDP(1.0), relation=relation, runs=0, seed=1).ok
-    right = clustering.Keep
-    monkeypatch.setattr(clustering, "Keep", lambda key, most: right(key, most + 1))
+    right = keep.Keep
+    monkeypatch.setattr(keep, "Keep", lambda key, most: right(key, most + 1))
     assert not audit(method, schema, privacy=cf.GDP(1.0), relation=relation, runs=0, seed=1).ok
 
 

@@ -5,6 +5,7 @@ They are SciPy's own compiled functions, the same objects. Where a version of Sc
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from confide._lazy import opened
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         gammaln,
         kolmogi,
         kve,
+        log1p,
         log_expit,
         log_ndtr,
         ndtr,
@@ -57,6 +59,7 @@ __all__ = [
     "gammaln",
     "kolmogi",
     "kve",
+    "log1p",
     "log_expit",
     "log_ndtr",
     "ndtr",
@@ -71,8 +74,8 @@ __all__ = [
 if not TYPE_CHECKING:
     opened("scipy.special")
     try:
-        from scipy.special import _ufuncs
-
+        # by its full name: `from scipy.special import` would ask the package for it, whose front then loads
+        _ufuncs = import_module("scipy.special._ufuncs")
         _found = {name: getattr(_ufuncs, name) for name in __all__}
     except (ImportError, AttributeError):
         import scipy.special

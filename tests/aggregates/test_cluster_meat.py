@@ -19,7 +19,7 @@ from confide.noise import SimulatedNoise
 from confide.protocol import leaves
 from confide.protocol.units.whose import UNIT_ROW
 from confide.schema import Design
-from confide.sources.grouping import spill
+from confide.sources.grouping import keep, spill
 from confide.sources.grouping import units as clustering
 from confide.sources.grouping.groups import Groups
 
@@ -161,7 +161,7 @@ def test_a_person_of_more_rows_than_are_looked_at_is_in_one_cluster_too(monkeypa
     """Rows at other schools take no place of those that count, whether or not files cut a person's rows apart."""
     schema = cf.Schema(COLUMNS, unit=cf.Unit("pid"), cluster=SCHOOLS)
     frame = pupils(15, 60, 0.2).assign(pid=lambda f: f.pid // 200)
-    monkeypatch.setattr(clustering, "MOST", 1)
+    monkeypatch.setattr(keep, "MOST", 1)
     monkeypatch.setattr(spill, "_FILES", 2)
     want = sums(schema, frame)
     monkeypatch.setattr(clustering, "GATHERED", 200)

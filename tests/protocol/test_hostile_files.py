@@ -23,8 +23,9 @@ from confide.noise import SimulatedNoise
 from confide.protocol import Either, Opaque, Spend, Test, Together, paths
 from confide.protocol.events import Event, is_path
 from confide.protocol.serialization.event_files import event_to_dict
+from confide.protocol.serialization.facts import FILE_CHARACTERS
 from confide.protocol.serialization.files import FORMAT, from_file
-from confide.protocol.serialization.reading import DIFFERENT_DIGITS, EVENT_DEPTH, FILE_CHARACTERS, LEAVES, PATHS
+from confide.protocol.serialization.trees import DIFFERENT_DIGITS, EVENT_DEPTH, LEAVES, PATHS
 from confide_lab.methods import AdaSSP, BoostedAdaSSP, GradientDescent
 
 SECONDS = 2.0  # of processor time, for reading, inferring and printing together

@@ -252,8 +252,8 @@ def test_a_worker_says_what_failed_in_fixed_words() -> None:
 def test_a_worker_that_groups_fails_in_fixed_words() -> None:
     """Nor does what it is handed show ids, codes or the key, should a log have its arguments."""
     from confide.sources.executors import dask
+    from confide.sources.grouping.keep import Keep
     from confide.sources.grouping.spill import Rows
-    from confide.sources.grouping.units import Keep
 
     class Broken:
         def blocks(self, *_: Any) -> Any:

@@ -16,7 +16,7 @@ import confide as cf
 from confide.protocol import Gram, Total
 from confide.protocol.units.contributions import Contributions
 from confide.sources import read
-from confide.sources.grouping import spill
+from confide.sources.grouping import gathered, keep, spill
 from confide.sources.grouping import units as clustering
 from confide.sources.grouping.ids import canonical
 from confide.sources.physical import Coded
@@ -282,14 +282,14 @@ def test_planted_faults_are_caught(fault: str, monkeypatch: pytest.MonkeyPatch) 
     """Each fault breaks one of the properties above, on data that say so."""
     if fault in ("one-byte hash", "7 and '7' apart", "empty id its own unit"):
         wrong = {"one-byte hash": _one_byte, "7 and '7' apart": _apart, "empty id its own unit": _own}[fault]
-        monkeypatch.setattr(clustering, "canonical", lambda cells: wrong(canonical(cells)))
+        monkeypatch.setattr(gathered, "canonical", lambda cells: wrong(canonical(cells)))
     if fault == "k+1 rows":
-        right = clustering.Keep
-        monkeypatch.setattr(clustering, "Keep", lambda key, most: right(key, most + 1))
+        right = keep.Keep
+        monkeypatch.setattr(keep, "Keep", lambda key, most: right(key, most + 1))
     if fault == "file order":
-        monkeypatch.setattr(clustering, "priorities", lambda h, j: np.arange(len(h), dtype=np.uint64))
+        monkeypatch.setattr(keep, "priorities", lambda h, j: np.arange(len(h), dtype=np.uint64))
     if fault == "no j":
-        monkeypatch.setattr(clustering, "numbered", lambda unit, h, words: np.zeros(len(h), dtype=np.int64))
+        monkeypatch.setattr(keep, "numbered", lambda unit, h, words: np.zeros(len(h), dtype=np.int64))
     checks = {
         "one-byte hash": test_unique_ids_change_no_integer,
         "7 and '7' apart": test_a_person_of_500_rows_counts_once,

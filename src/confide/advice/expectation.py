@@ -8,12 +8,14 @@ from math import exp, inf, isfinite, isnan, log, nan, sqrt
 from typing import Any
 
 import pandas as pd
-from scipy import stats
 
+from confide._lazy import later
 from confide.guarantees import Guarantee
 from confide.protocol.serialization.codec import plain
 
 __all__ = ["Advice", "Expectation", "mean_ratio", "ranked"]
+
+stats = later("scipy.stats")
 
 # A dozen runs know a standard error to about a fifth.
 _TELLS = 1.2

@@ -58,6 +58,8 @@ def pack(value: Any) -> Any:
     {'low': {'float': '0x1.0000000000000p-1'}, 'names': ['a', 'b']}
     """
     # most of what comes, without the questions below, of which the last asks an abstract class
+    if type(value) is str:
+        return value
     if type(value) is dict:
         return {str(key): pack(item) for key, item in value.items()}
     if type(value) is float:
@@ -144,13 +146,16 @@ def round_up(value: Fraction, bits: int = 64) -> Fraction:
     Fraction(11, 32)
     """
     exponent = value.numerator.bit_length() - value.denominator.bit_length() - bits
-    scaled = value / Fraction(2) ** exponent
-    mantissa = -(-scaled.numerator // scaled.denominator)
+    mantissa = _mantissa_up(value, exponent)
     if mantissa >= 1 << bits:
         exponent += 1
-        scaled = value / Fraction(2) ** exponent
-        mantissa = -(-scaled.numerator // scaled.denominator)
-    return mantissa * Fraction(2) ** exponent
+        mantissa = _mantissa_up(value, exponent)
+    return Fraction(mantissa << max(exponent, 0), 1 << max(-exponent, 0))
+
+
+def _mantissa_up(value: Fraction, exponent: int) -> int:
+    """The smallest m with m 2^exponent >= value, in whole numbers: plans ask often, and a quotient of fractions takes ten times as long."""
+    return -((-value.numerator << max(-exponent, 0)) // (value.denominator << max(exponent, 0)))
 
 
 def sqrt_up(value: Fraction, bits: int = 64) -> Fraction:

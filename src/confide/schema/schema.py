@@ -15,12 +15,21 @@ import numpy as np
 
 from confide._text import near_match
 from confide.errors import SchemaError
+from confide.schema.checks import (
+    check_clusters,
+    check_per,
+    checked_column,
+    checked_design,
+    checked_name,
+    checked_rows,
+    with_groups,
+)
 from confide.schema.clusters import Clusters, clusters_from_settings
-from confide.schema.columns import Categorical, Column, Integer, Numeric, column_from_dict
+from confide.schema.columns import Categorical, Column, Integer, column_from_dict
 from confide.schema.draft import draft
 from confide.schema.provenance import is_unicode
 from confide.schema.survey import SurveyDesign, survey_from_settings
-from confide.schema.toml import column_from_settings, from_toml, to_toml
+from confide.schema.toml import from_toml, to_toml
 from confide.schema.unit import Unit, unit_from_settings
 
 if TYPE_CHECKING:
@@ -28,8 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Schema"]
 
-# Levels of a column in each of which a unit may count once.
-_MOST_GROUPS = 256
 _EXAMPLE = 'write Schema({"age": Numeric(0, 100), "region": Categorical(["north", "south"])})'
 
 
@@ -46,6 +53,7 @@ class Schema:
     Schemas are values: equal when their facts are, hashable, never changed. Raises `SchemaError` for no columns, a name
     that is not text, a wrong number of rows per unit, or an id column that is also a column of the schema.
 
+    >>> from confide.schema import Categorical, Numeric
     >>> schema = Schema({"age": Numeric(17.5, 42), "region": Categorical(["N", "S"])})
     >>> schema.names, schema["age"].high, schema.rows_per_unit
     (('age', 'region'), 42.0, 1)
@@ -85,9 +93,9 @@ class Schema:
             raise SchemaError(
                 f'dataset must be a name or None, got {dataset!r}; leave it out, or write dataset="survey"'
             )
-        checked = {_checked_name(name): _checked_column(name, column) for name, column in columns.items()}
-        _check_per(whose, checked)
-        rows = _checked_rows(rows_per_unit, _with_groups(whose, checked))
+        checked = {checked_name(name): checked_column(name, column) for name, column in columns.items()}
+        check_per(whose, checked)
+        rows = checked_rows(rows_per_unit, with_groups(whose, checked))
         if isinstance(whose, Unit) and whose.column in checked:
             raise SchemaError(
                 f"{whose.column!r} is the id column of the unit and a column of the schema too, and ids are never analysed; take it out of "
@@ -95,8 +103,8 @@ class Schema:
             )
         groups = clusters_from_settings(cluster) if isinstance(cluster, Mapping) else cluster
         drawn = survey_from_settings(design) if isinstance(design, Mapping) else design
-        groups = _checked_design(drawn, groups, whose, rows, checked)
-        _check_clusters(groups, whose, rows, checked)
+        groups = checked_design(drawn, groups, whose, rows, checked)
+        check_clusters(groups, whose, rows, checked)
         if isinstance(whose, Unit) and whose.per is not None and (groups is not None or drawn is not None):
             raise SchemaError(
                 f"tables in clusters and of designs count each {whose.column} once, got per={whose.per!r}; write "
@@ -118,6 +126,7 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         """The columns' names, in order.
 
+        >>> from confide.schema import Numeric
         >>> Schema({"b": Numeric(0, 1), "a": Numeric(0, 1)}).names
         ('b', 'a')
         """
@@ -160,6 +169,7 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """Canonical, JSON-safe form: columns in order, floats as `float.hex`.
 
+        >>> from confide.schema import Numeric
         >>> list(Schema({"x": Numeric(0, 1)}).to_dict())
         ['columns', 'rows_per_unit', 'unit', 'dataset']
         """
@@ -176,6 +186,7 @@ class Schema:
     def with_columns(self, columns: Mapping[str, Any]) -> Schema:
         """The same facts about other columns.
 
+        >>> from confide.schema import Numeric
         >>> Schema({"x": Numeric(0, 1)}, unit=Unit("id")).with_columns({"y": Numeric(0, 2)}).unit
         Unit('id')
         """
@@ -186,6 +197,7 @@ class Schema:
     def protects(self) -> str:
         """The name of the unit: the id column's where one is enforced.
 
+        >>> from confide.schema import Numeric
         >>> Schema({"x": Numeric(0, 1)}, unit=Unit("person_id")).protects
         'person_id'
         """
@@ -195,6 +207,7 @@ class Schema:
     def ids(self) -> tuple[str, ...]:
         """The id columns that records are told apart by, and that no analysis sees: of the unit, of the clusters.
 
+        >>> from confide.schema import Numeric
         >>> Schema({"x": Numeric(0, 1)}, unit=Unit("person_id"), cluster=Clusters("school", size=30)).ids
         ('person_id', 'school')
         """
@@ -205,6 +218,7 @@ class Schema:
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
         """The inverse of `to_dict`, to the bit; `SchemaError` when it is damaged.
 
+        >>> from confide.schema import Numeric
         >>> schema = Schema({"x": Numeric(0.1, 1)}, rows_per_unit=3)
         >>> Schema.from_dict(schema.to_dict()) == schema
         True
@@ -234,6 +248,7 @@ class Schema:
     def digest(self) -> str:
         """SHA-256 of the canonical JSON, in hexadecimal: the identity of how records are read. Typical spreads are not in it.
 
+        >>> from confide.schema import Numeric
         >>> Schema({"x": Numeric(0, 1)}).digest == Schema({"x": Numeric(0.0, 1.0)}).digest
         True
         """
@@ -243,6 +258,7 @@ class Schema:
     def without_typical(self) -> Schema:
         """This schema without its typical spreads, which serve forecasts alone: what plans, releases and digests hold.
 
+        >>> from confide.schema import Numeric
         >>> schema = Schema({"income": Numeric(0, 1e6, typical=(5e3, 9e4))})
         >>> schema.without_typical["income"] == Numeric(0, 1e6), schema.without_typical.digest == schema.digest
         (True, True)
@@ -322,104 +338,6 @@ class Schema:
             frame[self.cluster.column] = np.arange(n) // max(round(self.cluster.size), 1)
         frame.attrs["practice"] = True
         return frame
-
-
-def _with_groups(unit: Any, columns: Mapping[str, Column]) -> Any:
-    """A unit that counts once in each level of a column, as one of so many rows."""
-    if not isinstance(unit, Unit) or unit.per is None:
-        return unit
-    steps = columns[unit.per].steps
-    return Unit(unit.column, rows=min(unit.groups or steps, steps))
-
-
-def _check_per(unit: Any, columns: Mapping[str, Column]) -> None:
-    if not isinstance(unit, Unit) or unit.per is None:
-        return
-    column = columns.get(unit.per)
-    if column is None or isinstance(column, Numeric) or column.steps > _MOST_GROUPS:
-        raise SchemaError(
-            f"per must name a categorical or integer column of at most {_MOST_GROUPS} values, where a {unit.column} counts once in each, "
-            f"got {unit.per!r}; write Unit({unit.column!r}, per='year') with year = Integer(2015, 2024)"
-        )
-
-
-def _checked_design(design: Any, cluster: Any, unit: Unit | str, rows: int, columns: Mapping[str, Column]) -> Any:
-    """The clusters of a schema with this design: its PSUs of an id column, or those that were given."""
-    if design is None:
-        return cluster
-    if not isinstance(design, SurveyDesign):
-        raise SchemaError(
-            f'design must be a SurveyDesign or None, got {design!r}; write design=SurveyDesign(weight="w", psu="village", size=10)'
-        )
-    design.check(columns)
-    if rows != 1:
-        raise SchemaError(
-            f"a design is of persons who count once each, got {rows} rows per unit; write unit=Unit(...) with rows=1, or unit='record'"
-        )
-    if cluster is not None and cluster != design.cluster:
-        raise SchemaError(
-            f"the design has its own clusters, the PSUs, got cluster={cluster!r} too; leave cluster out, or name it in "
-            "SurveyDesign(psu=...)"
-        )
-    return design.cluster
-
-
-def _check_clusters(cluster: Any, unit: Unit | str, rows: int, columns: Mapping[str, Column]) -> None:
-    if cluster is None:
-        return
-    if not isinstance(cluster, Clusters):
-        raise SchemaError(
-            f'cluster must be Clusters or None, got {cluster!r}; write cluster=Clusters("school", size=30), 30 its mean number of members'
-        )
-    if cluster.column in columns or (isinstance(unit, Unit) and unit.column == cluster.column):
-        raise SchemaError(
-            f"{cluster.column!r} is the id column of the clusters and another column too; ids are never analysed, and clusters that are "
-            "the units need no entry: intervals count units as independent"
-        )
-    if not isinstance(unit, Unit) and (unit != "record" or rows != 1):
-        raise SchemaError(
-            f"clusters are of records, or of the units of an id column, got unit={unit!r} with {rows} rows, which nothing enforces; write "
-            f"unit=Unit({unit!r}) with the id column of the data, or unit='record'"
-        )
-
-
-def _checked_rows(rows_per_unit: Any, unit: object) -> int:
-    """The rows that one unit counts: those of an enforced unit, or as declared."""
-    if rows_per_unit is None:
-        return unit.rows if isinstance(unit, Unit) else 1
-    whole = isinstance(rows_per_unit, (int, np.integer)) and not isinstance(rows_per_unit, bool)
-    if not whole or rows_per_unit < 1:
-        raise SchemaError(
-            "rows_per_unit must be a whole number of at least 1, the most rows that one unit can have, "
-            f"got {rows_per_unit!r}; leave it out when each unit has one row, or write rows_per_unit=12"
-        )
-    if isinstance(unit, Unit) and rows_per_unit != unit.rows:
-        raise SchemaError(
-            f"rows_per_unit={rows_per_unit} is a declaration, and {unit!r} is enforced with {unit.rows}; "
-            f"write unit=Unit({unit.column!r}, rows={rows_per_unit}) and leave rows_per_unit out"
-        )
-    return int(rows_per_unit)
-
-
-def _checked_name(name: object) -> str:
-    fits = isinstance(name, str) and bool(name.strip()) and "`" not in name and is_unicode(name)
-    if not isinstance(name, str) or not fits:
-        raise SchemaError(
-            f"a column's name must be text that is not blank and has no backtick, got {name!r}; "
-            'rename it, as in Schema({"age": Numeric(0, 100)})'
-        )
-    return str(name)
-
-
-def _checked_column(name: str, column: Any) -> Column:
-    if isinstance(column, (Numeric, Integer, Categorical)):
-        return column
-    if isinstance(column, Mapping):
-        return column_from_settings(name, column)
-    raise SchemaError(
-        f"column {name!r} must be a Numeric, Integer or Categorical, got {type(column).__name__}; "
-        f"write Schema({{{name!r}: Numeric(0, 100)}})"
-    )
 
 
 def _short(column: Column) -> str:

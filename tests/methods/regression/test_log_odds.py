@@ -20,7 +20,7 @@ from confide.methods.regression.likelihood.fisher.answers.fisher_levels import S
 from confide.methods.regression.likelihood.fisher.answers.fisher_sandwich import FisherSandwich
 from confide.methods.regression.likelihood.fisher.fisher_bound import Sizes, chosen_kappa
 from confide.methods.regression.likelihood.fisher.fisher_ends import beyond, lengths_at_ends
-from confide.methods.regression.likelihood.fisher.fisher_rounds import FisherRound
+from confide.methods.regression.likelihood.fisher.fisher_round import FisherRound
 from confide.methods.regression.likelihood.fisher.fisher_start import made_points, started
 from confide.noise import SimulatedNoise
 from confide.protocol import seal

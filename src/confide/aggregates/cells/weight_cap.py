@@ -119,7 +119,7 @@ class Cap:
         # weights beyond the bound count as the bound
         inside[0] = edges[0]
         seen = _above(counts, sd)
-        best: tuple[float, Cap] | None = None
+        found: list[tuple[float, float, Cap]] = []
         for cap in edges.tolist():
             # where next to nobody is seen, numbers stay finite
             total = max(float(seen @ np.minimum(inside, cap)), 1e-9 * cap)
@@ -137,12 +137,15 @@ class Cap:
             se = sqrt(sampling + noise * (cap * cells / total) ** 2)
             # the error of what is lost counts beside other noise
             se = max(sqrt(se**2 + (distance * error / whole) ** 2), 1e-12)
-            half = float(worst(np.array([distance * over / whole / se]), 0.05)[0]) * se
-            if best is None or half < best[0] * (1 - 1e-9):
-                most = over + _LIKELY * error
-                best = half, cls(cap, most / max(total + most, 1e-300), persons, over / cap, error / cap)
-        assert best is not None
-        return best[1]
+            most = over + _LIKELY * error
+            lost = most / max(total + most, 1e-300)
+            found.append((distance * over / whole / se, se, cls(cap, lost, persons, over / cap, error / cap)))
+        halves = worst(np.array([bias for bias, _, _ in found]), 0.05) * np.array([se for _, se, _ in found])
+        best = 0
+        for k, half in enumerate(halves.tolist()):
+            if half < halves[best] * (1 - 1e-9):
+                best = k
+        return found[best][2]
 
 
 def moments_of_omega(counts: Array, sd: float, edges: Array, low: float, cap: float) -> tuple[float, float]:

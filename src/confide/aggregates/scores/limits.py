@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from math import inf, sqrt
 
 import numpy as np
@@ -69,6 +69,8 @@ _OUTER_SIZE = 5.0
 _TRUSTED = 0.5
 # Bias of b in its own sds that a limit may cause, and how much wider than the cheapest release one without any limit may be.
 _BIAS, _UNLIMITED = 0.3, 1.1
+# What a histogram shows whatever is believed, measured once.
+_MEASURED = ("beyond", "noise", "first", "_seen", "_cells")
 # Public combinations of levels and corners of numeric features that are gone through one by one.
 _COMBINATIONS, _CORNERS = 3_000, 6
 
@@ -167,46 +169,68 @@ class Tail:
         """The sd of `beyond`, (k,)."""
         return np.asarray(np.sqrt(np.arange(len(self.edges), 0, -1)) * self.sd)
 
-    @property
+    @cached_property
     def first(self) -> int:
         """The place of the first outer edge."""
         return len(self.edges) - self.outer
 
     @cached_property
-    def reliable(self) -> Array:
-        """Which edges are exceeded by more records than noise would show: what lies beyond a later edge lies beyond this one too.
-
-        Far out, records may fill one cell alone.
-        """
+    def _seen(self) -> Array:
+        """How many sds of the noise records beyond each edge are seen with, (k,): far out they may fill one cell alone."""
         seen = self.beyond / self.noise
         seen[self.first :] = np.maximum(seen[self.first :], self.counts[self.first + 1 :] / self.sd)
+        return np.asarray(seen)
+
+    @cached_property
+    def reliable(self) -> Array:
+        """Which edges are exceeded by more records than noise would show: what lies beyond a later edge lies beyond this one too."""
+        seen = self._seen
         own = seen >= self.believed
         if self.outer:
             own[: self.first] &= seen[: self.first] >= _SEEN
             own[self.first + 2 :] &= seen[self.first + 2 :] >= _BEYOND_DOUBT
         return np.asarray(np.logical_or.accumulate(own[::-1])[::-1])
 
+    def believing(self, believed: float) -> Tail:
+        """The same histogram, records believed from so many sds on."""
+        if believed == self.believed:
+            return self
+        other = replace(self, believed=believed)
+        vars(other).update({name: getattr(self, name) for name in _MEASURED})
+        return other
+
     def unfinished(self, size: float) -> bool:
         """Whether records are certain beyond the edge next to `size`, so that more may lie farther out."""
         place = int(np.argmin(np.abs(np.log(self.edges / size))))
-        return bool(replace(self, believed=CERTAIN).reliable[place])
+        return bool(self.believing(CERTAIN).reliable[place])
+
+    @cached_property
+    def _cells(self) -> list[tuple[float, float, float]]:
+        """(edge, middle of the cell beyond it, its count, 0 at the least) of each edge; the last cell is taken to be like the one before.
+
+        Plain numbers: `excess` goes through them often, and arrays of a few numbers are slow one by one.
+        """
+        edges, counts = self.edges.tolist(), self.counts.tolist()
+        wide = [b / a for a, b in pairwise(edges)]
+        middles = [(1 + w) / 2 * edge for w, edge in zip([*wide, *(wide[-1:] or [1.0])], edges, strict=True)]
+        return [(edge, middle, max(count, 0.0)) for edge, middle, count in zip(edges, middles, counts[1:], strict=True)]
+
+    @cached_property
+    def _trusted(self) -> int:
+        """How many edges, from the first on, are exceeded by records that are believed."""
+        return int(self.reliable.sum())
 
     def excess(self, limit: float, power: float, index: float, top: float) -> float:
         """About sum (s^power - limit^power)^+ over records, sizes at most `top`."""
         total = 0.0
         last = -1
-        for k, (edge, reliable) in enumerate(zip(self.edges, self.reliable, strict=True)):
-            if not reliable:
-                break
+        for k, (edge, middle, count) in enumerate(self._cells[: self._trusted]):
             if edge <= limit:
                 last = k
             else:
-                # the middle of the cell; of the last one that of a cell like the one before
-                wide = self.edges[k + 1] / edge if k + 1 < len(self.edges) else edge / self.edges[k - 1]
-                size = max(((1 + wide) / 2 * edge) ** power - limit**power, 0.0)
-                total += max(float(self.counts[k + 1]), 0.0) * size
+                total += count * max(middle**power - limit**power, 0.0)
         if last >= 0:
-            edge = float(self.edges[last])
+            edge = self._cells[last][0]
             reach = max(top**power - limit**power, 0.0)
             if index > power:
                 reach = min(reach, edge**power * power / (index - power) * (edge / limit) ** (index - power))
@@ -223,7 +247,7 @@ class Tail:
             [[0.6 * self.edges[0]], np.sqrt(self.edges[:-1] * self.edges[1:]), [1.2 * self.edges[-1]]]
         )
         # a noisy cell far out weighs much: only those before which records are certain
-        certain = np.concatenate([[True], replace(self, believed=CERTAIN).reliable])
+        certain = np.concatenate([[True], self.believing(CERTAIN).reliable])
         seen = np.where(certain & (self.counts > 2 * self.sd), self.counts, 0.0)
         return min(sqrt(float(seen @ middles**2) / count), top)
 
@@ -303,7 +327,7 @@ class Sizes:
 
         A tail that ends before is drawn too far by any power, and the meat holds most of it.
         """
-        likely = replace(self.tail, believed=_LIKELY)
+        likely = self.tail.believing(_LIKELY)
         if not likely.reliable[likely.first :].any():
             return 0.0
         return likely.excess(meat, 2.0, USUAL_INDEX, self.maxima.score) / len(self.weights)
@@ -319,7 +343,7 @@ class Sizes:
         mu = self.levels.cross
         limit = max(_LEAST_SIZE * typical, _LEAST_NOISE * min(mu, 1.0) * sampling)
         for believed, afforded in reversed(_STEPS):
-            wanted = self._enough(limit, sampling, replace(self.tail, believed=believed))
+            wanted = self._enough(limit, sampling, self.tail.believing(believed))
             limit = max(limit, min(wanted, afforded * mu * sampling))
         return limit
 

@@ -170,8 +170,11 @@ def _mills(x: float) -> float:
 
 def _mills_drop(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """-M'(x) = 1 - x M(x): directly, or by 1/x^2 - 3/x^4 + 15/x^6 - ... where that difference would lose digits."""
+    direct = x < _SERIES_FROM
+    if direct.all():
+        return np.asarray(1 - x * np.sqrt(np.pi / 2) * erfcx(x / np.sqrt(2)))
     square = np.maximum(x, _SERIES_FROM) ** -2.0
     series = np.ones_like(square)
     for odd in range(31, 1, -2):
         series = 1 - odd * square * series
-    return np.where(x < _SERIES_FROM, 1 - x * np.sqrt(np.pi / 2) * erfcx(x / np.sqrt(2)), square * series)
+    return np.where(direct, 1 - x * np.sqrt(np.pi / 2) * erfcx(x / np.sqrt(2)), square * series)

@@ -87,9 +87,10 @@ def _largest(own: Array, other: Array, times: Array) -> Array:
     return np.asarray(np.maximum(0.0, (own[near] - times * other[near]).max(axis=0)))
 
 
-def _envelope(own: Array, other: Array) -> NDArray[np.int64]:
+def _envelope(lines: Array, falls: Array) -> NDArray[np.int64]:
     """The lines own - t other that are the largest for some t >= 0: the upper left hull of the points (other, own)."""
     hull: list[int] = []
+    own, other = lines.tolist(), falls.tolist()  # plain numbers: one by one those of an array are slow
     for i in range(len(own) - 1, -1, -1):  # other rises
         while hull and other[hull[-1]] >= other[i] and own[hull[-1]] <= own[i]:
             hull.pop()

@@ -140,8 +140,8 @@ def forecast_table(
         table["ok"][key] = round(float(np.mean([one.ok for one in found])), 2)
         table["answered"][key] = round(float(np.isfinite(errors).mean()), 2)
         with np.errstate(all="ignore"):
-            ratio = np.nanmedian(errors / bare) if np.isfinite(errors).any() else nan
-        table["price"][key] = _rounded(float(ratio))
+            ratios = errors / bare
+        table["price"][key] = _rounded(_median(ratios[~np.isnan(ratios)]) if np.isfinite(errors).any() else nan)
     return table
 
 
@@ -200,12 +200,31 @@ def _entry(errors: Array, known: bool) -> Any:
     if not found.size:
         return None
     if known:
-        return _rounded(float(np.median(found)))
+        return _rounded(_median(found))
     if found.size < _TOLD:
         return None
     # one more of them lies between these with that chance: the least and the largest, where there are few
-    low, high = np.quantile(found, [(1 - _HOLDS) / 2, (1 + _HOLDS) / 2], method="weibull")
-    return _rounded(float(low)), _rounded(float(high))
+    low, high = (_quantile(found, share) for share in ((1 - _HOLDS) / 2, (1 + _HOLDS) / 2))
+    return _rounded(low), _rounded(high)
+
+
+# NumPy's own `median` and `quantile` load its masked arrays first: a tenth of the time that a plan takes.
+
+
+def _quantile(values: Array, share: float) -> float:
+    """Of finite numbers, by the rule of Weibull: one more lies below it with that chance."""
+    ordered, place = np.sort(values, axis=None), min(max((values.size + 1) * share - 1, 0.0), values.size - 1.0)
+    below = int(place)
+    above = min(below + 1, values.size - 1)
+    return float(ordered[below] + (ordered[above] - ordered[below]) * (place - below))
+
+
+def _median(values: Array) -> float:
+    """Of what is no NaN."""
+    ordered, middle = np.sort(values, axis=None), values.size // 2
+    if not values.size:
+        return nan
+    return float(ordered[middle] if values.size % 2 else (ordered[middle - 1] + ordered[middle]) / 2)
 
 
 def _rounded(value: float) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._lazy import later
+from confide._special import stdtrit
 from confide.aggregates.scores.metric import factor_name
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.evidence.bias_aware import BiasAware
@@ -27,7 +28,6 @@ else:
 
 __all__ = ["DesignEstimates", "LinearEstimates", "kept", "legend"]
 
-stats = later("scipy.stats")
 
 Vector = NDArray[np.float64]
 
@@ -100,7 +100,7 @@ class LinearEstimates(DesignEstimates):
         """Intervals at level 1 - alpha: columns 0 (low) and 1 (high); at status "weak" the bias-aware ones, where there are any."""
         if self.bias_aware is None:
             return super().conf_int(alpha)
-        quantile = float(stats.t.ppf(1 - check_alpha(alpha) / 2, self.bias_aware.df))
+        quantile = float(stdtrit(self.bias_aware.df, 1 - check_alpha(alpha) / 2))
         low, high = self.bias_aware.limits(quantile, self.estimates)
         return pd.DataFrame({0: low, 1: high}, index=list(self.names))
 

@@ -17,8 +17,8 @@ from math import atanh, inf, nan, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import special
 
+from confide import _special as special
 from confide._arrays import Array
 from confide.aggregates.cells.cell_sums import CellTotals
 from confide.aggregates.cells.crossing import Crossing

@@ -68,16 +68,16 @@ def encode(value: Any) -> dict[str, Any]:
     kind: Any = type(value)
     coders = _coders(kind)
     written = {name: to_plain(getattr(value, name)) for name, (to_plain, _) in coders.items()}
-    sparse = [field for field in fields(value) if field.metadata.get("sparse")]
-    if all(getattr(value, field.name) == _default(field) for field in sparse):
-        return {name: one for name, one in written.items() if name not in {field.name for field in sparse}}
+    sparse = _sparse(kind)
+    if sparse and all(getattr(value, name) == _default(field) for name, field in sparse.items()):
+        return {name: one for name, one in written.items() if name not in sparse}
     return written
 
 
 def decode(kind: type[_T], data: Mapping[str, Any]) -> _T:
     """The inverse of `encode`. Raises `KeyError` where an entry is missing that is not sparse."""
     declared: Any = kind
-    sparse = {field.name for field in fields(declared) if field.metadata.get("sparse")}
+    sparse = _sparse(declared)
     found = {
         name: from_plain(data[name])
         for name, (_, from_plain) in _coders(declared).items()
@@ -91,6 +91,12 @@ def _coders(kind: Any) -> dict[str, _Coder]:
     """How each field of a dataclass is written and read."""
     hints = get_type_hints(kind)
     return {field.name: _coder(hints[field.name]) for field in fields(kind) if not field.metadata.get("live")}
+
+
+@lru_cache(maxsize=256)
+def _sparse(kind: Any) -> dict[str, Any]:
+    """The sparse fields of a dataclass by name."""
+    return {field.name: field for field in fields(kind) if field.metadata.get("sparse")}
 
 
 def _coder(hint: Any) -> _Coder:

@@ -12,7 +12,8 @@ from typing import Any, NoReturn, TypeVar
 
 from confide.errors import ConfideError, ReleaseError
 from confide.protocol.exact import canonical_json, digest
-from confide.protocol.serialization.reading import FILE_CHARACTERS, check_body
+from confide.protocol.serialization.facts import FILE_CHARACTERS
+from confide.protocol.serialization.reading import check_body
 from confide.protocol.serialization.shapes import INTEGER_DIGITS, refuse, shown
 
 __all__ = ["FORMAT", "from_file", "read", "text_of", "to_file"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from math import inf, isfinite
 from typing import Any
 
@@ -167,7 +168,12 @@ def _number(value: Any) -> float | None:
 
 def fraction_text(value: Any) -> Fraction | None:
     """The fraction that a text "p/q" in lowest terms means, 0 or of a size that doubles hold; None for any other text."""
-    found = _FRACTION.fullmatch(value) if isinstance(value, str) else None
+    return _fraction_of(value) if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=1024)  # the noise of a plan has few different numbers
+def _fraction_of(text: str) -> Fraction | None:
+    found = _FRACTION.fullmatch(text)
     if found is None:
         return None
     number = Fraction(int(found[1]), int(found[2]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import nextafter
 from typing import TYPE_CHECKING, Any
 
@@ -133,12 +134,12 @@ class Allowance:
         assert self.level.relation is not None
         return self.level.relation
 
-    @property
+    @cached_property
     def amount(self) -> Fraction:
         """What may be spent in all, exactly: mu^2 or epsilon, and of an enforced unit's mu^2 all but what counts its rows."""
         return self.part * self._whole
 
-    @property
+    @cached_property
     def _whole(self) -> Fraction:
         return Fraction(self.level.mu) ** 2 if isinstance(self.level, GDP) else Fraction(self.level.epsilon)
 
@@ -212,10 +213,11 @@ class Allowance:
                 f"{self.requested} with {self.rows_per_unit} rows per unit asks for noise beyond 2^56 steps in {name!r}; "
                 "use fewer grid steps, fewer rows per unit or a larger budget"
             )
-        step = Fraction(1)
-        while law.startswith("grid") and squared < _FINE**2 * step**2:
-            step /= 2
-        return step
+        if not law.startswith("grid") or squared >= _FINE**2:
+            return Fraction(1)
+        # 2^-k, k the least with _FINE^2 <= squared 4^k
+        quotient = -(-(_FINE**2 * squared.denominator) // squared.numerator)
+        return Fraction(1, 1 << ((quotient - 1).bit_length() + 1) // 2)
 
     def choice(self, name: str, candidates: int, sensitivity: Fraction, share: Fraction, *, map: str = "") -> Spend:
         """A private choice among candidates whose integer scores one record moves by at most `sensitivity`."""
@@ -225,9 +227,10 @@ class Allowance:
         return Spend(name, "exponential", moved, "score", self._share(name, share), Fraction(1), (candidates,), map)
 
     def _share(self, name: str, share: Fraction) -> Fraction:
-        if self.amount * share <= 0:
+        allowed = self.amount * share
+        if allowed <= 0:
             raise PlanError(f"the share of {name!r} must be above 0, got {share}")
-        return self.amount * share
+        return allowed
 
     def guarantees(self, event: Event) -> tuple[Guarantee, ...]:
         """The proved statements of a tree: native first, then what was asked and what follows.

@@ -16,7 +16,7 @@ from typing import Any
 from confide.errors import SourceError
 from confide.sources.executors.groups import Coding, Group, bounded, dealt
 from confide.sources.executors.work import Portion, Work, portions
-from confide.sources.grouping.units import Keep
+from confide.sources.grouping.keep import Keep
 from confide.sources.parts import Part, guarded
 
 __all__ = ["Dask"]

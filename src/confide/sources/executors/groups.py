@@ -22,9 +22,11 @@ from confide.protocol.units.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
 from confide.schema import Schema, Unit
 from confide.sources.aggregation import BLOCK_ROWS, Codes
 from confide.sources.executors.work import Portion
+from confide.sources.grouping.gathered import WithIds, identified, packing
 from confide.sources.grouping.groups import HashedGroups
+from confide.sources.grouping.keep import Keep
 from confide.sources.grouping.spill import Rows, joined
-from confide.sources.grouping.units import Keep, WithIds, block_starts, identified, packing, words_of
+from confide.sources.grouping.units import block_starts, words_of
 from confide.sources.parts import Block
 
 __all__ = ["Coding", "Group", "Ids", "bounded", "dealt", "group_of", "places", "unit_blocks", "whole_units"]

@@ -26,8 +26,9 @@ from confide.sources.aggregation import named_rows
 from confide.sources.executors.states import check_states, state_from_plain
 from confide.sources.executors.work import Work
 from confide.sources.grouping.groups import HashedGroups
+from confide.sources.grouping.keep import Keep, rule_of_rows
 from confide.sources.grouping.pairs import Levels
-from confide.sources.grouping.units import Keep, of_kept_rows, rule_of_rows
+from confide.sources.grouping.units import of_kept_rows
 from confide.sources.parts import Part, guarded
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from confide.sources.executors.spark_tasks import (
     worked,
 )
 from confide.sources.executors.work import Work, portions
-from confide.sources.grouping.units import Keep
+from confide.sources.grouping.keep import Keep
 from confide.sources.parts import Block, Part
 
 __all__ = ["Spark", "SparkFrame"]

@@ -19,7 +19,7 @@ from confide.sources.coding import Coder, columns_behind
 from confide.sources.executors.groups import Coding, places, unit_blocks, whole_units
 from confide.sources.executors.work import Work
 from confide.sources.formats.plain import kind_of
-from confide.sources.grouping.units import Keep
+from confide.sources.grouping.keep import Keep
 from confide.sources.parts import Block, Piece, cut, guarded
 
 __all__ = [

@@ -2,60 +2,43 @@
 
 After it a spool holds coded blocks of whole units (`kept.Blocks`), which every later pass, the gate's count and the histogram of
 contributions read: one look at the records for one draw. Under "keep" at most `rows` rows of a unit are there, those of the smallest
-priorities (`priorities`); a row without an id is nowhere. Units are told apart by their canonical ids, never by a hash of them
+priorities (`keep`); a row without an id is nowhere. Units are told apart by their canonical ids, never by a hash of them
 (`ids`). Ids are dropped when the pass ends.
-
-Rows are gathered in memory up to a public number of cells and of megabytes, else in 64 files without names (as in `kept`), by a hash of
-the id, and each file is finished by itself. A file too large for that is dealt out once more by another hash of the id. What is too large
-then is one unit's, or few units', and is dealt out by a hash of the rows' codes, so that equal rows are together and each part can be cut
-to the 65,536 rows of smallest priority that any unit may have.
-Their sizes show to whoever can watch this machine's disk or memory meanwhile what the source's own size shows, and how unevenly ids have
-rows; nothing that is published follows from it. A full disk is an error with a fixed sentence: there is no release without the bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count, pairwise
+from itertools import pairwise
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from confide.errors import SourceError
 from confide.protocol import Statistic
 from confide.protocol.source import Behind
-from confide.protocol.units.contributions import CELLS
 from confide.protocol.units.over import StatisticOver
 from confide.protocol.units.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, by_units
 from confide.schema import Categorical, Schema, Unit
-from confide.schema.unit import MOST
 from confide.sources.aggregation import BLOCK_ROWS, Codes, named_rows, summed
-from confide.sources.coding import Coder, columns_behind
-from confide.sources.grouping.groups import Groups, HashedGroups, numbered_units
-from confide.sources.grouping.ids import canonical
+from confide.sources.grouping.gathered import GROUPED, Gathered, WithIds, packing
+from confide.sources.grouping.groups import Groups
+from confide.sources.grouping.keep import Bounded, Keep, rule_of_rows
 from confide.sources.grouping.pairs import Levels
-from confide.sources.grouping.priorities import first_rows, hashed, numbered, priorities, seeds
-from confide.sources.grouping.spill import Files, Rows, joined
-from confide.sources.kept import Blocks, Packing
-from confide.sources.parts import Block, Part, guarded
+from confide.sources.kept import Blocks
+from confide.sources.parts import guarded
 
 if TYPE_CHECKING:
     from confide.sources.passes import Passes as RecordSource
 
-__all__ = ["GATHERED", "UnitSource", "block_starts", "of_kept_rows", "rule_of_rows", "words_of"]
+__all__ = ["GATHERED", "UnitSource", "block_starts", "of_kept_rows", "words_of"]
 
 #: Cells of coded records, ids among them, that are gathered in memory at once.
 GATHERED = 1 << 24
-
-_GROUPED = (
-    "the rows of each unit could not be brought together (the disk may be full, or the folder of spool= not writable)"
-)
 _NOT_WHOLE = "the rows of a unit that count were asked for in two ways that the plan does not name"
 _OVER = "the draw is over, and with it what was kept of the records; read them in draw(source, plan, meter) alone"
 
@@ -173,9 +156,9 @@ def _clustered(source: RecordSource, unit: Unit | None, rule: Keep) -> tuple[Blo
     column = None if unit is None else unit.column
     try:
         source._pass(WithIds(source._parts, source.schema, words, column, gathered.add, groups), ())
-        units = guarded(_GROUPED, partial(_written, gathered.whole_units(rule), out, len(marks)))
+        units = guarded(GROUPED, partial(_written, gathered.whole_units(rule), out, len(marks)))
         if not out.finish():
-            raise SourceError(_GROUPED)
+            raise SourceError(GROUPED)
         return out, units
     except BaseException:
         out.drop(for_good=True)
@@ -204,237 +187,3 @@ def block_starts(starts: NDArray[np.intp]) -> NDArray[np.intp]:
     What weighs or counts all rows of a unit is bounded in blocks of whole units alone.
     """
     return np.unique(starts[np.searchsorted(starts, np.arange(0, starts[-1] + 1, BLOCK_ROWS))])
-
-
-def packing(rows: tuple[str, ...], schema: Schema) -> Packing:
-    """How these rows lie in bytes; clusters are numbered by 53 bits at most."""
-    found = Packing.of(rows, schema)
-    types = (np.dtype(np.int64) if row == CLUSTER_ROW else kind for row, kind in zip(rows, found.types, strict=True))
-    return replace(found, types=tuple(types))
-
-
-class WithIds:
-    """Records as they are in tables and files, coded with their ids and clusters. took: is handed the ids and codes of each block, to copy.
-
-    column: of the ids, None where each record is a unit of its own; groups: numbers clusters.
-    """
-
-    def __init__(
-        self,
-        parts: Sequence[Part],
-        schema: Schema,
-        rows: tuple[str, ...],
-        column: str | None,
-        took: Callable[[pa.Array, Codes], None],
-        groups: Groups | HashedGroups | None = None,
-    ) -> None:
-        self.parts, self.rows = parts, rows
-        self._ids = [one for one in (column, None if groups is None else groups.column) if one is not None]
-        self.columns = (*self._ids, *columns_behind(rows, schema))
-        self._schema, self._took, self._groups, self._numbered = schema, took, groups, column is None
-        self._numbers = count()
-
-    def coder(self, block_rows: int) -> Callable[[Block], Codes]:
-        coder = Coder(self.rows, self._schema, block_rows)
-
-        def coded(block: Block) -> Codes:
-            cells = block.columns[len(self._ids) :]
-            codes = coder(Block(block.rows, cells))
-            ids = self._of_records(block.rows) if self._numbered else canonical(block.columns[0])
-            if self._groups is None:
-                self._took(ids, codes)
-                return codes
-            # rows without a cluster are there until units are counted (`Groups.inside`)
-            own = self._groups(block.columns[len(self._ids) - 1])
-            self._took(ids, np.concatenate([codes, own[None, :]]))
-            return codes
-
-        return coded
-
-    def _of_records(self, rows: int) -> pa.Array:
-        """An id for each record of a block, which no other has, in ascending order."""
-        block = next(self._numbers)
-        return pa.array([b"%010d:%010d" % (block, row) for row in range(rows)], pa.large_binary())
-
-
-def identified(ids: pa.Array, codes: Codes, packing: Packing) -> Rows:
-    """The records of a block that have an id, packed."""
-    if ids.null_count:
-        there = np.asarray(ids.is_valid())
-        ids, codes = ids.filter(pa.array(there)), codes[:, there]
-    return Rows(ids, packing.typed(packing.pack(codes), codes.shape[1]))
-
-
-class Gathered:
-    """All records with an id, in memory or dealt out to files by a hash of the id."""
-
-    def __init__(self, packing: Packing, rows: int, memory: int, folder: str | None) -> None:
-        self._packing, self._limit, self._memory, self._folder = packing, rows, memory, folder
-        self._lock = Lock()
-        self._held: list[Rows] = []
-        self._rows = self._bytes = 0
-        self._files: Files | None = None
-        self._failed = False
-
-    def add(self, ids: pa.Array, codes: Codes) -> None:
-        """A block of records; those without an id are dropped."""
-        rows = identified(ids, codes, self._packing)
-        if not len(rows):
-            return
-        with self._lock:
-            self._held.append(rows)
-            self._rows += len(rows)
-            self._bytes += rows.bytes
-            if self._rows > self._limit or self._bytes > self._memory:
-                self._deal()
-
-    def _deal(self) -> None:
-        """What is held into the files; where they cannot be written, that is said when the pass ends, without its place."""
-        rows, self._held, self._rows, self._bytes = joined(self._held), [], 0, 0
-        if self._files is None:
-            self._files = Files(self._folder)
-        try:
-            if not self._failed:
-                self._files.add(rows, rows.by_id())
-        except (OSError, ValueError, pa.ArrowException):
-            self._failed = True
-
-    def whole_units(self, rule: Keep) -> Iterator[tuple[int, Bounded]]:
-        """What the rule makes of all rows, in portions that hold every row of a unit, with the number of their units."""
-        if self._files is None:
-            if self._held:
-                held, self._held = self._held, []
-                yield _counted(rule, joined(held))
-            return
-        if self._held:
-            self._deal()
-        if self._failed:
-            raise SourceError(_GROUPED)
-        for one in range(self._files.parts):
-            yield from self._finished(self._files, one, rule, again=True)
-
-    def _finished(self, files: Files, one: int, rule: Keep, *, again: bool) -> Iterator[tuple[int, Bounded]]:
-        """What the rule makes of a file. again: whether too large a file may be one of many units, and is dealt out by id once more."""
-        if not files.rows(one):
-            return
-        if files.rows(one) <= self._limit:
-            yield _counted(rule, joined(list(files.read(one))))
-            return
-        finer, portions, ids = Files(self._folder), [], []
-        try:
-            for rows in files.read(one):
-                finer.add(rows, rows.by_id(seed=2) if again else rows.by_content())
-            if again:
-                for part in range(finer.parts):
-                    yield from self._finished(finer, part, rule, again=False)
-                return
-            for part in range(finer.parts):
-                if finer.rows(part):
-                    rows = joined(list(finer.read(part)))
-                    ids.append(rows.ids.unique())
-                    portions.append(rule.cut(rows))
-        finally:
-            finer.close()
-        whole, priority = joined([rows for rows, _ in portions]), np.concatenate([own for _, own in portions])
-        yield len(pa.concat_arrays(ids).unique()), rule(whole, priority)
-
-    def close(self) -> None:
-        self._held = []
-        if self._files is not None:
-            self._files.close()
-
-
-# Codes of whole units, unit after unit, and the row of codes `UNIT_ROW`.
-Bounded: TypeAlias = tuple[list[NDArray[Any]], NDArray[np.int8]]
-
-
-def _counted(rule: Keep, rows: Rows) -> tuple[int, Bounded]:
-    """How many units the rows are of, and what the rule makes of them: nothing of one that names no cluster, which counts all the same."""
-    found = rule(rows)
-    units = int((found[1] >= 0).sum()) if rule.groups is None else int(pc.count_distinct(rows.ids).as_py())
-    return units, found
-
-
-def rule_of_rows(key: bytes, rows: int, whole: bool) -> Keep:
-    """At most `rows` rows of each unit; whole: all of them up to `MOST`, of which some statistics read the first `rows`."""
-    return Keep(key, MOST, first=rows) if whole else Keep(key, rows)
-
-
-@dataclass(frozen=True)
-class Keep:
-    """At most `most` rows of each unit, those of the smallest priorities under a key.
-
-    first: where rows are weighed, how many a statistic of kept rows reads: rows of units of more lie in the order of their priorities.
-    groups: the clusters, of which each unit is in one. levels: where a unit counts once in each level of a column.
-    """
-
-    key: bytes = field(repr=False)
-    most: int
-    first: int | None = None
-    groups: Groups | HashedGroups | None = None
-    levels: Levels | None = None
-
-    def __call__(self, rows: Rows, priority: NDArray[np.uint64] | None = None) -> Bounded:
-        """The kept rows, unit after unit. priority: where it was found before, for rows of which some were cut."""
-        if self.groups is not None:
-            inside = self.groups.inside(rows)
-            rows, priority = rows.take(inside), None if priority is None else priority[inside]
-        if self.levels is not None:
-            order, sizes = self.levels.kept(rows, self, priority)
-            return [row[order] for row in rows.codes], _marked(sizes, numbered_units(rows)[0][order])
-        unit, ids = numbered_units(rows)
-        sizes = np.bincount(unit)
-        over = (sizes > (self.most if self.first is None else self.first))[unit]
-        if not over.any():
-            order = np.arange(len(rows)) if len(ids) == len(rows) else np.argsort(unit, kind="stable")
-        else:
-            (large,) = np.nonzero(over)
-            some = [row[large] for row in self.words(rows)]
-            if priority is None:
-                found, j = self.ranked(unit[large], ids, some)
-            else:
-                found, j = priority[large], np.zeros(len(large), dtype=np.int64)
-            order = np.concatenate([np.flatnonzero(~over), large[first_rows(unit[large], found, some, j, self.most)]])
-            order = order[np.argsort(unit[order], kind="stable")]
-        if self.first is not None:
-            # units of one size next to each other: sums by weight are added up for one size after the other
-            order = order[np.argsort(sizes[unit[order]], kind="stable")]
-        own = unit[order]
-        return [row[order] for row in rows.codes], _marked(sizes[own], own)
-
-    def words(self, rows: Rows) -> list[NDArray[Any]]:
-        """The codes that tell rows apart: all but the number of the cluster, which hangs on what was met before."""
-        return rows.codes if self.groups is None else rows.codes[:-1]
-
-    def cut(self, rows: Rows) -> tuple[Rows, NDArray[np.uint64]]:
-        """Of rows that hold all their equals, but not all rows of a unit: those that can be among the first `MOST`, with priorities.
-
-        In clusters of the unit's cluster alone, which is the first wherever its rows are; with levels among the first of each level.
-        """
-        if self.groups is not None:
-            rows = rows.take(self.groups.inside(rows))
-        if not len(rows):
-            return rows, np.zeros(0, dtype=np.uint64)
-        unit, ids = numbered_units(rows)
-        words = self.words(rows)
-        found, j = self.ranked(unit, ids, words)
-        own, most = (unit, MOST) if self.levels is None else (self.levels.pairs(rows, unit)[1], 1)
-        order = first_rows(own, found, words, j, most)
-        return rows.take(order), found[order]
-
-    def ranked(
-        self, unit: NDArray[Any], ids: pa.Array, words: list[NDArray[Any]]
-    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """The priority of each row, and its number among its equals."""
-        asked, own = np.unique(unit, return_inverse=True)
-        h = hashed(seeds(ids.take(pa.array(asked)).to_pylist(), self.key)[own], words)
-        j = numbered(unit, h, words)
-        return priorities(h, j), j
-
-
-def _marked(sizes: NDArray[Any], unit: NDArray[Any]) -> NDArray[np.int8]:
-    """The row of codes `UNIT_ROW` of rows that lie unit after unit: the cell of a unit's size where it begins, -1 on its other rows."""
-    # as many rows as lie above 2^(cell - 1) and up to 2^cell
-    cells: NDArray[np.int8] = np.minimum(np.frexp(sizes - 1)[1], CELLS - 1).astype(np.int8)
-    cells[1:][unit[1:] == unit[:-1]] = -1
-    return cells

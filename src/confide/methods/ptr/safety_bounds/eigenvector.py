@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide._arrays import Array
+from confide._arrays import Array, finite
 from confide.aggregates.safety_formulas import eigenvalue_error, eigenvector_alpha
 from confide.errors import PlanError
 from confide.guarantees.validation import is_whole
@@ -102,7 +102,7 @@ class LeadingEigenvector(CertifiedBound):
 
 def shortened(data: Any, longest: float) -> Array:
     """Rows shortened to a length of at most `longest`, each by itself; what is not finite becomes 0."""
-    rows = np.nan_to_num(np.array(data, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    rows = finite(data)
     square = np.zeros(len(rows))
     for column in rows.T:
         square += np.minimum(column * column, 1e300)

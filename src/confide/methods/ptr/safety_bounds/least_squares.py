@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide._arrays import Array
+from confide._arrays import Array, finite
 from confide.aggregates.safety_formulas import eigenvalue_error, ols_alpha
 from confide.errors import PlanError
 from confide.guarantees.validation import is_whole
@@ -88,7 +88,7 @@ class LeastSquares(CertifiedBound):
         return ols_alpha(self.reach, self.r_y, self.r_theta, t)
 
     def prepare(self, data: Any) -> Array:
-        rows = np.nan_to_num(np.array(data, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+        rows = finite(data)
         square = np.zeros(len(rows))
         for j in range(self.p):  # column by column: a product of matrices would depend on the batch in its last bits
             square += np.minimum(rows[:, j] ** 2, 1e300)

@@ -14,9 +14,9 @@ from math import nan, sqrt
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from confide._arrays import Array
+from confide._special import ndtri
 from confide.methods.regression.certified.certified_line import CertifiedLine, LeastEigenvalue, ResidualSquares, chart
 from confide.methods.regression.linear import LinearEstimates, legend
 from confide.methods.regression.scaling import to_units
@@ -173,7 +173,7 @@ class CertifiedReading:
         if not self.adaptive:
             return bool(release.plan.constants["planned reply"] < _SURE)
         noisy, unit = release["eigenvalue"], LeastEigenvalue(line.map).unit
-        return line.lam - line.map.least < float(stats.norm.ppf(_SURE)) * sqrt(noisy.variance) / unit
+        return line.lam - line.map.least < float(ndtri(_SURE)) * sqrt(noisy.variance) / unit
 
 
 def _status(phi: Array, error: float, nobs: float, radius: float) -> tuple[str, str]:

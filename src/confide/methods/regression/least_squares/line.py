@@ -15,10 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from confide.aggregates.cells.factor_levels import FactorLevels
 from confide.errors import PlanError
-from confide.methods.regression.factors.factor_means import FactorMeans
 from confide.methods.regression.least_squares.least_squares import ScorePath
-from confide.methods.regression.least_squares.survey.survey_line import SurveyLine
 from confide.methods.regression.line_method import LineMethod
 from confide.methods.regression.line_path import LinePath
 from confide.schema import Design, Schema, Unit
@@ -71,11 +70,18 @@ class LeastSquares(LineMethod):
         return self.units if isinstance(self.about(schema), ScorePath) else ("keep",)
 
     def _way(self, schema: Schema, design: Design, label: str) -> LinePath:
+        # each way is loaded where it is taken: a plan must be quick
         if schema.design is not None:
+            from confide.methods.regression.least_squares.survey.survey_line import SurveyLine
+
             return SurveyLine(schema, design, self.limit, self.clipping_check)
         unit = schema.unit if isinstance(schema.unit, Unit) else None
         several = schema.cluster is not None or (unit is not None and (unit.rows > 1 or unit.rule == "weight"))
         # sums by level take records as independent
         apart = several and design.intercept and bool(design.terms)
-        factors = None if apart else FactorMeans.of(label, schema, design, self.clipping_check)
-        return factors or ScorePath(schema, design, self.limit, self.clipping_check)
+        levels = None if apart else FactorLevels.of(design)
+        if levels is None:
+            return ScorePath(schema, design, self.limit, self.clipping_check)
+        from confide.methods.regression.factors.factor_means import FactorMeans
+
+        return FactorMeans(label, schema, design, levels, self.clipping_check)

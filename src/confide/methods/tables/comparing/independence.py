@@ -16,9 +16,10 @@ from math import nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy import special, stats
 
+from confide import _special as special
 from confide._arrays import Array
+from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 from confide.methods.tables.cells.margins import Margins, subsets
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from confide.methods.tables.cells.result import CellTable
 
 __all__ = ["TableTest", "fit", "independence", "noise_matrix", "proportion", "table_test", "tested", "trend"]
+
+stats = later("scipy.stats")
 
 
 _RUNS, _AT_ONCE = 1999, 200

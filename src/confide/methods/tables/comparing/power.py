@@ -19,12 +19,14 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any
 
-from scipy import special, stats
-
+from confide import _special as special
+from confide._lazy import later
 from confide.errors import PlanError
 from confide.protocol import Allowance
 
 __all__ = ["EFFECTS", "Power", "power_of"]
+
+stats = later("scipy.stats")
 
 _LEVEL, _WANTED, _SIZES = 0.05, 0.8, (1_000, 10_000, 100_000)
 _SD = 1 / 3  # of records, in half-widths

@@ -15,8 +15,8 @@ from math import inf, nan
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from confide import _special as special
 from confide._arrays import Array
 from confide.methods.tables.cells.intervals import MeanSums, share_interval
 from confide.methods.tables.description.distribution_reading import Group

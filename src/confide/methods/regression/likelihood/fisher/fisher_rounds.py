@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,21 +26,27 @@ from confide._arrays import Array
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.clusters.cluster_meat import meat_of, ruler_of, scores_of, with_scores
 from confide.aggregates.distributions.count_cells import CountIndices
-from confide.aggregates.lines.blocks import BlockGram, multipliers
+from confide.aggregates.lines.blocks import BlockGram
 from confide.aggregates.lines.ranges import CellIndices, Present, RangeCells, private_box, ranged
 from confide.aggregates.lines.rows import BOUND, Box
 from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
-from confide.aggregates.scores.fisher_rows import CROSS, FisherRows, FisherScores, InformationIndices
+from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores, InformationIndices
 from confide.aggregates.scores.fisher_sums import Excess, FisherSum, SumAndExcess
 from confide.aggregates.scores.metric import floored_moments
 from confide.aggregates.scores.rounds import Round
-from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, wiener
+from confide.aggregates.scores.shrinkage import choose_prior, wiener
 from confide.aggregates.scores.unit_scores import Counting, UnitFisherScores
 from confide.methods.regression.likelihood.fisher.fisher_bound import Bound, Sizes, chosen_kappa
 from confide.methods.regression.likelihood.fisher.fisher_counts import CountCut, spacing
 from confide.methods.regression.likelihood.fisher.fisher_ends import lengths_at_ends
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Held, levels_of
+from confide.methods.regression.likelihood.fisher.fisher_round import (
+    FAR,
+    FisherRound,
+    cap_of,
+    linear_sums,
+)
 from confide.methods.regression.likelihood.fisher.fisher_settled import settled
 from confide.methods.regression.likelihood.fisher.fisher_start import made_points, started
 from confide.noise import keyed_generator
@@ -48,17 +54,7 @@ from confide.protocol import Allowance, Either, Event, Gram, Meter, Noisy, Plan,
 from confide.protocol.exact import digest
 from confide.schema import Design
 
-__all__ = [
-    "PASSES",
-    "AtLine",
-    "FisherRound",
-    "FisherRounds",
-    "Weighing",
-    "drawn_rounds",
-    "linear_round",
-    "scored",
-    "steps_of",
-]
+__all__ = ["PASSES", "AtLine", "FisherRounds", "Weighing", "drawn_rounds", "steps_of"]
 
 _Map = TypeVar("_Map", FisherRows, InformationIndices, Excess)
 
@@ -71,88 +67,19 @@ _COUNTS = {"counts": 2}
 _RANGES, _LINEAR, _STEPS, _LAST = 9, 12, 22, 44
 # From so many noise units for each coefficient on there are ranges and 2, 3 or 4 steps; below, one.
 _ENOUGH = {4: 300, 3: 100, 2: 30}
-# How the linear round splits between moments, products and square; its residual variance, of an outcome of -1 or 1.
-_SPLIT = (Fraction(40, 100), Fraction(59, 100), Fraction(1, 100))
+# The linear round's residual variance, of an outcome of -1 or 1.
 _RESIDUAL = 0.8
 # kappa and D^2/k of the steps before the histogram.
 _KAPPA, _ROOM = 3.0, 2.0
-# Steps are shrunken towards 0 and no longer than this, in coordinates where a record's features have variance 1.
-_PRIORS = tuple(4.0**j for j in range(-8, 5))
-_LONGEST = 1.5
 # Eigenvalues of the moments are floored at this part of their noise; records count at least this much in them.
 _FLOORED, _LEAST_COUNT = 0.5, 0.2
 # Eigenvalues below this part of the largest are none.
 _NONE = 1e-9
-# A line of log-odds beyond this is useless.
-_FAR = 1e6
 
 
 def steps_of(statistics: Mapping[str, Any]) -> int:
     """K: how many steps a release took before the last."""
     return next((k for k in _ENOUGH if f"step 1 of {k}" in statistics), 1)
-
-
-def _cap(design: Design) -> float:
-    """R2: what |z|^2 counts up to in the linear round."""
-    return 1 + len(design.terms) / 3
-
-
-@dataclass(frozen=True, eq=False)
-class FisherRound:
-    """One step's sums in units of u: A (k, k), g (k,), their noise sds (A's on the diagonal)."""
-
-    gram: Array
-    cross: Array
-    sd_gram: float
-    sd_cross: float
-
-    @classmethod
-    def decoded(cls, noisy: Noisy, rows: FisherRows) -> Self:
-        """From integers in steps."""
-        (a, b), values, sd = rows.steps, noisy.decode(), sqrt(noisy.variance)
-        return cls(values[:-1, :-1] / a, values[:-1, -1] / (CROSS * b), sd / a, sd / (sqrt(2) * CROSS * b))
-
-    @property
-    def norm(self) -> float:
-        """e: about the operator norm of the noise of A."""
-        return self.sd_gram * sqrt(2 * len(self.cross))
-
-    def within(self, basis: Array) -> Self:
-        """The same in a space of fewer directions, of which `basis` (k, fewer) is an orthonormal basis: noise is as it was."""
-        return replace(self, gram=basis.T @ self.gram @ basis, cross=basis.T @ self.cross)
-
-    def shrunken(self, generator: np.random.Generator, scale: float = 1.0, sampled: float = 1.0) -> Array:
-        """The correction with the noise filtered out. scale: R, of the family; sampled: the part of sampling variances that is noise."""
-        system = NoisySystem(self.gram, self.cross, self.sd_gram, self.sd_cross, s2=sampled / scale)
-        delta, _ = wiener(system, choose_prior(system, generator, _PRIORS))
-        size = float(np.linalg.norm(delta))
-        return np.asarray(delta * min(1.0, _LONGEST / size) if size > 0 else delta)
-
-    @property
-    def solved(self) -> Array:
-        """A^-1 g, zeros where A has no inverse or the correction is useless."""
-        try:
-            delta = np.linalg.solve(self.gram, self.cross)
-        except np.linalg.LinAlgError:
-            return np.zeros(len(self.cross))
-        return np.asarray(delta) if (np.abs(delta) <= _FAR).all() else np.zeros(len(delta))
-
-
-def scored(design: Design, release: Any) -> FisherRound:
-    """The last round of a release."""
-    rows = FisherRows(design, alpha=float(release.public["alpha"][0]), bound=float(release.public["bound"][0]))
-    name = "last" if "last" in release.statistics else "short last"
-    return FisherRound.decoded(release[name], rows)
-
-
-def linear_round(design: Design, release: Any, box: Box) -> Round:
-    """The linear round of a release, with features measured from `box`."""
-    name = "linear" if "linear" in release.statistics else "short linear"
-    return Round.decoded(release[name], _linear(design), Frame.start(box), _cap(design))
-
-
-def _linear(design: Design) -> BlockGram:
-    return BlockGram(WhitenedRows(design), multipliers(*_SPLIT))
 
 
 @dataclass(frozen=True)
@@ -226,7 +153,7 @@ class FisherRounds:
             made["counts"] = Histogram(CountIndices(design))
         if ranged(design):
             made["ranges"] = RangeCells(CellIndices(design))
-        made |= dict.fromkeys(("linear", "short linear"), _linear(design))
+        made |= dict.fromkeys(("linear", "short linear"), linear_sums(design))
         steps = ["short step", *(f"step {j + 1} of {k}" for k in _ENOUGH for j in range(k))]
         made |= dict.fromkeys((*steps, "last", "short last"), FisherSum(FisherRows(design, family=family)))
         made["leverage"] = Histogram(InformationIndices(design, family=family))
@@ -318,7 +245,7 @@ class _Draw:
         """The linear fit, the coordinates that whiten its moments, and the line to start from."""
         planned = self.plan.statistic(name)
         assert isinstance(planned, BlockGram) and isinstance(planned.map, WhitenedRows)
-        frame, cap = self._first(box), _cap(self.design)
+        frame, cap = self._first(box), cap_of(self.design)
         (total,) = self.source.aggregate(replace(planned, map=planned.map.at(frame, cap)))
         noisy = self.meter.draw(name, total)
         done = Round.decoded(noisy, planned, frame, cap)
@@ -333,7 +260,7 @@ class _Draw:
         moments = floored_moments(done.gram, np.eye(self._k), count, floor)
         share = float(np.clip((1 + done.cross[0] / done.count) / 2, 1e-3, 1 - 1e-3))
         points = made_points(self.design, box, moments, generator)
-        theta = started(points, np.clip(line, -_FAR, _FAR), share, self.family)
+        theta = started(points, np.clip(line, -FAR, FAR), share, self.family)
         private = not name.startswith("short") and "ranges" in self.plan.statistics
         return _Begun(Frame.of(box, transform, theta, 1.0), moments, points, self.family, private)
 
@@ -521,4 +448,4 @@ def _root(matrix: Array, *, inverse: bool = False) -> Array:
 def _moved(frame: Frame, delta: Array) -> Frame:
     """The frame at theta + T delta; as it was where that is beyond use."""
     theta = frame.line + frame.matrix @ delta
-    return replace(frame, theta=tuple(map(float, theta))) if (np.abs(theta) <= _FAR).all() else frame
+    return replace(frame, theta=tuple(map(float, theta))) if (np.abs(theta) <= FAR).all() else frame

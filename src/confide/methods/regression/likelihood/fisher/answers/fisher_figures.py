@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide._lazy import later
+from confide._special import stdtrit
 from confide.aggregates.clusters.beyond import Beyond
 from confide.aggregates.lines.rows import BOUND
 from confide.aggregates.lines.whitened_rows import Frame
@@ -25,15 +25,13 @@ from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESID
 from confide.methods.regression.likelihood.fisher.fisher_counts import TAIL_FEATURES, missing
 from confide.methods.regression.likelihood.fisher.fisher_ends import AT_RISK, at_risk, beyond, full_part, reaches
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Held, levels_of
-from confide.methods.regression.likelihood.fisher.fisher_rounds import FisherRound, linear_round, scored
+from confide.methods.regression.likelihood.fisher.fisher_round import FisherRound, linear_round, scored
 from confide.methods.regression.likelihood.fisher.fisher_start import made_points
 from confide.methods.regression.likelihood.logistic_design import log_odds
 from confide.noise import keyed_generator
 from confide.protocol.units.contributions import Independent
 
 __all__ = ["AT_RISK", "FisherFigures"]
-
-stats = later("scipy.stats")
 
 
 # The meat of units with many rows that hardly hang together may be a quarter of the model's.
@@ -270,4 +268,4 @@ class FisherFigures(ReleasedRounds):
     @cached_property
     def _half(self) -> Array:
         """Half-widths of 95 % intervals before the bias, (k,)."""
-        return np.asarray(stats.t.isf(0.025, self._df) * np.sqrt(np.maximum(np.diag(self.sandwich.covariance), 0.0)))
+        return np.asarray(-stdtrit(self._df, 0.025) * np.sqrt(np.maximum(np.diag(self.sandwich.covariance), 0.0)))

@@ -20,7 +20,7 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.methods.regression.evidence.sandwich import correlations
-from confide.methods.regression.likelihood.fisher.fisher_rounds import FisherRound
+from confide.methods.regression.likelihood.fisher.fisher_round import FisherRound
 
 __all__ = ["FisherSandwich"]
 

@@ -136,7 +136,7 @@ def disclosure(release: Release, ledger: Ledger | None = None) -> Disclosure:
 
 def schema_text() -> str:
     """The JSON Schema (draft 2020-12) of the record, as text."""
-    return files("confide").joinpath("disclosure.schema.json").read_text(encoding="utf-8")
+    return files("confide.disclosures").joinpath("schema.json").read_text(encoding="utf-8")
 
 
 # sections -------------------------------------------------------------------------------------------------------------

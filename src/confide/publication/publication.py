@@ -11,22 +11,19 @@ fails after the charge leaves the others; that it failed may depend on the recor
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from math import ceil, inf, log, nextafter, sqrt
-from pathlib import Path
+from math import ceil, sqrt
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from confide import _special as special
-from confide import gate, registry
+from confide import gate
 from confide.accuracy import check_accuracy, smallest
 from confide.errors import ConfideError, PlanError, ReleaseError
-from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from confide.guarantees import GDP, Guarantee, PureDP
 from confide.methods.regression.moments.shared_columns import shared_columns
 from confide.methods.tables.method import TableMethod
 from confide.methods.tables.pooling import Pool, apart, pools, view
@@ -37,16 +34,16 @@ from confide.protocol.plan import LATE, method_parameters
 from confide.protocol.rounds import in_rounds
 from confide.protocol.units.contributions import counted_once, shown
 from confide.protocol.units.whose import protected
+from confide.publication.questions import EXAMPLE, faulty, method_of, pairs, request_of, root, stored, weights_of
 from confide.results.pages.publication import Report
 from confide.schema import Practice, Schema
 from confide.schema.formulas.predicate import overlap, parse_predicate
 
-__all__ = ["Asked", "Publication"]
+__all__ = ["Publication"]
 
 # What questions without an exact Gaussian cost leave of the level, so that their sum, rounded up in doubles, still fits: 2^-40 of mu.
 _LEFT = 1 - 2.0**-40
 _MOST = 1_000
-_EXAMPLE = 'write cf.Publication({"model": cf.regression.LeastSquares("y ~ x"), "ages": cf.classification.ClassMeans("sex ~ age")})'
 
 
 @dataclass(frozen=True)
@@ -84,17 +81,17 @@ class Publication(Method):
     def __post_init__(self) -> None:
         put = object.__setattr__
         given = self.questions
-        asked = tuple(_stored(name, one) for name, one in _pairs(given))
+        asked = tuple(stored(name, one) for name, one in pairs(given))
         names = [one["question"] for one in asked]
         if not 1 <= len(asked) <= _MOST:
-            raise PlanError(f"a publication has 1 to {_MOST:,} questions, got {len(asked)}; {_EXAMPLE}")
+            raise PlanError(f"a publication has 1 to {_MOST:,} questions, got {len(asked)}; {EXAMPLE}")
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise PlanError(f"a publication has each name once, got {twice!r} twice; rename one of the questions")
-        made = {one["question"]: _method_of(one) for one in asked}
+        made = {one["question"]: method_of(one) for one in asked}
         # with all parameters, so that a question is the same however it was given
-        put(self, "questions", tuple(_stored(name, method) for name, method in made.items()))
-        put(self, "shares", _weights(self.shares, names))
+        put(self, "questions", tuple(stored(name, method) for name, method in made.items()))
+        put(self, "shares", weights_of(self.shares, names))
         put(self, "_made", made)
         # files made before there were pools hold their questions one by one, and say nothing of it
         tables = sum(one.family == "tables" for one in made.values())
@@ -135,7 +132,7 @@ class Publication(Method):
         children, problems, warnings = {}, [], []
         pooled = self._pools(schema)
         for name, (method, share) in self._parts(pooled).items():
-            request = _request(method, _root(share * whole), allowance.relation)
+            request = request_of(method, root(share * whole), allowance.relation)
             if isinstance(request, PureDP):
                 warnings.append(
                     f"{name}: {method.name} has a pure guarantee and is paid as {request.to_gdp()}, which costs more than it gives"
@@ -145,7 +142,7 @@ class Publication(Method):
             except ConfideError as error:
                 problems.append((name, error))
         if problems:
-            raise _faulty(problems)
+            raise faulty(problems)
         children = counted_once(children)
         return Plan.of(
             self,
@@ -248,7 +245,7 @@ class Publication(Method):
             except ConfideError as error:
                 problems.append((name, error))
         if problems:
-            raise _faulty(problems)
+            raise faulty(problems)
         mu = sqrt(sum(weights.values())) * (1 + 1e-9)
         return replace(self, shares=weights), GDP(mu, relation=relation)
 
@@ -296,7 +293,7 @@ class Publication(Method):
         found = {name: (one.method.name, dict(one.method.parameters)) for name, one in plan.children.items()}
         whole = self._level(level.mu) if isinstance(level, GDP) else Fraction(0)
         for name, (method, share) in parts.items():
-            request = _request(method, _root(share * whole), plan.relation)
+            request = request_of(method, root(share * whole), plan.relation)
             if asked != found or plan.children[name].requested != replace(request, unit=whose):
                 raise ReleaseError(
                     "the questions of the publication are not those that its plan holds, or not at their shares: the file was altered; ask "
@@ -347,182 +344,3 @@ def _assuming(allowance: Allowance, children: Iterable[Plan]) -> Allowance:
 
 def _planned_at(method: Method, schema: Any, relation: str, n: int | None, level: float) -> Plan:
     return gate.plan(method, schema, GDP(level, relation=relation), n=n)
-
-
-def _pairs(questions: Any) -> list[tuple[Any, Any]]:
-    """Names and methods, from a mapping or from what a plan's file holds."""
-    if isinstance(questions, Mapping):
-        return list(questions.items())
-    if isinstance(questions, (list, tuple)) and all(
-        isinstance(one, Mapping) and set(one) == {"question", "method", "parameters"} for one in questions
-    ):
-        return [(one["question"], one) for one in questions]
-    raise PlanError(f"questions must be a mapping of names to methods, got {type(questions).__name__}; {_EXAMPLE}")
-
-
-def _stored(name: Any, question: Any) -> dict[str, Any]:
-    """A question as plain values: its name, its method's registered name, its parameters."""
-    if not isinstance(name, str) or not name.strip() or "/" in name or not name.isprintable() or len(name) > 200:
-        raise PlanError(f"a question's name is printable text without '/', got {name!r}; {_EXAMPLE}")
-    if isinstance(question, Mapping):
-        method, parameters = registry.current(str(question.get("method")), question.get("parameters", {}))
-        own = {"question": name, "method": method, "parameters": parameters}
-    elif isinstance(question, Method):
-        own = {"question": name, "method": question.name, "parameters": method_parameters(question)}
-    else:
-        raise PlanError(f"the question {name!r} must be a method, got {type(question).__name__}; {_EXAMPLE}")
-    if own["method"] not in registry.known() or own["method"] == Publication.name:
-        raise PlanError(
-            f"the question {name!r} must be a registered method other than a publication, got {own['method']!r}; `confide methods` lists "
-            "them, and cf.register makes one of your own known; a t, F or chi-square test is read, uncharged, from means or counts "
-            "that are asked here: report[name].test(...)"
-        )
-    return own
-
-
-def _method_of(question: Mapping[str, Any]) -> Method:
-    try:
-        return registry.make(question["method"], **question["parameters"])
-    except ConfideError as error:
-        raise _faulty([(question["question"], error)]) from None
-
-
-def _weights(shares: Any, names: list[str]) -> dict[str, Fraction] | None:
-    """Weights as exact fractions; a double means the decimal number that it prints as."""
-    if shares is None:
-        return None
-    if not isinstance(shares, Mapping):
-        raise PlanError(
-            f'shares must be a mapping of names to weights, got {shares!r}; write shares={{"{names[0]}": 2}}'
-        )
-    found = {}
-    for name, weight in shares.items():
-        if name not in names:
-            raise PlanError(
-                f"shares name the question {name!r}, which is not asked; the questions are: {', '.join(names)}"
-            )
-        if isinstance(weight, bool) or not isinstance(weight, (int, float, Fraction)) or not 0 < weight < 1e9:
-            raise PlanError(
-                f"the share of {name!r} must be a weight above 0, got {weight!r}; leave the question out, or write 1"
-            )
-        found[name] = weight if isinstance(weight, Fraction) else Fraction(repr(weight))
-    return found
-
-
-def _root(amount: Fraction) -> float:
-    """The largest double whose square is at most `amount`."""
-    mu = sqrt(amount)
-    while Fraction(mu) ** 2 > amount:
-        mu = nextafter(mu, 0.0)
-    while Fraction(nextafter(mu, inf)) ** 2 <= amount:
-        mu = nextafter(mu, inf)
-    return mu
-
-
-def _request(method: Method, mu: float, relation: str) -> Guarantee:
-    """What a question may spend, in the kind of guarantee that its method has."""
-    if method.native != "PureDP":
-        return GDP(mu, relation=relation)
-    # mu(epsilon) = -2 q(1/(1 + e^epsilon)), q the normal quantile
-    tail = float(special.ndtr(-mu / 2))
-    epsilon = log((1 - tail) / tail)
-    while PureDP(epsilon, relation=relation).to_gdp().mu > mu:
-        epsilon *= 1 - 2.0**-50
-    return PureDP(epsilon, relation=relation)
-
-
-def _faulty(problems: list[tuple[str, ConfideError]]) -> ConfideError:
-    """One error for all questions that cannot be planned."""
-    kinds = {type(error) for _, error in problems}
-    kind = kinds.pop() if len(kinds) == 1 else PlanError
-    told = "; ".join(f"question {name!r}: {error}" for name, error in problems)
-    return kind(told if len(problems) == 1 else f"{len(problems)} questions cannot be planned. {told}")
-
-
-# a publication as a file ------------------------------------------------------------------------------------------------
-
-_PRIVACY: Mapping[str, Any] = {"mu": GDP, "rho": ZCDP, "epsilon": PureDP}
-_FILE = """write for example
-schema = "schema.toml"
-privacy = { mu = 0.5 }
-[questions.model]
-method = "least_squares"
-formula = "income ~ age"
-share = 2"""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a publication's TOML file says: the questions, and where it names them the schema's path, the privacy and n."""
-
-    publication: Publication
-    schema: Path | None
-    privacy: Guarantee | None
-    n: int | None
-    accuracy: Mapping[str, Any] | None = None
-    level: float | None = None
-
-    @classmethod
-    def from_toml(cls, path: str | Path) -> Asked:
-        """Read a file: a table `questions.NAME` for each question with `method`, its parameters and `share`; beside them `schema` (a path,
-        from the file's own folder), `privacy` (mu, rho or epsilon, and delta, relation) and `n`. In place of privacy and shares each
-        question may have an `accuracy`, as in { all = 0.02 }, of n records: standard errors, or half-widths at the file's `level`.
-
-        Raises `PlanError` for a file that cannot be read, an entry that is unknown, and what `Publication` refuses.
-        """
-        try:
-            data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise PlanError(
-                f"the publication {str(path)!r} cannot be read: {type(error).__name__}; give a TOML file"
-            ) from None
-        except tomllib.TOMLDecodeError as error:
-            raise PlanError(f"the publication {str(path)!r} is no TOML: {error}; {_FILE}") from None
-        questions = data.pop("questions", None)
-        unknown = sorted(set(data) - {"schema", "privacy", "n", "level"})
-        if unknown or not isinstance(questions, dict) or not all(isinstance(one, dict) for one in questions.values()):
-            what = f"has the unknown entry {unknown[0]!r}" if unknown else "has no tables of questions"
-            raise PlanError(f"the publication {str(path)!r} {what}; {_FILE}")
-        shares = {name: one.pop("share") for name, one in questions.items() if "share" in one}
-        accuracy = {name: one.pop("accuracy") for name, one in questions.items() if "accuracy" in one}
-        for name, one in questions.items():
-            if not isinstance(one.get("method"), str):
-                raise PlanError(f"the question {name!r} of {str(path)!r} names no method; {_FILE}")
-        asked = {name: {"method": one.pop("method"), "parameters": _tuples(one)} for name, one in questions.items()}
-        schema = data.get("schema")
-        if schema is not None and not isinstance(schema, str):
-            raise PlanError(f"schema must be the path of a schema's file, got {schema!r}; {_FILE}")
-        return cls(
-            Publication(asked, shares or None),
-            None if schema is None else Path(path).parent / schema,
-            None if "privacy" not in data else _privacy(data["privacy"]),
-            data.get("n"),
-            accuracy or None,
-            data.get("level"),
-        )
-
-    def terms(self, privacy: Guarantee | None = None) -> dict[str, Any]:
-        """What `gate.plan` is asked for: an accuracy, where the questions have one and no privacy is given, else a privacy."""
-        if self.accuracy is not None and privacy is None and self.privacy is None:
-            return {"accuracy": self.accuracy, "level": self.level}
-        return {"privacy": privacy or self.privacy}
-
-
-def _tuples(value: Any) -> Any:
-    """Lists as tuples, as they come back from a plan's file."""
-    if isinstance(value, dict):
-        return {key: _tuples(one) for key, one in value.items()}
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-def _privacy(given: Any) -> Guarantee:
-    """A guarantee from { mu = 0.5 }, { rho = 0.1 }, { epsilon = 1, delta = 1e-6 }, with a relation or without."""
-    levels = [name for name in _PRIVACY if isinstance(given, dict) and name in given]
-    if len(levels) != 1 or not set(given) <= {levels[0], "delta", "relation"}:
-        raise PlanError(
-            f"privacy must be one of mu, rho and epsilon, with delta and relation where they belong, got {given!r}; {_FILE}"
-        )
-    (name,), others = levels, {key: value for key, value in given.items() if key == "delta"}
-    kind = ApproxDP if name == "epsilon" and others else _PRIVACY[name]
-    made: Guarantee = kind(float(given[name]), **others, relation=given.get("relation"))
-    return made
