@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -63,8 +62,11 @@ class Difference(IntervalMethod):
     prior: str = ""
 
     name: ClassVar[str] = "difference"
-    version: ClassVar[str] = "2"
-    reads: ClassVar[tuple[str, ...]] = ("1",)  # the same release; a share of 0 or 1 was never held
+    version: ClassVar[str] = "3"
+    reads: ClassVar[tuple[str, ...]] = (
+        "1",
+        "2",
+    )  # the same release; in 1 a share of 0 or 1 was never held, 2 had other draws
     intervals: ClassVar[str] = (
         "difference of two population shares; sampling and privacy noise; exact under the prior, or confidence by the profile of the counts"
     )
@@ -139,7 +141,6 @@ class Difference(IntervalMethod):
     def confidence(self, release: Release, rows: PairRows, n: int) -> ConfidenceIntervals:
         table = NoisyTable(self.sums(release), n, self.law(release))
 
-        @cache
         def limits(alpha: float) -> tuple[list[float], list[float]]:
             ends = [table.difference(alpha), table.share(0, alpha), table.share(1, alpha)]
             return [low for low, _ in ends], [high for _, high in ends]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -265,6 +266,7 @@ class ConfidenceIntervals(_Inferred):
         **others: Any,
     ) -> Self:
         """The result of a release; "uninformative" where every interval is all that is allowed."""
+        limits = cache(limits)
         low, high = (np.array(end) for end in limits(0.05))
         whole = all(a <= least and b >= most for a, b, (least, most) in zip(low, high, bounds, strict=True))
         middle = np.array(

@@ -33,6 +33,8 @@ __all__ = ["Cells", "confidence_limits", "level_posterior", "share_posterior"]
 Array = NDArray[np.float64]
 
 _TINY = 1e-300
+# Numbers that are held at once.
+_HELD = 1 << 20
 
 
 def _window(y: float, n: int, law: NoiseLaw) -> Array:
@@ -127,13 +129,16 @@ class Cells:
         found, left = np.zeros((size, len(self.y))), np.full(size, self.n)
         for j in range(len(self.y) - 1):
             k = self._starts[j] + np.arange(len(self._weights[j]))
-            for rest in np.unique(left):
-                own = left == rest
-                p = self._weights[j] * _at(self._after[j + 1], rest - k)
-                total = p.sum()
-                p = p / total if total > 0 else np.full(len(k), 1 / len(k))
-                found[own, j] = generator.choice(k, size=int(own.sum()), p=p)
-            left = left - found[:, j].astype(np.int64)
+            rests, rest = np.unique(left, return_inverse=True)
+            u, place = generator.random(size), np.zeros(size, dtype=np.int64)
+            step = max(_HELD // len(k), 1)
+            for first in range(0, len(rests), step):
+                own = (rest >= first) & (rest < first + step)
+                p = self._weights[j] * _at(self._after[j + 1], rests[first : first + step, None] - k)
+                p[p.sum(axis=1) <= 0] = 1.0
+                place[own] = _inverted(np.cumsum(p, axis=1), rest[own] - first, u[own])
+            found[:, j] = k[place]
+            left = left - k[place]
         found[:, -1] = np.maximum(left, 0)
         return found
 
@@ -141,6 +146,14 @@ class Cells:
         """Joint draws of the shares, (size, J)."""
         gammas = generator.standard_gamma(self.counts(generator, size) + self.priors)
         return np.asarray(gammas / gammas.sum(axis=1, keepdims=True))
+
+
+def _inverted(sums: Array, row: NDArray[np.int64], u: Array) -> NDArray[np.int64]:
+    """Of running sums (rows, K) the place where a row's share u of the whole is reached, of many (row, u) at once."""
+    many, width = sums.shape
+    scaled = sums / sums[:, -1:] + np.arange(many)[:, None]
+    place = np.searchsorted(scaled.ravel(), u + row, side="right") - row * width
+    return np.asarray(np.clip(place, 0, width - 1))
 
 
 def _convolved(one: tuple[int, Array], other: tuple[int, Array]) -> tuple[int, Array]:
