@@ -51,6 +51,15 @@ def test_noise_on_few_whole_numbers(alpha: float) -> None:
     assert stats.binom.cdf(held, _RUNS, 1 - alpha) > ALARM, held / _RUNS
 
 
+def test_the_greatest_differences_are_left_out_by_counts_that_no_noise_explains() -> None:
+    """P(noise >= 2) is .04, P(noise >= 4) .002: with all of 50 and none of 50, the former comes in 8 % of all releases."""
+    noise = NoiseLaw("geometric", 2 / 3)
+    for none, low in ((2.0, True), (4.0, False)):
+        for counts, side in (([none, 50.0, 50.0, 0.0], 0), ([50.0, 0.0, none, 50.0], 1)):
+            end = NoisyTable(np.array(counts), 100, noise).difference(0.05)[side]
+            assert (abs(end) == 1.0) == low
+
+
 def test_without_noise_they_are_those_of_the_score() -> None:
     """Wilson's limits of a share, but for what the cumulants move; Miettinen and Nurminen's of a difference to 1 %."""
     table = NoisyTable(np.array([700.0, 300.0, 520.0, 480.0]), 2_000, NoiseLaw("normal", 1e-6))

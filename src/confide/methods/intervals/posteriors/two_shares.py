@@ -96,8 +96,20 @@ class NoisyTable:
         return second - first, first, second
 
     def difference(self, alpha: float) -> tuple[float, float]:
-        """Of the second group's share less the first's, level 1 - alpha."""
-        return _interval(lambda d: self._scaled(d, alpha), -1.0, 1.0)
+        """Of the second group's share less the first's, level 1 - alpha.
+
+        At -1 and 1 no share is free, both of two counts are noise alone, and Q has up to two squares: these ends are left out only where
+        one of the two counts is rejected at alpha/4.
+        """
+        low, high = _interval(lambda d: self._scaled(d, alpha), -1.0, 1.0)
+        one, two = self._groups
+        return -1.0 if self._noise(one.none, two.some, alpha) else low, 1.0 if self._noise(
+            one.some, two.none, alpha
+        ) else high
+
+    def _noise(self, one: float, other: float, alpha: float) -> bool:
+        """Whether two counts may both be noise alone."""
+        return bool(self._law.tail(max(one, other)) >= alpha / 4)
 
     def share(self, group: int, alpha: float) -> tuple[float, float]:
         """Of one group, 0 or 1."""
