@@ -508,3 +508,34 @@ def test_plans_expect_the_standard_errors_that_come(privacy: cf.Guarantee) -> No
     (only,) = cf.plan(I.MeanAndVariance("x", show="mean"), sharp, privacy, n=n).forecast[str(n)].values()
     assert only[0] == only[1] < high
     assert set(cf.plan(I.Proportion("s"), schema, privacy).forecast) == {"assumes", "1000", "10000", "100000"}
+
+
+@pytest.mark.parametrize("kind", ["credible", "confidence"])
+@pytest.mark.parametrize("privacy", [cf.PureDP(0.2, relation="substitute"), cf.GDP(0.1, relation="substitute")])
+def test_plans_expect_the_noise_too(privacy: cf.Guarantee, kind: str) -> None:
+    """Columns at the lower ends of what is assumed, where most of a standard error is noise, of either law."""
+    n, g = 20_000, np.random.default_rng(2)
+    frame = pd.DataFrame(
+        {
+            "s": np.where(np.arange(n) % 50, "no", "yes"),
+            "t": g.integers(0, 2, n),
+            "k": g.poisson(0.4, n),
+            "x": np.where(np.arange(n) % 2, 4.75, 5.25),
+        }
+    )
+    schema = cf.Schema(
+        {
+            "s": cf.Categorical(["no", "yes"], on_missing="no"),
+            "t": cf.Integer(0, 1, on_missing=0),
+            "k": cf.Integer(0, 20, on_missing=0),
+            "x": cf.Numeric(0, 10, on_missing=5.0),
+        }
+    )
+    methods = (I.Proportion, I.CategoricalShares, I.Difference, I.Rate)
+    made = [one(of, kind=kind) for one, of in zip(methods, ("s", "s", "s ~ t", "k"), strict=True)]
+    for method in (*made, I.MeanAndVariance("x", show="mean")):
+        ((low, _),) = cf.plan(method, schema, privacy, n=n).forecast[str(n)].values()
+        found = cf.infer(cf.release(method, cf.read(frame, schema), privacy, n=n, ledger=None, noise=SimulatedNoise(5)))
+        ends = found.conf_int(0.317).to_numpy()[0]
+        # Laplace noise is more often small than normal noise of the same standard deviation
+        assert 0.7 < (ends[1] - ends[0]) / 2 / low < 1.2, method.name

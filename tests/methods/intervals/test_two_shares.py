@@ -40,6 +40,26 @@ def test_intervals_hold_what_they_say(
     assert (stats.binom.cdf(held, _RUNS, 0.95) > ALARM).all(), held / _RUNS
 
 
+@pytest.mark.parametrize("alpha", [0.2, 0.05])
+def test_noise_on_few_whole_numbers(alpha: float) -> None:
+    """All of one group and none of the other have the outcome: what is not 0 in the counts that tell is noise alone."""
+    g, noise = np.random.default_rng(5), NoiseLaw("geometric", 2 / 3)
+    held = 0
+    for _ in range(_RUNS):
+        table = NoisyTable(np.array([0.0, 3.0, 27.0, 0.0]) + noise.draws(g, 4), 30, noise)
+        held += abs(table._scaled(np.array([-1.0]), alpha)[0]) <= 1
+    assert stats.binom.cdf(held, _RUNS, 1 - alpha) > ALARM, held / _RUNS
+
+
+def test_the_greatest_differences_are_left_out_by_counts_that_no_noise_explains() -> None:
+    """P(noise >= 2) is .04, P(noise >= 4) .002: with all of 50 and none of 50, the former comes in 8 % of all releases."""
+    noise = NoiseLaw("geometric", 2 / 3)
+    for none, low in ((2.0, True), (4.0, False)):
+        for counts, side in (([none, 50.0, 50.0, 0.0], 0), ([50.0, 0.0, none, 50.0], 1)):
+            end = NoisyTable(np.array(counts), 100, noise).difference(0.05)[side]
+            assert (abs(end) == 1.0) == low
+
+
 def test_without_noise_they_are_those_of_the_score() -> None:
     """Wilson's limits of a share, but for what the cumulants move; Miettinen and Nurminen's of a difference to 1 %."""
     table = NoisyTable(np.array([700.0, 300.0, 520.0, 480.0]), 2_000, NoiseLaw("normal", 1e-6))
@@ -70,6 +90,20 @@ def test_narrow_wide_and_nested_intervals() -> None:
     assert c < a < b < d
 
 
+def test_noise_that_is_nearly_nothing_leaves_what_the_records_say() -> None:
+    """Geometric noise that is hardly ever other than 0 has no end of kurtosis, and yet nothing to say."""
+    for scale in (1e-4, 0.1, 0.2):
+        table = NoisyTable(np.array([0.0, 8.0, 6.0, 2.0]), 16, NoiseLaw("geometric", scale))
+        sharp = NoisyTable(np.array([0.0, 8.0, 6.0, 2.0]), 16, NoiseLaw("normal", 1e-4))
+        for alpha in (0.2, 0.05, 0.001):
+            for own, other in zip(
+                (table.difference(alpha), table.share(0, alpha), table.share(1, alpha)),
+                (sharp.difference(alpha), sharp.share(0, alpha), sharp.share(1, alpha)),
+                strict=True,
+            ):
+                assert own == pytest.approx(other, abs=0.05), (scale, alpha)
+
+
 @pytest.mark.parametrize("privacy", [cf.PureDP(1.0, relation="substitute"), cf.GDP(1.0, relation="substitute")])
 def test_one_release_answers_both_kinds(privacy: cf.Guarantee) -> None:
     g = np.random.default_rng(3)
@@ -80,6 +114,8 @@ def test_one_release_answers_both_kinds(privacy: cf.Guarantee) -> None:
     credible, confidence = (method.infer(release, cf.Question(kind=kind)) for kind in ("credible", "confidence"))
     one, other = credible.conf_int().to_numpy(), confidence.conf_int().to_numpy()
     assert list(credible.names) == list(confidence.names) and np.abs(one - other).max() < 0.02
+    assert "exact under the prior" in credible.covers and "confidence" not in credible.covers
+    assert "confidence by the profile" in confidence.covers and "prior" not in confidence.covers
     called = cf.intervals.difference(
         cf.read(frame, schema), "y ~ g", privacy=privacy, ledger=None, kind="confidence", n=900, noise=SimulatedNoise(4)
     )

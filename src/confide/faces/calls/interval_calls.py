@@ -404,8 +404,8 @@ def quantile() -> Any:
 def difference() -> Any:
     """A share or a mean in one group less that in the first, "smoker ~ sex", "income ~ sex".
 
-    Under substitute the posterior of a difference of two shares; under add-remove, for means, for several groups and for
-    kind="confidence", MOVER's interval from the tables of shares or means.
+    Under substitute the posterior of a difference of two shares (kind="credible", the default) or confidence limits of the same release;
+    under add-remove, for means and for several groups MOVER's interval from the tables of shares or means.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"smoker": cf.Categorical(["no", "yes"]), "sex": cf.Categorical(["f", "m"])})

@@ -86,8 +86,8 @@ class CategoricalShares(IntervalMethod):
         return {"target": f"shares of the levels of {self.column}", "covers": self.intervals}
 
     def expected(self, rows: LevelRows, n: int, noise: float) -> Mapping[str, tuple[float, float]]:
-        # the sum of all counts is public, and takes from each noise its share of the noise of the sum
-        own = noise * (1 - 1 / max(len(rows.levels), 1)) ** 0.5
+        # the sum of all counts is public, and takes from each noise its share of the noise of the sum; confidence limits look at one count
+        own = noise * (1.0 if self.kind == "confidence" else (1 - 1 / max(len(rows.levels), 1)) ** 0.5)
         return {"each level": (share_error(RARE, n, own), share_error(0.5, n, own))}
 
     def _prior(self, text: str) -> tuple[float, ...]:

@@ -40,6 +40,11 @@ _DRAWS = 20_000
 _CELL = 0.5
 # The smallest group that a plan looks at.
 _SMALL = 0.1
+# What intervals of either kind cover.
+_COVERS = (
+    "difference of two population shares, and each of them; sampling and privacy noise; exact under the prior",
+    "difference of two population shares, and each of them; sampling and privacy noise; confidence by the profile of the counts",
+)
 
 
 @dataclass(frozen=True)
@@ -127,6 +132,7 @@ class Difference(IntervalMethod):
         return Posterior.read(
             release,
             response=self._sides()[0],
+            covers=_COVERS[0],
             names=self._names(rows.schema),
             marginals=[SampledMarginal.of(draws[:, j]) for j in range(3)],
             bounds=[(-1.0, 1.0), (0.0, 1.0), (0.0, 1.0)],
@@ -148,6 +154,7 @@ class Difference(IntervalMethod):
         return ConfidenceIntervals.read(
             release,
             response=self._sides()[0],
+            covers=_COVERS[1],
             names=self._names(rows.schema),
             limits=limits,
             estimates=table.estimates,

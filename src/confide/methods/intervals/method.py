@@ -100,7 +100,7 @@ class IntervalMethod(Method):
         facts = dict(self.facts(rows))
         made = Plan.of(self, schema, allowance, spend, {_SUMS: sums, _RECORDS: records}, n=n, **facts)
         if self.assumes:
-            noise = float(spend.noise_sd or 0.0) * float(spend.step)
+            noise = float(spend.noise_sd or 0.0)
             found = {str(size): self.expected(rows, size, noise) for size in ((n,) if n else _SIZES)}
             made = replace(made, forecast={"assumes": self.assumes, **found})
         return made

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import log, pi, sqrt
+from math import ceil, log, pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -204,6 +204,19 @@ class NoiseLaw:
         # P(Z >= k) = q^k/(1 + q) for k >= 0, and 1 - P(Z >= 1 - k) for k <= 0
         up, down = np.exp(-np.maximum(z, 0.0) / self.scale), np.exp(-np.maximum(1 - z, 0.0) / self.scale)
         return np.asarray(np.where(z >= 1, up / (1 + q), 1 - down / (1 + q)))
+
+    def quantile(self, level: float) -> float:
+        """The least z >= 0 that the noise exceeds with probability at most `level`.
+
+        >>> NoiseLaw("geometric", 0.1).quantile(0.01), NoiseLaw("geometric", 1.0).quantile(0.01)
+        (0.0, 4.0)
+        """
+        if self.name == "normal":
+            return max(float(special.ndtri(1 - level)), 0.0) * self.scale
+        if self.name == "laplace":
+            return max(-log(2 * level), 0.0) * self.scale
+        # P(Z > k) = q^(k + 1)/(1 + q)
+        return float(max(ceil(-self.scale * log(level * (1 + np.exp(-1 / self.scale)))) - 1, 0))
 
     def tail_with(self, other: NoiseLaw, z: float) -> float:
         """P(Z + W >= z) of independent noise of this law and of another, both normal or both Laplace.

@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 _PROFILE, _GOLDEN = 81, 24
 _COARSE, _FINE, _ROUNDS = 101, 41, 4
 _RATIO = (5**0.5 - 1) / 2
+# Of a count's noise, the least variance.
+_NONE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,10 @@ class _Group:
         """a(p) and its variance."""
         return (1 - p) * self.some - p * self.none, self.size * p * (1 - p) + self.second * (p * p + (1 - p) ** 2)
 
-    def above(self, p: Array) -> tuple[Array, Array]:
-        """The third and fourth cumulants of a(p)."""
+    def above(self, p: Array) -> tuple[Array, Array, Array]:
+        """The third and fourth cumulants of the records' part of a(p), and the fourth of the noise's."""
         own = self.size * p * (1 - p)
-        return own * (1 - 2 * p), own * (1 - 6 * p * (1 - p)) + self.fourth * (p**4 + (1 - p) ** 4)
+        return own * (1 - 2 * p), own * (1 - 6 * p * (1 - p)), self.fourth * (p**4 + (1 - p) ** 4)
 
     def squared(self, p: Array) -> Array:
         a, variance = self.at(p)
@@ -79,7 +81,9 @@ class NoisyTable:
     def __init__(self, counts: Array, n: int, law: NoiseLaw) -> None:
         y = np.asarray(counts, dtype=np.float64)
         first = float(np.clip((y[0] + y[1] + n - y[2] - y[3]) / 2, 1.0, max(n - 1.0, 1.0)))
-        moments = law.variance, law.fourth_cumulant
+        # noise that is 0 to the last digit has no variance to divide by
+        moments = max(law.variance, _NONE), law.fourth_cumulant
+        self._law = law
         self._groups = (
             _Group(float(y[0]), float(y[1]), first, *moments),
             _Group(float(y[2]), float(y[3]), max(n - first, 1.0), *moments),
@@ -92,8 +96,20 @@ class NoisyTable:
         return second - first, first, second
 
     def difference(self, alpha: float) -> tuple[float, float]:
-        """Of the second group's share less the first's, level 1 - alpha."""
-        return _interval(lambda d: self._scaled(d, alpha), -1.0, 1.0)
+        """Of the second group's share less the first's, level 1 - alpha.
+
+        At -1 and 1 no share is free, both of two counts are noise alone, and Q has up to two squares: these ends are left out only where
+        one of the two counts is rejected at alpha/4.
+        """
+        low, high = _interval(lambda d: self._scaled(d, alpha), -1.0, 1.0)
+        one, two = self._groups
+        return -1.0 if self._noise(one.none, two.some, alpha) else low, 1.0 if self._noise(
+            one.some, two.none, alpha
+        ) else high
+
+    def _noise(self, one: float, other: float, alpha: float) -> bool:
+        """Whether two counts may both be noise alone."""
+        return bool(self._law.tail(max(one, other)) >= alpha / 4)
 
     def share(self, group: int, alpha: float) -> tuple[float, float]:
         """Of one group, 0 or 1."""
@@ -104,8 +120,9 @@ class NoisyTable:
         own = self._groups[group]
         a, variance = own.at(p)
         root = np.sign(a) * np.sqrt(np.maximum(own.squared(p) - own.least, 0.0))
-        third, fourth = own.above(p)
-        return _scaled(root, third / variance**1.5, fourth / variance**2, alpha)
+        third, fourth, noise = own.above(p)
+        most = self._law.quantile(alpha / 16) / variance**0.5
+        return _scaled(root, third / variance**1.5, fourth / variance**2, noise / variance**2, most, alpha)
 
     def _scaled(self, d: Array, alpha: float) -> Array:
         """Of differences (k,)."""
@@ -113,11 +130,13 @@ class NoisyTable:
         p, q = self._profile(d)
         (a1, v1), (a2, v2) = one.at(p), two.at(p + d)
         w1, w2 = -1 / one.size, 1 / two.size
-        (third1, fourth1), (third2, fourth2) = one.above(p), two.above(p + d)
+        (third1, fourth1, noise1), (third2, fourth2, noise2) = one.above(p), two.above(p + d)
         variance = w1 * w1 * v1 + w2 * w2 * v2
         root = np.sign(w1 * a1 + w2 * a2) * np.sqrt(np.maximum(q - one.least - two.least, 0.0))
         skew = (w1**3 * third1 + w2**3 * third2) / variance**1.5
-        return _scaled(root, skew, (w1**4 * fourth1 + w2**4 * fourth2) / variance**2, alpha)
+        fourth, noise = w1**4 * fourth1 + w2**4 * fourth2, w1**4 * noise1 + w2**4 * noise2
+        most = (w2 - w1) * self._law.quantile(alpha / 16) / variance**0.5
+        return _scaled(root, skew, fourth / variance**2, noise / variance**2, most, alpha)
 
     def _profile(self, d: Array) -> tuple[Array, Array]:
         """The first group's share at which the differences (k,) fit best, and their Q: a grid, closer at its ends, and golden sections."""
@@ -141,11 +160,15 @@ class NoisyTable:
         return p, q(p)
 
 
-def _scaled(root: Array, skew: Array, excess: Array, alpha: float) -> Array:
-    """The root by the quantiles of a law with this skewness and excess kurtosis: between -1 and 1 where it lies between the two."""
+def _scaled(root: Array, skew: Array, excess: Array, noise: Array, most: Array, alpha: float) -> Array:
+    """The root by the quantiles of a law with this skewness and excess kurtosis: between -1 and 1 where it lies between the two.
+
+    noise: what the noise adds to the excess, endless as less and less of it differs from 0; it moves no quantile out by more than `most`,
+    and none in: below levels of 92 % that takes off more than whole numbers allow.
+    """
     z = float(special.ndtri(1 - alpha / 2))
-    middle = (z * z - 1) * skew / 6
-    reach = z + (z**3 - 3 * z) * excess / 24 - (2 * z**3 - 5 * z) * skew**2 / 36
+    middle, bent = (z * z - 1) * skew / 6, (z**3 - 3 * z) / 24
+    reach = z + bent * excess + np.clip(bent * noise, 0.0, most) - (2 * z**3 - 5 * z) * skew**2 / 36
     # an expansion that takes off half of the normal's quantile is none
     return np.asarray((root - middle) / np.maximum(reach, z / 2))
 
