@@ -120,3 +120,16 @@ def test_one_release_answers_both_kinds(privacy: cf.Guarantee) -> None:
         cf.read(frame, schema), "y ~ g", privacy=privacy, ledger=None, kind="confidence", n=900, noise=SimulatedNoise(4)
     )
     assert called.conf_int().equals(confidence.conf_int())
+
+
+@pytest.mark.parametrize(("budget", "status"), [(0.01, ("weak", "uninformative")), (1.0, ("ok",))])
+def test_noise_as_large_as_the_groups_is_never_ok(budget: float, status: tuple[str, ...]) -> None:
+    """Those releases alone that noise moved away from the middle would be ok, and hold less than they say."""
+    g = np.random.default_rng(3)
+    frame = pd.DataFrame({"y": g.integers(0, 2, 800), "g": g.integers(0, 2, 800)})
+    schema = cf.Schema({name: cf.Integer(0, 1, on_missing=0) for name in ("y", "g")})
+    method, data = cf.intervals.Difference("y ~ g", kind="confidence"), cf.read(frame, schema)
+    for seed in range(12):
+        privacy = cf.PureDP(budget, relation="substitute")
+        found = method.infer(cf.release(method, data, privacy, ledger=None, noise=SimulatedNoise(seed)))
+        assert found.status in status

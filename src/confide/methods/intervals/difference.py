@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -121,9 +122,9 @@ class Difference(IntervalMethod):
         key = release.sha256, "difference"
         draws = contrasts(cells.draws(keyed_generator(*key, f"{prior!r}"), _DRAWS))
 
-        # groups as large as these whose shares are one half
-        halves = np.repeat(sums.reshape(2, 2).mean(axis=1), 2)
-        middle = contrasts(Cells(halves, n, law, np.full(4, _CELL)).draws(keyed_generator(*key, "middle"), _DRAWS))
+        middle = contrasts(
+            Cells(_halves(sums), n, law, np.full(4, _CELL)).draws(keyed_generator(*key, "middle"), _DRAWS)
+        )
 
         def flat() -> list[SampledMarginal]:
             others = contrasts(Cells(sums, n, law, np.ones(4)).draws(keyed_generator(*key, "flat"), _DRAWS))
@@ -145,21 +146,18 @@ class Difference(IntervalMethod):
         )
 
     def confidence(self, release: Release, rows: PairRows, n: int) -> ConfidenceIntervals:
-        table = NoisyTable(self.sums(release), n, self.law(release))
-
-        def limits(alpha: float) -> tuple[list[float], list[float]]:
-            ends = [table.difference(alpha), table.share(0, alpha), table.share(1, alpha)]
-            return [low for low, _ in ends], [high for _, high in ends]
-
+        sums, law = self.sums(release), self.law(release)
+        table, halves = (NoisyTable(counts, n, law) for counts in (sums, _halves(sums)))
         return ConfidenceIntervals.read(
             release,
             response=self._sides()[0],
             covers=_COVERS[1],
             names=self._names(rows.schema),
-            limits=limits,
+            limits=partial(_limits, table),
             estimates=table.estimates,
+            middle=partial(_limits, halves),
             bounds=[(-1.0, 1.0), (0.0, 1.0), (0.0, 1.0)],
-            facts=(("Records", f"{n:,} (public)"), ("Noise", self.law(release).words())),
+            facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:
@@ -173,6 +171,17 @@ class Difference(IntervalMethod):
         """Two cells."""
         if isinstance(schema, Schema):
             yield ends(schema, self._sides())
+
+
+def _halves(sums: Array) -> Array:
+    """Groups as large as these whose shares are one half."""
+    return np.repeat(np.asarray(sums, dtype=np.float64).reshape(2, 2).mean(axis=1), 2)
+
+
+def _limits(table: NoisyTable, alpha: float) -> tuple[list[float], list[float]]:
+    """Of the difference and of both shares."""
+    ends = [table.difference(alpha), table.share(0, alpha), table.share(1, alpha)]
+    return [low for low, _ in ends], [high for _, high in ends]
 
 
 def _reached(none: list[bool]) -> list[tuple[bool, bool]]:

@@ -232,7 +232,7 @@ class PureQuantiles(Method):
 
         bound = [own.unbacked(q, 0.05) for q in qs]
         reason = open_ends(((f"{q:g}", own, q, sides) for q, sides in zip(qs, bound, strict=True)), "epsilon")
-        status = {"status": "partial", "reason": reason, "flags": (DECLARED_BOUND,)}
+        status: dict[str, Any] = {"status": "partial", "reason": reason, "flags": (DECLARED_BOUND,)}
         useless = all(a and b for a, b in bound)
         size = (("Records", f"{own.size:,.0f} (noise sd {own.size_sd:,.3g})"),)
         return QuantileIntervals.read(

@@ -236,6 +236,12 @@ def _width(marginal: Marginal) -> float:
     return float(high - low)
 
 
+_HALF_WAY = (
+    "a share of one half, in groups as large as these, would have an interval of all that is possible: the privacy noise is as large as "
+    "the groups; more records or a larger budget would do"
+)
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ConfidenceIntervals(_Inferred):
     """Confidence intervals by inversion of the distribution of a noisy statistic, at any level.
@@ -263,23 +269,31 @@ class ConfidenceIntervals(_Inferred):
         limits: Limits,
         bounds: Sequence[tuple[float, float]],
         estimates: Sequence[float] | None = None,
+        middle: Limits | None = None,
         **others: Any,
     ) -> Self:
-        """The result of a release; "uninformative" where every interval is all that is allowed."""
+        """The result of a release; "uninformative" where every interval is all that is allowed.
+
+        middle: the limits of a release of the same size that is half-way between what it may be. Where one of those is all that is allowed
+        all releases of this size and budget are weak: those alone that noise moved to an end would be left as "ok", and hold what they
+        say the more rarely the fewer they are.
+        """
         limits = cache(limits)
         low, high = (np.array(end) for end in limits(0.05))
         whole = all(a <= least and b >= most for a, b, (least, most) in zip(low, high, bounds, strict=True))
-        middle = np.array(
-            [(a + b) / 2 for a, b in zip(*limits(0.999), strict=True)] if estimates is None else estimates
-        )
+        point = np.array([(a + b) / 2 for a, b in zip(*limits(0.999), strict=True)] if estimates is None else estimates)
         reason = (
             "the privacy noise leaves every value within the bounds possible; more records or a larger budget would not"
         )
         status = {"status": "uninformative", "reason": reason} if whole else {}
+        if not whole and middle is not None:
+            ends = zip(*middle(0.05), bounds, strict=True)
+            if any(a <= least and b >= most for a, b, (least, most) in ends):
+                status = {"status": "weak", "reason": _HALF_WAY}
         return cls.of(
             release,
             names=tuple(names),
-            estimates=np.clip(middle, low, high),
+            estimates=np.clip(point, low, high),
             limits=limits,
             bounds=tuple((float(a), float(b)) for a, b in bounds),
             **{**others, **status},
