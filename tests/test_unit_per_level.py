@@ -18,6 +18,7 @@ from confide.noise import SimulatedNoise
 from confide.protocol import Total
 from confide.protocol.units.orthogonal import separates, unit_squared
 from confide.protocol.units.over import StatisticOver
+from confide.sources.grouping import keep
 from confide.sources.grouping import units as clustering
 from confide.testing import ZeroNoise
 from confide_lab.methods.gradient_descent import GradientDescent
@@ -93,7 +94,7 @@ def test_the_same_rows_in_any_order_spelling_batch_and_file(monkeypatch: pytest.
     files = cf.read([tmp_path / "1.parquet", tmp_path / "2.csv"], schema())
     assert cf.infer(cf.release(method, files, cf.GDP(1.0), ledger=None, noise=ZeroNoise())).params.tolist() == known
     # and where a person has more rows than any other rule looks at
-    monkeypatch.setattr(clustering, "MOST", 1)
+    monkeypatch.setattr(keep, "MOST", 1)
     for cells in (2_000, 60):
         monkeypatch.setattr(clustering, "GATHERED", cells)
         source = cf.read(data.sample(frac=1, random_state=9), schema(), memory=0)
