@@ -3,7 +3,7 @@
 `precise.coverage` (pure epsilon), `precise.gdp` (Gaussian noise): how often the 95 % interval holds the truth and how wide it is, by n and
 budget. Methods: "noise-aware" and "confidence" of `cf.intervals`, one release each through `cf.release`; rivals of `precise_families`.
 Blocks "exact": the coverage of counts without simulation, from the exact distribution of the released number and the numbers between which
-an interval holds the truth; block "surface_normal": `precise_surface`; blocks "levels" and "two": `precise_cells`.
+an interval holds the truth; blocks "surface_normal" and "rows_normal": `precise_surface`; blocks "levels" and "two": `precise_cells`.
 
 A cell fails where the 99.9 % Clopper-Pearson interval of its coverage lies below what is promised: .935 for a posterior (fixed truths; on
 average over its prior it is .95), .95 for confidence limits; or above .975 for the posterior of a normal mean. Cells in which at
@@ -32,7 +32,7 @@ from confide_lab.experiment import Block, Check, Drawing, Experiment, Quantity, 
 from confide_lab.experiments.measures import shared
 from confide_lab.experiments.precise_cells import cell_blocks
 from confide_lab.experiments.precise_families import CAP, TARGETS, drawn, rival, schema_of, truth_of
-from confide_lab.experiments.precise_surface import surface_block
+from confide_lab.experiments.precise_surface import rows_block, surface_block
 
 __all__ = ["BUDGETS", "COVERAGE", "GDP", "NS", "exact_coverage", "failing", "measure"]
 
@@ -252,7 +252,8 @@ def _blocks(*, gaussian: bool) -> tuple[Block, ...]:
         titles=_TITLES,
     )
     cells = cell_blocks({"n": NS, "budget": BUDGETS, **noise}, failing, _TITLES)
-    return (*simulated, *exact, surface, *cells)
+    rows = (rows_block(checks=failing, titles=_TITLES),) if gaussian else ()
+    return (*simulated, *exact, surface, *rows, *cells)
 
 
 _SOURCES = ("Zhou, Liu 2025, section 4.1 and Figures 2 to 4; rivals: Liu 2022 (MS), Ferrando et al. 2022 (PB)",)

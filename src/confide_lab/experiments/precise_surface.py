@@ -20,10 +20,31 @@ from confide.methods.intervals.posteriors.normal_posterior import NormalSums, no
 from confide_lab.experiment import Block, Quantity
 from confide_lab.experiments.precise_families import HALF, TARGETS, drawn, noise_of, sums_of, truth_of
 
-__all__ = ["measure_surface", "surface_block"]
+__all__ = ["measure_row", "measure_surface", "rows_block", "surface_block"]
 
 Array = NDArray[np.float64]
 
+#: Mean, standard deviation, records and mu of the page's table "Which prior covers" that the box does not dominate (A15).
+_ROWS = {
+    f"N({mean:g}, {sd:g}^2), {n}, {mu:g}": (mean, sd, n, mu)
+    for mean, sd, n, mu in (
+        (0.0, 1.0, 100, 0.5),
+        (0.0, 1.0, 100, 1.0),
+        (0.0, 1.0, 100, 5.0),
+        (1.5, 0.7, 100, 0.5),
+        (1.5, 0.7, 100, 1.0),
+        (1.5, 0.7, 100, 5.0),
+        (0.0, 2.0, 100, 0.5),
+        (0.0, 2.0, 100, 1.0),
+        (0.0, 0.4, 100, 1.0),
+        (-2.0, 0.6, 500, 0.5),
+        (3.0, 1.0, 100, 1.0),
+        (3.0, 1.0, 1000, 0.5),
+        (0.0, 1.0, 1000, 0.1),
+        (0.0, 1.0, 1000, 1.0),
+        (0.0, 1.0, 5000, 0.1),
+    )
+}
 _LEAST_SD = 0.05
 _SIDE, _FAR, _CENTRE = 19, 10.0, 1.0
 _CHECKS = 12
@@ -63,6 +84,30 @@ def _ends(sums: Array, n: int, laws: tuple[NoiseLaw, ...]) -> list[float]:
     mean = HALF * grid.of(lambda m, s: m, "m").quantile(p)
     variance = HALF**2 * grid.of(lambda m, s: s * s, "s").quantile(p)
     return [float(v) for v in (*mean, *variance)]
+
+
+def measure_row(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float | str]:
+    """Of one release of a row of the page's table: whether the intervals hold the mean and the variance."""
+    mean, sd, n, mu = _ROWS[str(at["row"])]
+    laws = noise_of("normal", mu, True)
+    sums = sums_of("normal", generator.normal(mean, sd, n)) + np.array([law.draws(generator, 1)[0] for law in laws])
+    a, b, c, d = _ends(sums, n, laws)
+    return {"mean covered": float(a <= mean <= b), "variance covered": float(c <= sd**2 <= d)}
+
+
+def rows_block(**settings: Any) -> Block:
+    """The block of `measure_row`; settings: checks and titles of a block."""
+    return Block(
+        name="rows_normal",
+        grid={"row": tuple(_ROWS)},
+        methods=("noise-aware",),
+        measure=measure_row,
+        quantities=(Quantity("mean coverage", of="mean covered"), Quantity("variance coverage", of="variance covered")),
+        replications=200,
+        full=1000,
+        title="normal: the rows that say which prior covers (mean, variance, records, mu)",
+        **settings,
+    )
 
 
 def _shares(ends: Array, at: float) -> dict[str, float | str]:

@@ -237,8 +237,8 @@ def _width(marginal: Marginal) -> float:
 
 
 _HALF_WAY = (
-    "a share of one half, in groups as large as these, would have an interval of all that is possible: the privacy noise is as large as "
-    "the groups; more records or a larger budget would do"
+    "a release of this size that is half-way between what it may be would leave everything possible: the privacy noise is as large as what "
+    "it hides; more records or a larger budget would do"
 )
 
 

@@ -103,9 +103,8 @@ class NoisyTable:
         """
         low, high = _interval(lambda d: self._scaled(d, alpha), -1.0, 1.0)
         one, two = self._groups
-        return -1.0 if self._noise(one.none, two.some, alpha) else low, 1.0 if self._noise(
-            one.some, two.none, alpha
-        ) else high
+        low = -1.0 if self._noise(one.none, two.some, alpha) else low
+        return low, 1.0 if self._noise(one.some, two.none, alpha) else high
 
     def _noise(self, one: float, other: float, alpha: float) -> bool:
         """Whether two counts may both be noise alone."""
