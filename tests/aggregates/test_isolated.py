@@ -9,10 +9,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pyarrow import csv
 from tests.pace import patient, slow
 
 from confide.aggregates.isolation.isolated import Answers, Isolated, Room
@@ -252,18 +254,39 @@ def test_a_block_sees_itself_alone_and_its_own_generator():
 
 
 @patient
+def test_blocks_and_what_they_start_run_where_a_library_has_a_pipe_that_it_closes_in_forked_processes(tmp_path):
+    """Arrow has one once it has read a CSV file, and ends a process in which it cannot close it."""
+
+    def work(table, generator):
+        started = os.fork()
+        if not started:
+            os._exit(7)
+        return [table[0, 0], os.waitstatus_to_exitcode(os.waitpid(started, 0)[1]) / 14]
+
+    (tmp_path / "read.csv").write_text("x\n1\n")
+    assert csv.read_csv(tmp_path / "read.csv").num_rows == 1
+    assert _run(work).tolist() == [[value[0, 0] if value[0, 0] < 1 else 1.0, 0.5] for value in _BLOCKS]
+
+
+@patient
 def test_what_a_block_writes_goes_nowhere(capfd):
     def work(table, generator):
         sys.stdout.write(f"a record: {table[0, 0]}")
         sys.stdout.flush()
         os.write(1, b"a record")
         os.write(2, b"a record")
-        # the file of its answer, and the listing itself
-        alone = sum(int(file.name) > 2 for file in Path("/proc/self/fd").iterdir()) <= 2
-        return [alone, sys.stdin.read() == ""]
+        led = []
+        for file in list(Path("/proc/self/fd").iterdir()):
+            with suppress(FileNotFoundError):  # the listing itself
+                led.append(str(file.readlink()))
+        return [not open_here & {*led}, sys.stdin.read() == ""]
 
-    with socket.socket():  # a file that the caller holds open
+    with socket.socket() as line, Path(__file__).open() as text:  # files that the caller holds open
+        pipe = os.pipe()
+        open_here = {os.readlink(f"/proc/self/fd/{file}") for file in (line.fileno(), text.fileno(), *pipe)}  # noqa: PTH115
         found = _run(work)
+        for end in pipe:
+            os.close(end)
     captured = capfd.readouterr()
     assert captured.out == captured.err == ""
     assert (found == 1.0).all()

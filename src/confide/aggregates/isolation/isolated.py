@@ -5,7 +5,7 @@ other's, whatever the code does, and neither an exception nor the time taken may
 
 - a block is worked on in a process of its own, forked from a small server that was forked after all imports and before the records were
   read from their file: it holds the code, its own block and no other. Records that the caller has in memory already, a data frame, are
-  there as well, and code must not reach for them. Standard input, output and error are nowhere, every other file is closed;
+  there as well, and code must not reach for them. Standard input, output and error and every other file that was open lead nowhere;
 - blocks run in waves of `jobs`, each wave at its place in a timetable that is fixed beforehand. At the end of its wave a block is killed
   with all that it started, and the next wave does not begin before its time, so that the run takes `seconds` in every case, to the
   processor's pace, where a tenth of a block's time is enough to end it: give each a tenth of a second or more. No more blocks run side
@@ -304,12 +304,8 @@ def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoR
         # a limit of 0 on core files does not hold where the system pipes them to a program: a block that crashes leaves no image
         _told(_DUMPABLE, 0)
         gc.freeze()
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for standard in range(3):
-            os.dup2(nowhere, standard)
+        _nowhere_but(line.fileno())
         sys.stdin, sys.stdout, sys.stderr = (os.fdopen(at, mode) for at, mode in enumerate("rww"))
-        os.closerange(3, line.fileno())
-        os.closerange(line.fileno() + 1, min(os.sysconf("SC_OPEN_MAX"), 1 << 20))
         with threadpool_limits(1):  # side by side, blocks would only compete
             while True:
                 what, files, _, _ = socket.recv_fds(line, 1, 2)
@@ -338,6 +334,25 @@ def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoR
             if folder and not os.fork():
                 shutil.rmtree(folder, ignore_errors=True)
         os._exit(0)
+
+
+def _nowhere_but(kept: int) -> None:
+    """Standard input, output and error, and all files that are open but one, lead nowhere.
+
+    They are not closed: libraries that hold a pipe of their own and close it where a process is forked (Arrow, once it has read a CSV
+    file) end a process in which it is gone, and so every block.
+    """
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    listed = next((folder for folder in map(Path, ("/proc/self/fd", "/dev/fd")) if folder.is_dir()), None)
+    some = range(min(os.sysconf("SC_OPEN_MAX"), 1 << 16))
+    known = some if listed is None else [int(entry.name) for entry in listed.iterdir()]
+    for file in {0, 1, 2, *known} - {kept, nowhere}:
+        with suppress(OSError):
+            if file > 2:
+                os.fstat(file)  # what is not open stays so
+            os.dup2(nowhere, file, inheritable=file <= 2)
+    if nowhere > 2:
+        os.close(nowhere)
 
 
 def _told(what: int, value: int) -> None:
