@@ -99,7 +99,7 @@ def test_lengths_pass_what_sums_of_squares_pass_and_nothing_more() -> None:
         exact = np.rint(rows).astype(np.int64).astype(object)
         a, b = ((part * part).sum(axis=0) for part in (exact[:k], exact[k:]))
         assert max(a * a + 2 * CROSS**2 * b) <= BOUND**2
-        assert (_jointly_within(rows.copy(), h, w, square) == np.rint(rows)).all()
+        assert (_jointly_within(np.rint(rows), h, w, square) == np.rint(rows)).all()
         assert not _surely_within(
             lengths(square), h * (1 + 2 / reach * sqrt(k)), w * (1 + 2 / reach * sqrt(k)), sqrt(k) / 2
         )
@@ -124,7 +124,7 @@ def test_a_length_within_the_bound_that_rounding_would_leave_is_not_sure(score: 
         h, w = (np.zeros(1), np.ones(1)) if score else (np.ones(1), np.zeros(1))
         square = (u * u).sum(axis=0)
         assert not _surely_within(lengths(square), h, w, sqrt(k) / 2)
-        rows = _jointly_within(np.concatenate([other, u] if score else [u, other]), h, w, square)
+        rows = _jointly_within(np.rint(np.concatenate([other, u] if score else [u, other])), h, w, square)
         a, b = ((part.astype(np.int64).astype(object) ** 2).sum() for part in (rows[:k], rows[k:]))
         assert a * a + 2 * CROSS**2 * b <= BOUND**2
     assert found > 5

@@ -116,7 +116,7 @@ def test_the_exact_way_without_doubles_gives_the_same_integers(monkeypatch: pyte
     codes[0, ::7] = -1
     maps: tuple[Any, ...] = (LimitedFeatures(DESIGN).at(frame, 7.0), LimitedScores(DESIGN).at(frame, 3.0))
     own = [rows(codes) for rows in maps]
-    monkeypatch.setattr(coordinates, "_products_are_exact", lambda: False)
+    monkeypatch.setattr(coordinates, "exact_products", lambda: False)
     for rows, found in zip(maps, own, strict=True):
         assert np.array_equal(rows(codes), found)
 

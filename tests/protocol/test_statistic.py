@@ -98,12 +98,12 @@ def test_no_rows_give_zeros() -> None:
 def test_the_machine_without_exact_products_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = np.random.default_rng(1).integers(-(1 << 20), 1 << 20, (3, 9000)).astype(float)
     fast = run(Gram(Plain()), [codes])
-    monkeypatch.setattr(room, "_products_are_exact", lambda: False)
+    monkeypatch.setattr(room, "exact_sums", lambda: False)
     assert (run(Gram(Plain()), [codes]) == fast).all()
 
 
 def test_the_self_test_sees_a_product_that_rounds() -> None:
-    assert room._products_are_exact() is True
+    assert room.exact_sums() is True
 
 
 def test_sensitivities() -> None:

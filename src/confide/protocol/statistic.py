@@ -14,12 +14,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 from math import isqrt
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from confide.protocol.products import exact_sums, gram
 
 __all__ = ["Beginning", "Gram", "RecordMap", "SparseMap", "Statistic", "Total", "moved_squared"]
 
@@ -287,26 +288,14 @@ class Total(_ExactSum):
 def _row_sums(rows: Codes, bound: int) -> NDArray[np.int64]:
     """Sums of integers of at most `bound` in size: in doubles while every partial sum stays below 2^53, in any order."""
     if rows.shape[1] * bound < 1 << 53:
-        if rows.dtype == np.float64 and _products_are_exact():
+        if rows.dtype == np.float64 and exact_sums():
             return (rows @ np.ones(rows.shape[1])).astype(np.int64)
         return np.asarray(rows.sum(axis=1), dtype=np.int64)
     return np.asarray(rows.astype(np.int64).sum(axis=1))
 
 
 def _gram(rows: Codes) -> NDArray[np.int64]:
-    if _products_are_exact():
-        return np.asarray(rows @ rows.T).astype(np.int64)
+    if exact_sums():
+        return gram(rows).astype(np.int64)
     whole = rows.astype(np.int64)
     return np.asarray(np.einsum("ik,jk->ij", whole, whole), dtype=np.int64)
-
-
-@lru_cache(maxsize=1)
-def _products_are_exact() -> bool:
-    """Whether this machine's matrix product of doubles is exact on integers of 20 bits: some products split or emulate doubles."""
-    index = np.arange(3 * 8192, dtype=np.int64).reshape(3, 8192)
-    rows = (1 << 20) - (index * 2654435761 % 7)
-    rows[1] *= np.where(index[1] % 3 == 0, -1, 1)
-    exact = np.einsum("ik,jk->ij", rows, rows)
-    doubles = rows.astype(np.float64)
-    sums = bool(((doubles @ np.ones(rows.shape[1])).astype(np.int64) == rows.sum(axis=1)).all())
-    return sums and bool(((doubles @ doubles.T).astype(np.int64) == exact).all())

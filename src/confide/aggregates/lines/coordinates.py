@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.aggregates.lines.rows import BITS, Box, CodedRows, leverage
 from confide.protocol import Beginning
+from confide.protocol.products import exact_products, product
 from confide.schema import Design
 
 __all__ = ["Coordinates", "Frame", "InCoordinates", "Located", "LocatedRows", "Locating", "PartialFrame"]
@@ -29,8 +30,6 @@ __all__ = ["Coordinates", "Frame", "InCoordinates", "Located", "LocatedRows", "L
 _ROOM = 2.0**52
 # Features from which on results stay: their memory grows with the features, what they spare with the square, and ten are about even.
 _WIDE = 32
-# Records that one product of a matrix with codes is worth its call for.
-_SHORTEST = 512
 
 
 @dataclass(frozen=True)
@@ -132,8 +131,8 @@ class Coordinates:
                 # the products of a matrix of these rows, without its zeros: exact as they are
                 for row, at, scaled in zip(out, self._alone, self._scaled, strict=True):
                     np.multiply(codes[at], scaled[at], out=row)
-            elif _products_are_exact():
-                out = _in_stretches(self._scaled, codes, out)
+            elif exact_products():
+                out = product(self._scaled, codes, out)
             else:
                 out = _whole_product(self.matrix, codes, out)
                 out *= self.scale[:, None]
@@ -159,19 +158,6 @@ def _linear(design: Design, frame: Frame) -> tuple[Array, Array]:
     return slope, np.append(start @ transform, -1.0 - float(start @ theta))
 
 
-def _in_stretches(matrix: Array, codes: Array, out: Array | None) -> Array:
-    """matrix @ codes. BLAS has a way for products of at most 10^6 terms that is faster where the matrix is small."""
-    most = 1_000_000 // matrix.size
-    if codes.shape[1] <= most or most < _SHORTEST:
-        return np.matmul(matrix, codes, out=out)
-    if out is None:
-        out = np.empty((len(matrix), codes.shape[1]))
-    step = most // 8 * 8
-    for start in range(0, codes.shape[1], step):
-        np.matmul(matrix, codes[:, start : start + step], out=out[:, start : start + step])
-    return out
-
-
 def _whole_product(matrix: Array, codes: Array, out: Array | None) -> Array:
     """matrix @ codes in integers."""
     whole = np.einsum("ij,jk->ik", matrix.astype(np.int64), codes.astype(np.int64))
@@ -179,20 +165,6 @@ def _whole_product(matrix: Array, codes: Array, out: Array | None) -> Array:
         return np.asarray(whole, dtype=np.float64)
     out[:] = whole
     return out
-
-
-@lru_cache(maxsize=1)
-def _products_are_exact() -> bool:
-    """Whether this machine's product of doubles is exact up to 2^53: some products split or emulate doubles."""
-    index = np.arange(64 * 96, dtype=np.int64).reshape(64, 96)
-    left = (1 << 26) - (index[:6, :64].T * 2654435761 % 1009).T
-    left[1::2] *= -1
-    right = (1 << 20) - index * 40503 % 977
-    exact = np.einsum("ij,jk->ik", left, right)
-    rows, columns = left.astype(np.float64), right.astype(np.float64)
-    # several rows and one row go different ways
-    found = np.concatenate([rows @ columns, rows[:1] @ columns])
-    return bool((found.astype(np.int64) == np.concatenate([exact, exact[:1]])).all())
 
 
 @dataclass(frozen=True, eq=False)

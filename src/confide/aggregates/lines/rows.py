@@ -62,21 +62,22 @@ _LEAST_SQUARE = 2.0**-900
 _APART = 24
 
 
-def pieces(records: int) -> Iterator[slice]:
-    """Slices of 8192 records, the last one shorter."""
-    for start in range(0, records, _PIECE):
-        yield slice(start, min(start + _PIECE, records))
+def pieces(records: int, most: int = _PIECE) -> Iterator[slice]:
+    """Slices of 8192 records, or of as many as are asked for, the last one shorter."""
+    for start in range(0, records, most):
+        yield slice(start, min(start + most, records))
 
 
-def aligned(rows: int) -> Codes:
-    """Room for rows of one piece, which begin at multiples of 64 bytes: vectors of doubles then never cross a line of the cache.
+def aligned(rows: int, records: int = _PIECE) -> Codes:
+    """Room for rows of one piece or of more records, which begin at multiples of 64 bytes: vectors of doubles then never cross a line of
+    the cache.
 
     The rows lie a little more than a power of two apart, as places that are a power of two apart share too few places of the cache.
     """
-    apart = _PIECE + _APART
+    apart = (records + 7) // 8 * 8 + _APART
     raw = np.empty(rows * apart + 8, dtype=np.float64)
     first = -raw.ctypes.data % 64 // 8
-    return raw[first : first + rows * apart].reshape(rows, apart)[:, :_PIECE]
+    return raw[first : first + rows * apart].reshape(rows, apart)[:, :records]
 
 
 def only(rows: NDArray[Any], keep: NDArray[np.bool_] | None) -> Codes:
@@ -192,15 +193,13 @@ def scaled(design: Design, codes: Codes, box: Box | None = None) -> tuple[Codes,
 
 def leverage(z: Codes, out: Codes | None = None) -> Codes:
     """|z|^2 of each record, coordinate by coordinate, into `out` where it is given; z: (coordinates, records)."""
+    if z.shape[1] > 1 and z.strides[1] == z.itemsize:
+        # along the records, one coordinate after the other, and so the same number for a record in any batch
+        return np.asarray(np.einsum("ij,ij->j", z, z, out=out))
     total = np.empty(z.shape[1]) if out is None else out
-    if len(z):
-        np.multiply(z[0], z[0], out=total)
-    else:
-        total[:] = 0.0
-    square = np.empty(z.shape[1])
-    for row in z[1:]:
-        np.multiply(row, row, out=square)
-        total += square
+    total[:] = 0.0
+    for row in z:
+        total += row * row
     return total
 
 

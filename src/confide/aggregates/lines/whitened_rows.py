@@ -22,7 +22,18 @@ import numpy as np
 from confide._arrays import Array
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.lines.coordinates import Frame, Located, LocatedRows, Locating
-from confide.aggregates.lines.rows import BITS, BOUND, Box, IndicatorRows, lengths, only, round_within, shares, steps
+from confide.aggregates.lines.rows import (
+    BITS,
+    BOUND,
+    Box,
+    IndicatorRows,
+    aligned,
+    lengths,
+    only,
+    round_within,
+    shares,
+    steps,
+)
 
 __all__ = ["FarResiduals", "Frame", "LeverageCells", "LeverageIndices", "ScoreRows", "WhitenedRows"]
 
@@ -59,7 +70,7 @@ class WhitenedRows(LocatedRows):
         return floor(sqrt(self.width - 1) * (1 << BITS)) + 1 + (1 << BITS)
 
     def of(self, records: Located) -> Array:
-        rows = np.empty((self.width, len(records.r)))
+        rows = aligned(self.width, len(records.r))
         u, r = rows[:-1], rows[-1]
         with np.errstate(all="ignore"):
             root = only(shares(records.length, sqrt(self.cap)), records.keep)
@@ -108,7 +119,8 @@ class ScoreRows(LocatedRows):
             r *= shares(records.square, self.cap)
             r *= float(self.steps)
             only(r, records.keep)
-            return round_within(records.v * r, length=lengths(records.square) * np.abs(r))
+            rows = np.multiply(records.v, r, out=aligned(*records.v.shape))
+            return round_within(rows, length=lengths(records.square) * np.abs(r))
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,8 @@ _WITHIN = 1 - 2.0**-40
 # With s^4 + G^2 = 1, s and G what a and b have of their reach B - e - 1, e = sqrt(k)/2, the lengths' bound ((s reach + e)/B)^4 +
 # ((G reach + e)/B)^2 is at most 1 - .44/B for k <= 50: no record of finite numbers is ever looked at twice. Roundings are below 2^-45.
 _SURE, _SURELY = 50, 1 - 2.0**-30
+# Records whose rows, two of each coordinate, lie beside each other in a processor's own cache.
+_NEAR = 1 << 12
 # The least number that is divided by.
 _NOTHING = 1e-300
 
@@ -258,17 +260,19 @@ class FisherRows(FisherMap):
             w *= cross
             only(h, keep)
             only(w, keep)
-            np.multiply(u, h, out=own[:k])
-            np.multiply(u, w, out=own[k:-1])
+            for some in pieces(len(h), _NEAR):
+                near = own[:-1, some]
+                np.multiply(u[:, some], h[some], out=near[:k])
+                np.multiply(u[:, some], w[some], out=near[k:])
+                np.rint(near, out=near)
             yield piece, _jointly_within(own[:-1], h, w, parts.square), parts
 
 
 def _jointly_within(rows: Array, h: Array, w: Array, square: Array) -> Array:
-    """Round (a, b) = (h u, w u) to integers in place and enforce the joint bound for every column, whatever the entries are.
+    """Enforce the joint bound of (a, b) = (h u, w u), rounded to integers, for every column, in place, whatever the entries are.
 
     square: |u|^2. Up to `_SURE` coordinates lengths alone show that all columns keep it, as long as they are numbers.
     """
-    np.rint(rows, out=rows)
     if len(rows) <= 2 * _SURE and _surely_within(lengths(square), h, w, sqrt(len(rows) / 2) / 2):
         return rows
     # "not <=" rather than ">": a NaN must count as out of bounds
@@ -324,7 +328,7 @@ class FisherScores(FisherMap):
 
     def __call__(self, codes: Array) -> Array:
         k = self.features
-        whole, room = np.empty((k, codes.shape[1])), aligned(k + 1)
+        whole, room = aligned(k, codes.shape[1]), aligned(k + 1)
         with np.errstate(all="ignore"):
             for piece in pieces(codes.shape[1]):
                 parts = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
