@@ -151,5 +151,5 @@ class FormulaMethod(Method):
 
     def _design(self, schema: Any) -> Design:
         """The terms of the formula; a private score among several methods asks for it too."""
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        whole = Schema.of(schema)
         return Design.of(self.formula, whole, term_bounds=self.term_bounds)

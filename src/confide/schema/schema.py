@@ -215,6 +215,17 @@ class Schema:
         return (*unit, self.cluster.column) if self.cluster is not None else unit
 
     @classmethod
+    def of(cls, schema: Schema | Mapping[str, Any]) -> Schema:
+        """A schema as it is, or the one of a dictionary, as plans and releases hold it.
+
+        >>> from confide.schema import Numeric
+        >>> schema = Schema({"x": Numeric(0, 1)})
+        >>> Schema.of(schema) is schema, Schema.of(schema.to_dict()) == schema
+        (True, True)
+        """
+        return schema if isinstance(schema, Schema) else cls.from_dict(schema)
+
+    @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
         """The inverse of `to_dict`, to the bit; `SchemaError` when it is damaged.
 

@@ -50,7 +50,7 @@ class ClassDesign:
     @classmethod
     def of(cls, formula: str, schema: Any, *, term_bounds: Mapping[str, Any] | None = None) -> ClassDesign:
         """The design of a formula; `PlanError` for one that cannot be planned from public facts."""
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        whole = Schema.of(schema)
         name = _response(formula, whole)
         column = whole[name]
         if isinstance(column, Categorical):

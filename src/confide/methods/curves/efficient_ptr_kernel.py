@@ -147,7 +147,7 @@ class EfficientPTRKernel(Replying):
         )
 
     def _rows(self, schema: Any) -> PointRows:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        whole = Schema.of(schema)
         design = Design.of(self.formula, whole, term_bounds=self.term_bounds)
         d = len(design.terms)
         if not d or any(term.binary for term in design.terms):

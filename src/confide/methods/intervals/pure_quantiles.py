@@ -157,7 +157,7 @@ class PureQuantiles(Method):
         object.__setattr__(self, "q", _checked(self.q))
 
     def about(self, schema: Any) -> QuantileAbout:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        whole = Schema.of(schema)
         own = numeric(whole, self.column, "a quantile")
         fine = Fine(own.steps, ceil(own.steps / _FINE))
         place = FinePlace(whole, self.column, fine)

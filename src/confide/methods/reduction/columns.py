@@ -34,7 +34,7 @@ def measures_of(
     columns: Sequence[str], schema: Any, term_bounds: Mapping[str, tuple[float, float]] | None
 ) -> tuple[Measure, ...]:
     """The columns between their public bounds."""
-    whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+    whole = Schema.of(schema)
     return tuple(Measure.of(name, whole, formula=" + ".join(columns), term_bounds=term_bounds) for name in columns)
 
 

@@ -37,7 +37,7 @@ class LineMethod(FormulaMethod):
 
     def about(self, schema: Any) -> LinePath:
         """The way to the line, from public facts."""
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        whole = Schema.of(schema)
         design = self._design(whole)
         to_units(design, [])  # refuses bounds in whose units no variance can be computed
         return self._way(whole, design, f"{self.name} {self.version}")

@@ -113,7 +113,7 @@ class SyntheticTable(Method):
 
     def design_of(self, schema: Any) -> Design:
         """The design of the formula over a schema; `PlanError` when the response is no column."""
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        whole = Schema.of(schema)
         design = Design.of(self.formula, whole, term_bounds=self.term_bounds)
         if design.response.plain is None:
             raise PlanError(

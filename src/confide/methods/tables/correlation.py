@@ -64,7 +64,7 @@ class Correlation(Method):
     )
 
     def about(self, schema: Any) -> tuple[Measure, Measure]:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        whole = Schema.of(schema)
         parts = summands(self.formula) if isinstance(self.formula, str) else []
         if len(parts) != 2 or "~" in self.formula:
             raise PlanError(f"a correlation is of two columns, got {self.formula!r}; write 'x + y'")

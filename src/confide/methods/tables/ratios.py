@@ -65,7 +65,7 @@ class Ratios(MomentMethod):
     verb: ClassVar[str] = "ratios"
 
     def about(self, schema: Any) -> Layout:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        whole = Schema.of(schema)
         if not isinstance(self.formula, str):
             raise PlanError(f"a table's formula is text, got {self.formula!r}; {_CALL}")
         left, right = both_sides(self.formula if "~" in self.formula else f"{self.formula} ~ 1")

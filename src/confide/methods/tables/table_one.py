@@ -95,7 +95,7 @@ class TableOne(Method):
 
     def about(self, schema: Any) -> TableOneAbout:
         """The rows and the groups; `PlanError` or `SchemaError` for what cannot be planned from public facts."""
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        whole = Schema.of(schema)
         left, _, right = self.formula.partition("~")
         layout = Layout.of(right.strip() or "1", whole)
         if len(layout.maximal) != 1 or layout.measures:

@@ -50,7 +50,7 @@ class ColumnVote(Method):
 
 def ballots(schema: Any, column: str) -> Crossing:
     """What a record says: the level of a column."""
-    whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+    whole = Schema.of(schema)
     return Crossing.of((column,), whole)
 
 

@@ -140,7 +140,7 @@ class TeacherLabels(Method):
         return _FEWEST * self.teachers
 
     def about(self, schema: Any) -> ColumnCodes:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        whole = Schema.of(schema)
         column = whole[self.label]
         if not isinstance(column, Categorical) or len(column.levels) < 2:
             raise PlanError(

@@ -29,7 +29,7 @@ Needed = Callable[[float, float], float]
 def spread_words(measures: Sequence[Measure], schema: Any, needed: Needed, n: int | None) -> str:
     """From how many records on columns are answered; with n, from which standard deviation on, in the column's units."""
     told = "a column is answered where its spread stands above the noise"
-    whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+    whole = Schema.of(schema)
     typical, others = dict[str, float](), list[Measure]()
     for measure in measures:
         own = getattr(whole[measure.name], "typical", None) if measure.name in whole.names else None

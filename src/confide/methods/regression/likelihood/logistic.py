@@ -195,7 +195,7 @@ class Logistic(Method):
 
     def _fisher(self, schema: Any) -> FisherLine:
         design, levels = self._design(schema)
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        whole = Schema.of(schema)
         if whole.design is not None:
             return SurveyFisherLine(whole, design, levels, _LINKS[self.link], self.target == "weighted")
         share = stated_share(schema, design) if isinstance(schema, Schema) else None
@@ -298,7 +298,7 @@ class Logistic(Method):
         return _CURVATURE_SHARE if self.inference and self.mechanism != "output" else Fraction(0)
 
     def _design(self, schema: Any) -> tuple[Design, tuple[str, str]]:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        whole = Schema.of(schema)
         return binary_design(self.formula, whole, self.term_bounds)
 
     def _cut(self, design: Design) -> float:

@@ -67,7 +67,7 @@ class Poisson(Method):
         checked_target("Poisson", self.target)
 
     def _line(self, schema: Any) -> FisherLine:
-        design = self._design(schema if isinstance(schema, Schema) else Schema.from_dict(schema))
+        design = self._design(Schema.of(schema))
         high = float(design.response.high)
         return FisherLine(design.schema, design, None, Counts(high, high), self.target == "weighted")
 

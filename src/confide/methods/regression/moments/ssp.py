@@ -146,7 +146,7 @@ class SSP(Method):
         return Plan.of(self, schema, allowance, event, statistics, n=n, **facts)
 
     def _layout(self, schema: Any) -> Layout:
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        whole = Schema.of(schema)
         return Layout.of(
             self.formula,
             whole,

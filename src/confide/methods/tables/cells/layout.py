@@ -69,7 +69,7 @@ class Layout:
         """
         if not isinstance(formula, str) or not formula.strip():
             raise PlanError(f"a table's formula is text, got {formula!r}; {_EXAMPLE}")
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        whole = Schema.of(schema)
         left, whole_right = both_sides(formula)
         right, total = without_total(whole_right)
         read = (reader or FormulaReader)(whole, cut(formula))

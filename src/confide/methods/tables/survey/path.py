@@ -73,7 +73,7 @@ class SurveyPath:
     @classmethod
     def of(cls, method: Any, schema: Any) -> SurveyPath | None:
         """The path, where the schema has a design or clusters, or the method needs one; None elsewhere. Raises `PlanError`."""
-        whole = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
+        whole = Schema.of(schema)
         design = design_of(whole)
         if method.name not in KINDS or (design is None and method.name != "ratios"):
             return None
