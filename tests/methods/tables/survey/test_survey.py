@@ -603,10 +603,10 @@ def test_intervals_cover_however_much_of_a_variance_is_noise(free: int, of_estim
 
 
 def test_a_variance_that_is_partly_noise_widens_intervals_by_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And without what is added to a small draw they would not cover."""
-    for noisy, most in ((0.2, 1.03), (0.4, 1.12), (0.8, 1.31)):
+    """And without the upper bound of a small draw they would not cover."""
+    for noisy, most in ((0.2, 1.03), (0.4, 1.14), (0.8, 1.43)):
         assert _covered(noisy, 0.03, 140)[1] < most
-    monkeypatch.setattr("confide.methods.tables.survey.result._ABOVE", 0.0)
+    monkeypatch.setattr("confide.methods.tables.survey.result._ONE_SIDED", 0.0)
     assert _covered(1.0, 0.03, 140)[0] < 0.9
 
 

@@ -5,9 +5,9 @@ C the number of PSUs, or of persons; the centred form has the factor within. M h
 
     2 V^2/(2 V_M^2/(C - H) + noise variance of V_M),
 
-H the number of strata (Satterthwaite 1946); a small draw of M leaves few. Below 5, at about 1.6 sds of its noise, M is taken at one sd
-above what was drawn, with C - H. With normal errors and a normal noise of M, intervals of 95 % cover .948 or more, whatever V_M, its noise
-and that of the estimates are (computed in the tests). Intervals solve (Y - theta X)^2 <= t^2 (variance at theta),
+H the number of strata (Satterthwaite 1946); a small draw of M leaves few. Below 5, at about 1.6 sds of its noise, M is taken at its upper
+95 % bound, with C - H. With normal errors and a normal noise of M, intervals of 95 % cover .948 or more, whatever V_M, its noise and that
+of the estimates are (computed in the tests). Intervals solve (Y - theta X)^2 <= t^2 (variance at theta),
 and are widened by the worst bias of the cut of weights after Armstrong, Kolesar 2018 (`cap`). Where scores were cut short, for means, M is
 taken up by the part of the squares that the cut left out, which the released moments tell.
 """
@@ -46,12 +46,12 @@ __all__ = ["Estimated", "SurveyTable", "no_tests"]
 
 Array = NDArray[np.float64]
 
-_FEW, _ABOVE = 5.0, 1.0
+_FEW, _ONE_SIDED = 5.0, 1.645
 # Fewer PSUs, persons above noise, or degrees of freedom than this and an interval is not to be relied on.
 _THIN, _LEAST_DF = 10.0, 3.0
 _FEW_PSUS = 12.0
 _HIDDEN = (
-    "in some cells noise hides how large the sampling variance is, and an upper bound of it counts: standard errors are larger for it, by "
+    "in some cells noise hides how large the sampling variance is, and its upper 95 % bound counts: standard errors are larger for it, by "
     "a part that the noise share does not have; more PSUs, fewer cells or a larger mu narrow them"
 )
 
@@ -130,11 +130,11 @@ class Estimated:
             df = 2 * whole**2 / (2 * own**2 / most + error**2)
         df = np.where(np.isfinite(df), df, most)
         short = df < min(_FEW, most)
-        return np.where(short, own + _ABOVE * error, own), np.where(short, most, np.maximum(df, 1.0))
+        return np.where(short, own + _ONE_SIDED * error, own), np.where(short, most, np.maximum(df, 1.0))
 
     @property
     def hidden(self) -> NDArray[np.bool_]:
-        """Where the noise of M leaves so little that an upper bound counts."""
+        """Where the noise of M leaves so little that its upper bound counts."""
         return np.asarray(self._freedom[0] > self.part * np.maximum(np.diag(self.sampling), 0.0))
 
     @property
