@@ -7,9 +7,10 @@ is that over mu of the meat. What it measures in one of p cells is about
 
 as weights are about the same within a PSU. G is made for PSUs of the weights that sums are made of, E omega^2/E omega, not of the mean one;
 persons are cut at 3 sds times the root of that, as few are near omega = 1 where weights are uneven. Both grow from there as long as that
-ratio stays below `FINE`, up to a length that cuts nobody in PSUs of the stated sizes. From there G may grow alone, up to `wide`: sums of
-PSUs that are more alike than declared, or whose means are skewed, are cut by more than noise of that size is worth. The centred form is
-taken where its ratio at the least limits is below `CENTRED`. All from public facts and earlier noisy numbers; source: derived here.
+ratio stays below `FINE`, up to a length that cuts nobody in PSUs of the stated sizes. From there G may grow alone, up to `wide`, for sums
+of PSUs that are more alike than declared, or whose means are skewed. Both the noise and what noise hides of the sums beyond G grow with G,
+so that a long cut is no safer than a short one whose ramps (`beyond`) are told well. The centred form is taken where its ratio at the
+least limits is below `CENTRED`. All from public facts and earlier noisy numbers; source: derived here.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ __all__ = ["IF_EVEN", "LEAST", "OUTCOME", "WIDE", "Limits", "Sampled", "hidden_p
 LEAST = 3.0
 #: Noise over what a meat measures: where longer limits stop, up to which strata are centred, and above which a plan warns.
 FINE, CENTRED, _WARNED = 0.05, 0.2, 0.5
-#: The same up to which G grows alone for tables: a quarter of the variance unknown leaves 30 degrees of freedom.
-WIDE = 0.25
+#: The same up to which G grows alone for tables. Where PSUs are less alike than declared the noise is more of what is measured: at .1, and
+#: half of the declared variance, 50 degrees of freedom are left; at .25 there would be eight.
+WIDE = 0.1
 
 _MULTIPLES = (3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 16.0, 24.0, 32.0, 64.0, 128.0)
 

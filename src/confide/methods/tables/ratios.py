@@ -54,10 +54,9 @@ class Ratios(MomentMethod):
     weights: str | None = field(default=None, metadata=LATE)
 
     name: ClassVar[str] = "ratios"
-    version: ClassVar[str] = "2"
-    reads: ClassVar[tuple[str, ...]] = (
-        "1",
-    )  # one of several rows per unit was charged too little; the numbers mean the same
+    version: ClassVar[str] = "3"
+    # 1 of several rows per unit was charged too little, 1 and 2 have other cuts of PSU sums under a design; the numbers mean the same
+    reads: ClassVar[tuple[str, ...]] = ("1", "2")
     source: ClassVar[str] = (
         "linearised ratios of totals (Cochran 1977; Binder 1983); sums and meats of integers derived in confide"
     )

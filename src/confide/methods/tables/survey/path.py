@@ -51,6 +51,8 @@ WEIGHTS, MEAT, KEPT = "(weights)", "(meat)", "(kept)"
 # Of mu^2: the histogram of weights, or the number of persons; the squares of cut scores; the meat of persons and of PSUs. The rest: sums.
 _HISTOGRAM, _COUNT, _SQUARES = Fraction(12, 100), Fraction(1, 100), Fraction(3, 100)
 _PERSONS, _PSUS = Fraction(15, 100), Fraction(30, 100)
+# As of `PsuMeat`: cuts of PSU sums are short, so that M has noise to spare and what lies beyond them is to be seen.
+_ROUGH = 2
 _MOST_CELLS = 256
 # What grows with the population.
 _EXTENSIVE = ("totals", "counts")
@@ -185,7 +187,7 @@ class SurveyPath:
     def meat(self, of: Estimand, bits: int) -> PersonMeat | PsuMeat:
         """The meat of an estimand, before its estimates are known."""
         scores = self.scores(of)
-        return PersonMeat(scores, bits) if self.design.psu is None else PsuMeat(scores, self.listed, bits)
+        return PersonMeat(scores, bits) if self.design.psu is None else PsuMeat(scores, self.listed, bits, rough=_ROUGH)
 
     @property
     def squared(self) -> bool:
