@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from confide.results.pages.shown import Shown
+    from confide.results.pages.written import Document
 
 __all__ = ["page", "svg"]
 
 
-def page(result: Shown, alpha: float) -> str:
-    """The whole page as text. It names no time and no machine: the same result gives the same page."""
+def page(result: Shown, alpha: float, below: Sequence[Document] = ()) -> str:
+    """The whole page as text. It names no time and no machine: the same result gives the same page. below: tables that follow from it."""
     seen, level = view(result, alpha), level_words(alpha)
     further = result.reported()
     seen = replace(seen, facts=(*seen.facts, *((clean(label), clean(text)) for label, text, _ in further)))
@@ -48,6 +49,7 @@ def page(result: Shown, alpha: float) -> str:
     template = environment().get_template("report.html.j2")
     return template.render(
         table=seen,
+        below=below,
         heading="Estimates" if seen.first("estimate") is not None else "Rows",
         level=level,
         status=result.status,
