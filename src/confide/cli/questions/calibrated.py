@@ -79,7 +79,10 @@ class Calibrated:
                 frames = self.frames(result, alpha)
             except NoResult as error:
                 return Moved({}, error)
-        files = {"poststratified": [path for _, path in self._tables()], "calibrated": [self.calibrate]}
+        files: dict[str, list[Any]] = {
+            "poststratified": [path for _, path in self._tables()],
+            "calibrated": [self.calibrate],
+        }
         found = {}
         for name, frame in frames.items():
             note = _EXACT.format(files=", ".join(map(str, files[name])))

@@ -106,8 +106,9 @@ class Counts(_CountMethod):
     precision: Mapping[str, float] | None = field(default=None, metadata=LATE)
 
     name: ClassVar[str] = "counts"
-    version: ClassVar[str] = "2"
-    reads: ClassVar[tuple[str, ...]] = ("1",)
+    version: ClassVar[str] = "3"
+    # under a design weights are cut otherwise, and earlier files with one are not read
+    reads: ClassVar[tuple[str, ...]] = ("1", "2")
     intervals: ClassVar[str] = (
         "counts of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
     )
@@ -182,8 +183,9 @@ class Shares(_CountMethod):
     weights: str | None = field(default=None, metadata=LATE)
 
     name: ClassVar[str] = "shares"
-    version: ClassVar[str] = "2"
-    reads: ClassVar[tuple[str, ...]] = ("1",)
+    version: ClassVar[str] = "3"
+    # under a design weights are cut otherwise, and earlier files with one are not read
+    reads: ClassVar[tuple[str, ...]] = ("1", "2")
     intervals: ClassVar[str] = "shares of a population (binomial sampling and noise) or of the data set (noise)"
     verb: ClassVar[str] = "shares"
     shown_as: ClassVar[type[CellTable]] = ShareTable

@@ -54,10 +54,9 @@ class Ratios(MomentMethod):
     weights: str | None = field(default=None, metadata=LATE)
 
     name: ClassVar[str] = "ratios"
-    version: ClassVar[str] = "2"
-    reads: ClassVar[tuple[str, ...]] = (
-        "1",
-    )  # one of several rows per unit was charged too little; the numbers mean the same
+    version: ClassVar[str] = "3"
+    # one of several rows per unit was charged too little by 1, and under a design 2 cut weights otherwise; numbers mean the same
+    reads: ClassVar[tuple[str, ...]] = ("1", "2")
     source: ClassVar[str] = (
         "linearised ratios of totals (Cochran 1977; Binder 1983); sums and meats of integers derived in confide"
     )

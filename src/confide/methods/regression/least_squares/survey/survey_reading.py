@@ -196,6 +196,10 @@ class SurveyReading(SurveyRead, LeastSquaresReading):
         own["drawn"] = self.survey.design.words
         if more["status"] != "ok":
             return SurveyEstimates(**own)
-        hidden = None if self._cut is None else self._cut.squares
-        bound = {"hidden": hidden, "unsure": self._unsure_cut, "kappa": self._number("kappa")}
-        return SurveyEstimates(**own, **bound, sandwich=self.sandwich)
+        return SurveyEstimates(
+            **own,
+            hidden=None if self._cut is None else self._cut.squares,
+            unsure=self._unsure_cut,
+            kappa=self._number("kappa"),
+            sandwich=self.sandwich,
+        )
