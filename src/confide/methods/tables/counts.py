@@ -107,7 +107,7 @@ class Counts(_CountMethod):
 
     name: ClassVar[str] = "counts"
     version: ClassVar[str] = "3"
-    # under a design weights are cut otherwise, and earlier files with one are not read
+    # under a design they cut weights otherwise
     reads: ClassVar[tuple[str, ...]] = ("1", "2")
     intervals: ClassVar[str] = (
         "counts of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
@@ -184,7 +184,7 @@ class Shares(_CountMethod):
 
     name: ClassVar[str] = "shares"
     version: ClassVar[str] = "3"
-    # under a design weights are cut otherwise, and earlier files with one are not read
+    # under a design they cut weights otherwise
     reads: ClassVar[tuple[str, ...]] = ("1", "2")
     intervals: ClassVar[str] = "shares of a population (binomial sampling and noise) or of the data set (noise)"
     verb: ClassVar[str] = "shares"

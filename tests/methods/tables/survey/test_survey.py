@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from confide import _special as special
 from confide.aggregates.cells.crossing import Crossing
 from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.cells.survey_scores import SurveyScores
-from confide.aggregates.cells.weight_cap import CELLS, Cap, TailRows, WeightCells, allowed, ended
+from confide.aggregates.cells.weight_cap import CELLS, Cap, TailRows, WeightCells, allowed, ended, worst
 from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.aggregates.clusters.beyond import RAMPS, Beyond
 from confide.aggregates.clusters.psu_limits import Limits, Sampled
@@ -555,6 +556,21 @@ def test_intervals_miss_a_bias_that_is_known_with_noise_as_often_as_they_say(alp
                 most = max(most, float(missed.mean()) / alpha)
     # it is the level that is used up, not more
     assert 0.99 < most <= 1.001
+
+
+def test_releases_from_before_are_read_by_their_own_rule() -> None:
+    """What the histogram that chose the cut says is lost is no independent number: its error counts as other noise, on both sides."""
+    w = np.minimum(np.random.default_rng(3).lognormal(-0.6, 1.1, 2_000), 50)
+    schema = cf.Schema({"y": cf.Numeric(0, 1), "w": cf.Numeric(0, 50)}, design=cf.SurveyDesign(weight="w"))
+    data = cf.read(pd.DataFrame({"y": w > 1, "w": w}), schema)
+    own = simulated(cf.tables.Means("y ~ 1", covers="population"), data, cf.GDP(0.5), 1).estimated[(), 0]
+    assert own.apart and own.unsure[0] > 0
+    error, bias = np.array([0.3]), np.array([0.2])
+    both = np.hypot(error, own.unsure)
+    assert replace(own, apart=False).widened(error, bias, own.unsure, 0.1) == pytest.approx(
+        both * worst(bias / both, 0.1)
+    )
+    assert own.widened(error, bias, own.unsure, 0.1) < replace(own, apart=False).widened(error, bias, own.unsure, 0.1)
 
 
 def test_weights_are_cut_where_their_bound_is_far_and_nothing_is_paid_for_it_elsewhere() -> None:

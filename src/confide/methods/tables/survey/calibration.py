@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from confide._lazy import later
-from confide.aggregates.cells.weight_cap import allowed
 from confide.errors import NoResult, PlanError
 from confide.results import check_alpha
 from confide.results.inference import student
@@ -73,7 +72,7 @@ def poststratified(table: Any, totals: Any, over: str, of: str | None, alpha: fl
     estimate = float(p @ own.theta)
     # the worst bias of the cut of weights, in full
     bias, unsure = own.moved(p)
-    whole = float(allowed(np.array([sqrt(variance)]), np.array([bias]), np.array([unsure]), check_alpha(alpha))[0])
+    whole = float(own.widened(np.array([sqrt(variance)]), np.array([bias]), np.array([unsure]), check_alpha(alpha))[0])
     half = whole * float(student.quantile(alpha / 2, df) / student.quantile(alpha / 2, np.inf))
     low, high = own.sums.of.bounds
     return pd.DataFrame(

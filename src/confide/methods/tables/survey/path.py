@@ -40,7 +40,7 @@ from confide.methods.tables.survey.spread import shift_of, spreads
 from confide.protocol import Allowance, Either, Event, Meter, Noisy, Plan, Source, Spend, Statistic, Together, Total
 from confide.protocol.units.where import Subset
 from confide.schema import Schema, SurveyDesign
-from confide.schema.survey import ASSUMPTION, DRAWN, NOT_COVERED, UNFORESEEN
+from confide.schema.survey import ASSUMPTION, DRAWN_TABLES, NOT_COVERED, UNFORESEEN
 
 __all__ = ["KEPT", "MEAT", "SPLITS", "TAIL", "WEIGHTS", "SurveyPath"]
 
@@ -288,7 +288,7 @@ class SurveyPath:
         meat = next(sqrt(spend.mu_squared) for spend in spent(last) if spend.name.startswith(MEAT))
         cells = max(1 if of.dense else self.layout.crossing.cells(of.axes) for of in self.estimands())
         facts |= {
-            "constants": {**facts.get("constants", {}), **DRAWN},
+            "constants": {**facts.get("constants", {}), **DRAWN_TABLES},
             "target": target,
             "covers": self._covers(),
             "passes": 3 if WEIGHTS in planned else 2,

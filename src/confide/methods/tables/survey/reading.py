@@ -122,8 +122,9 @@ class _Reading:
         bias, unsure = self._cut_away(of, sums)
         moments = self._moments(sums) if of.kind == "means" else None
         lost = max(self.cap.over, 0.0)
+        apart = self.path.split(self.release.statistics) > 0 or not self.cap.error
         return Estimated(
-            sums, factor * sampling, factor * error, count, strata, part, bias, moments, unsure, lost, beyond
+            sums, factor * sampling, factor * error, count, strata, part, bias, moments, unsure, lost, beyond, apart
         )
 
     def _beyond(self, label: str, noisy: Noisy) -> Beyond | None:

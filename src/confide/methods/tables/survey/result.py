@@ -68,7 +68,7 @@ class Estimated:
     """One estimand's numbers by cell. sampling: the covariance of Y - theta X, noise in it and all; error: the sd of its diagonal's noise;
     independent, strata: C and H; part: of the sampling variance that counts; bias: what the cut of weights may move an estimate by,
     noise and all, unsure: the sd of that noise, in units of Y/X; over: the sum of omega that the cut leaves out; beyond: what the cut of
-    PSU sums does.
+    PSU sums does; apart: whether what the cut leaves out has a release of its own, or is of the histogram that chose the cut (older ones).
     """
 
     sums: Sums
@@ -82,6 +82,13 @@ class Estimated:
     unsure: Array | float = 0.0
     over: float = 0.0
     beyond: Beyond | None = None
+    apart: bool = True
+
+    def widened(self, error: Array, bias: Array, unsure: Array, alpha: float) -> Array:
+        """Half-widths of intervals at level 1 - alpha, of these standard errors, with what the cut of weights may do."""
+        if self.apart:
+            return allowed(error, bias, unsure, alpha)
+        return allowed(np.hypot(error, unsure), bias, np.zeros_like(bias), alpha)
 
     @cached_property
     def y(self) -> Array:
@@ -161,7 +168,7 @@ class Estimated:
         low, high = self._roots(q)
         if self.bias.any() or np.any(self.unsure):
             unsure = np.broadcast_to(self.unsure, self.bias.shape)
-            whole = allowed(self.std_err, self.factor * self.bias, self.factor * unsure, 2 * tail)
+            whole = self.widened(self.std_err, self.factor * self.bias, self.factor * unsure, 2 * tail)
             more = q * (whole / z - self.std_err)
             low, high = low - np.maximum(more, 0.0), high + np.maximum(more, 0.0)
         least, most = self.sums.of.bounds
