@@ -16,7 +16,7 @@ from markupsafe import Markup
 from confide._version import __version__
 from confide.guarantees import Guarantee
 from confide.results.pages.plot import caption, chosen, drawn, nothing
-from confide.results.pages.table import DASH, View, environment, view
+from confide.results.pages.table import DASH, Document, View, environment, view
 from confide.results.pages.words import (
     approx_words,
     bias_words,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from confide.results.pages.shown import Shown
-    from confide.results.pages.written import Document
 
 __all__ = ["page", "svg"]
 

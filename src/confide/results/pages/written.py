@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confide.errors import PlanError
-from confide.results.pages.table import View, view
+from confide.results.pages.table import Document, View, view
 from confide.results.pages.words import clean
 
 if TYPE_CHECKING:
@@ -38,20 +37,6 @@ _LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
     "[": "{[}", "]": "{]}",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Document:
-    """A table with its title, and the note without which it must not stand: status, guarantee, what intervals cover, digest.
-
-    labels: how many columns at the left say what a row is about.
-    """
-
-    title: str
-    rows: tuple[tuple[str, ...], ...]
-    heads: tuple[str, ...]
-    note: str
-    labels: int = 1
 
 
 def document(result: Shown, alpha: float) -> Document:
