@@ -114,6 +114,46 @@ def test_a_line_is_calibrated_as_in_python() -> None:
     assert f"{total['estimate']:,.0f}" in out and total["estimate"] > 1e6
 
 
+def test_what_is_moved_stands_in_the_files(tmp_path: Path) -> None:
+    """Beside the other rows, under labels that say what it is moved to; without the options files are as ever."""
+    tables = ("infer", "means.json", "--poststratify", "sex=sex.csv", "--poststratify", "h=h.csv", "--alpha", "0.1")
+    line = ("infer", "line.json", "--calibrate", "margins.csv", "--alpha", "0.1")
+    for call, name, labels in (
+        (tables, "poststratified", [f"{of}, post-stratified by {over}" for over in ("sex", "h") for of in "xy"]),
+        (line, "calibrated", [f"{row} of y, calibrated to sex, h" for row in ("mean", "total")]),
+    ):
+        facts = good(*call, "--json").json[name]
+        plain, moved = tmp_path / f"{name}-plain.csv", tmp_path / f"{name}.csv"
+        good(*call[:2], "--alpha", "0.1", "--csv", str(plain))
+        good(*call, "--csv", str(moved))
+        text = moved.read_text()
+        assert text.startswith(plain.read_text())
+        frame = pd.read_csv(moved, index_col=0).iloc[-len(labels) :]
+        assert list(frame.index) == labels
+        error = "std_err" if "std_err" in frame else "se"
+        for own, (_, row) in zip(facts, frame.iterrows(), strict=True):
+            assert [row["estimate"], row[error], row["low"], row["high"]] == [
+                own[key] for key in ("estimate", "std_err", "low", "high")
+            ]
+            assert pd.isna(row["privacy_share"])
+        for ending in ("md", "tex", "html", "docx"):
+            path = tmp_path / f"{name}.{ending}"
+            if ending == "docx":
+                docx = pytest.importorskip("docx")
+                good(*call, "--report", str(path))
+                own_table = docx.Document(str(path)).tables[-1]
+                cells = [[cell.text for cell in row.cells] for row in own_table.rows]
+                assert cells[0][:3] == ["name", "estimate", "std_err"] and [row[0] for row in cells[1:]] == labels
+                continue
+            good(*call, "--report", str(path))
+            said = path.read_text()
+            assert all(label in said for label in labels) and "read as public and exact" in said
+            assert said.index(labels[0]) > said.index("noise share")
+            # the further table says which release it is of, as the first does
+            assert said.count(cf.Release.load(call[1]).sha256) == 2
+            assert not good(*call[:2], "--report", str(path), "--force").err and labels[0] not in path.read_text()
+
+
 def test_one_question_of_a_publication() -> None:
     found = good("infer", "both.json", "--question", "levels", "--poststratify", "sex=sex.csv", "--json").json
     expected = own("both")["levels"].poststratify({"f": 51, "m": 49}, "sex").iloc[0]
@@ -155,6 +195,8 @@ def test_one_question_of_a_publication() -> None:
 def test_what_cannot_be_moved_is_said(words: tuple[str, ...], code: int, told: str) -> None:
     done = run("infer", *words)
     assert done.code == code and told in done.err, done.err
+    # refused before anything is printed
+    assert done.out == ""
     assert "poststratify(" not in done.err and "calibrate(" not in done.err and "cf." not in done.err
     assert Path("sex.csv").read_text() == SEX
 
@@ -163,3 +205,5 @@ def test_levels_that_the_table_does_not_tell_are_not_moved() -> None:
     assert own("few").status != "ok"
     done = run("infer", "few.json", "--poststratify", "sex=sex.csv")
     assert done.code not in (0, 2) and "error (NoResult)" in done.err and "Post-stratified" not in done.out
+    # the table itself is shown all the same
+    assert "Private means of y" in done.out

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
+import io
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +16,13 @@ from confide.cli.session import Session
 from confide.errors import PlanError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from confide.ledger import Ledger
     from confide.protocol import Plan, Release, Spend
+    from confide.results.pages.written import Document
 
-__all__ = ["ledger_facts", "plan_facts", "release_facts", "result_facts", "show_result"]
+__all__ = ["Further", "ledger_facts", "plan_facts", "release_facts", "result_facts", "show_result"]
 
 
 def plan_facts(plan: Plan) -> dict[str, Any]:
@@ -94,8 +101,22 @@ def result_facts(result: Any, alpha: float | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"value": found}
 
 
-def show_result(session: Session, result: Any, alpha: float | None, drawings: Drawings) -> None:
-    """The table on stdout; the report, the plot and the table as CSV in their files."""
+@dataclass(frozen=True)
+class Further:
+    """Estimates that follow from a result and stand below its table: frame with estimate, std_err, df, low and high; labels of its rows
+    where they stand among others.
+    """
+
+    title: str
+    frame: pd.DataFrame
+    labels: Sequence[str]
+    note: str
+
+
+def show_result(
+    session: Session, result: Any, alpha: float | None, drawings: Drawings, further: Sequence[Further] = ()
+) -> None:
+    """The table on stdout; the report, the plot and the table as CSV in their files, with further tables below it in all but the plot."""
     with session.doing("showing the result"):
         text = result.summary(**_level(result.summary, alpha))
     session.say(text)
@@ -103,7 +124,9 @@ def show_result(session: Session, result: Any, alpha: float | None, drawings: Dr
         from confide.results.pages.written import save
 
         with session.doing("writing the report"):
-            save(result, drawings.report, lambda verb: _level(verb, alpha))
+            save(
+                result, drawings.report, lambda verb: _level(verb, alpha), tuple(_below(one, result) for one in further)
+            )
         session.say(f"wrote {drawings.report}")
     if drawings.plot is not None:
         with session.doing("drawing the plot"):
@@ -111,24 +134,50 @@ def show_result(session: Session, result: Any, alpha: float | None, drawings: Dr
         session.say(f"wrote {drawings.plot}")
     if drawings.csv is not None:
         with session.doing("writing the table"):
-            _save_table(result, drawings.csv, alpha)
+            _save_table(result, drawings.csv, alpha, further)
         session.say(f"wrote {drawings.csv}")
 
 
-def _save_table(result: Any, path: Path, alpha: float | None) -> None:
-    """The table as CSV, with all digits; a third party's result has a frame alone."""
+def _save_table(result: Any, path: Path, alpha: float | None, further: Sequence[Further]) -> None:
+    """The table as CSV, with all digits; a third party's result has a frame alone. Further estimates are rows of their own, with what
+    they have in the columns of the table.
+    """
+    from confide.results.pages.spreadsheet import csv_text, shielded
+
     if hasattr(result, "to_csv"):
         result.to_csv(path, **_level(result.to_csv, alpha))
-        return
-    from confide.results.pages.spreadsheet import csv_text
-
-    frame = result.to_frame(**_level(result.to_frame, alpha))
+        if not further:
+            return
+        text = path.read_text(encoding="utf-8")
+    else:
+        text = csv_text(result.to_frame(**_level(result.to_frame, alpha)), index_label="name")
+    held = io.StringIO()
+    written = csv.writer(held, lineterminator="\n")
+    heads = next(csv.reader([text.partition("\n")[0]]))
+    for one in further:
+        for label, row in zip(one.labels, one.frame.to_dict("records"), strict=True):
+            # the standard error of a coefficient is called "se"
+            own = {**row, "se": row["std_err"]}
+            written.writerow([shielded(label), *(repr(float(own[name])) if name in own else "" for name in heads[1:])])
     try:
-        path.write_text(csv_text(frame, index_label="name"), encoding="utf-8", newline="")
+        path.write_text(text + held.getvalue(), encoding="utf-8", newline="")
     except OSError as error:
         raise PlanError(
             f"the table cannot be written to {str(path)!r}: {error.strerror}; give a file in a folder that exists"
         ) from None
+
+
+def _below(one: Further, result: Any) -> Document:
+    """A further table as it stands in a report, with the result's own note where the page has none."""
+    from confide.cli.questions.beyond import fine
+    from confide.results.pages.words import SIMULATED, clean
+    from confide.results.pages.written import Document
+
+    shown = fine(one.frame)
+    rows = tuple((clean(label), *map(str, cells)) for label, cells in zip(one.labels, shown.to_numpy(), strict=True))
+    protected = SIMULATED if result.simulated else f"Differential privacy: {result.guarantee}"
+    note = f"{protected}. {one.note[:1].upper()}{one.note[1:]}. Release {result.release_sha256}."
+    return Document(clean(one.title), rows, ("name", *map(str, shown.columns)), clean(note))
 
 
 def _save_plot(drawn: Any, path: Path) -> None:

@@ -13,7 +13,7 @@ from confide.schema.clusters import Clusters
 from confide.schema.columns import Categorical, Column
 from confide.schema.settings import entries
 
-__all__ = ["ASSUMPTION", "DRAWN", "NOT_COVERED", "UNFORESEEN", "SurveyDesign", "survey_from_settings"]
+__all__ = ["ASSUMPTION", "DRAWN", "DRAWN_TABLES", "NOT_COVERED", "UNFORESEEN", "SurveyDesign", "survey_from_settings"]
 
 #: What the guarantee takes for granted of weights, for plans and results.
 ASSUMPTION = (
@@ -31,6 +31,8 @@ UNFORESEEN = (
 #: What plans under a design state besides: how weights and PSUs are drawn and read. 2: 12 % of mu^2 for the histogram of weights, and meats
 #: of PSUs that tell what their cut leaves out; plans from before state nothing.
 DRAWN = {"survey": 2}
+#: The same of tables. 3: 5 % for that histogram, and 30 % for what the cut of weights leaves out, where there is one.
+DRAWN_TABLES = {"survey": 3}
 
 _CAPS = ("auto", "full")
 _LARGEST = 2.0

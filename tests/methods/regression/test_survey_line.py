@@ -234,6 +234,36 @@ def test_margins_are_those_of_the_formula() -> None:
         )
 
 
+def test_a_calibrated_mean_has_degrees_of_freedom_of_its_own() -> None:
+    """At the base levels it is the intercept, to the digit; elsewhere what Satterthwaite says of a combination, by brute force."""
+    schema = cf.Schema(COLUMNS, design=cf.SurveyDesign(weight="w", psu="v", size=10))
+    data = cf.read(records(6_000).assign(v=np.arange(6_000) // 10), schema)
+    own = simulated(cf.regression.LeastSquares("y ~ sex + h"), data, cf.GDP(3.0), 1)
+    first = own.calibrate({"sex": {"f": 9, "m": 0}, "h": {"n": 9, "s": 0}}, alpha=0.1).loc["mean"]
+    low, high = own.conf_int(0.1).loc["Intercept"]
+    assert first[["estimate", "std_err", "low", "high"]].tolist() == pytest.approx(
+        [own.params["Intercept"], own.bse["Intercept"], low, high], rel=1e-12
+    )
+    assert first["df"] == pytest.approx(own.df[0], rel=1e-12)
+    found = own.calibrate({"sex": {"f": 51, "m": 49}, "h": {"n": 60, "s": 40}}).loc["mean"]
+    row, s = np.array([1.0, 0.49, 0.4]), own.sandwich
+    u = row @ s.spread
+    g = np.random.default_rng(1)
+    draws = np.triu(g.standard_normal((40_000, len(u), len(u))), 1) / np.sqrt(2)
+    draws += draws.transpose(0, 2, 1)
+    draws[:, range(len(u)), range(len(u))] = g.standard_normal((40_000, len(u)))
+    noise = s.sd_meat * np.einsum("i,dij,j->d", u, draws, u)
+    part = u**2 * s.weights
+    behind = min(part.sum() ** 2 / (part**2 / np.maximum(s.independent * s.support, 1)).sum(), s.free)
+    variance = found["std_err"] ** 2 - row @ own.unsure @ row
+    sampling = variance - row @ s.noise_covariance @ row
+    # 40,000 draws tell a variance to .7 %; five standard errors
+    assert found["df"] == pytest.approx(
+        2 * variance**2 / (noise.var() + 2 * sampling**2 / behind), rel=5 * np.sqrt(2 / 40_000)
+    )
+    assert found["df"] > 1.3 * own.df.min()
+
+
 def test_a_plan_says_how_many_records_of_each_level_a_calibrated_mean_needs() -> None:
     schema = cf.Schema({**COLUMNS, "w": cf.Numeric(0, 4)}, design=cf.SurveyDesign(weight="w"))
     needed = {}

@@ -1,24 +1,40 @@
-"""The cap on weights: a noisy histogram of them, and the edge at which the predicted interval is shortest.
+"""The cap on weights: a noisy histogram of them, the edge at which the predicted interval is shortest, and what it leaves out.
 
 Weights count as min(w, W). The noise of a weighted mean is W over the mean of min(w, W) times that of equal weights, so that a bound that
 few weights reach costs much; weights above W that count as W move the weighted mean by exactly
 
     theta_W - theta = e (theta_W - ybar_t),     e = sum (w - W)+/sum w,  ybar_t the mean weighted by (w - W)+,
 
-so by at most e times the distance of two means, which is taken to be at most `DISTANCE` standard deviations. The sum of (w - W)+ is that of
-the noisy counts, whose noise has a known standard error, and nothing is taken for granted of cells whose few large weights hide in noise:
-what may be there counts beside the noise of the estimate itself, and W moves out, up to the bound, as far as that is worth its noise. A
-rule for how counts of a tail fall makes shorter intervals, and wrong ones: k persons at the bound b who are too few for any count of noise
-sd s, k about 2 s, move a mean by 2 k b/sum w sds; Pareto's weights, or a small group with a long tail of its own, look like others.
+so by at most e times the distance of two means, which is taken to be at most `DISTANCE` standard deviations. Nothing is taken for granted
+of the few large weights that hide in noise: the sum of (w - W)+ is released, either
 
-Guarantee: a person lies in one cell of the histogram, so that one count moves by 1 when she comes or goes; replaced, two do: sqrt(2).
-The choice of W and e are post-processing. Source: derived here; intervals with a bounded bias after Armstrong, Kolesar 2018.
+    by itself (`TailRows`), once W is chosen: noise (b - W) s for a sum whose steps have noise s, the least that any count of persons at the
+    bound b could have; or
+    from the histogram (lines): noise s times the root of the sum of (edge - W)+^2, over cells that hold next to nobody.
+
+Tables have the first: the histogram then only says where to cut, and what it hides makes no interval too short. A rule for how counts of a
+tail fall, in place of the sum, makes shorter intervals, and wrong ones: k persons at the bound who are too few for any count of noise sd s,
+k about 2 s, move a mean by 2 k b/sum w sds; Pareto's weights, or a small group with a long tail of its own, look like others.
+
+Interval. The estimate has the error B + N, N of sd s and |B| <= beta, of which x = beta + noise of sd t is known. Its half-width is
+
+    h(x) = max(max(x, -t/2) + z sqrt(s^2 + t^2), s cv(max(x + t/4, 0)/s)),    z the upper alpha of N(0, 1), cv(b) that of |N(b, 1)|.
+
+With the first alone B = beta is missed from below with alpha, as N less that noise is then beyond z sds, and whatever makes h larger misses
+less; the second, for t = 0 that of Armstrong and Kolesar, keeps both sides where beta is small against s. How often h misses at most, over
+beta, |B| <= beta and t/s, is computed in a test: alpha.
+
+Guarantee: a person lies in one cell of the histogram: one count moves by 1 when she comes or goes, and two when she is replaced: sqrt(2).
+In the sum of (w - W)+/(b - W) she is one number in [0, 1], which moves it by at most 1 in either case, whatever W is: the numbers of two
+persons differ by no more. The choice of W and e are post-processing. Source: derived here; intervals with a bounded bias after Armstrong,
+Kolesar 2018.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import sqrt
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +42,24 @@ from numpy.typing import NDArray
 from confide import _special as special
 from confide.aggregates.cells.histogram import CellNumber
 from confide.aggregates.cells.weighted_cells import CappedWeight
+from confide.aggregates.lines.rows import BITS, BOUND
 from confide.protocol import Noisy
 from confide.protocol.exact import digest
 
-__all__ = ["CELLS", "DISTANCE", "Cap", "WeightCells", "ended", "ended_words", "hides", "moments_of_omega", "worst"]
+__all__ = [
+    "CELLS",
+    "DISTANCE",
+    "IN_RANGES",
+    "Cap",
+    "TailRows",
+    "WeightCells",
+    "allowed",
+    "ended",
+    "ended_words",
+    "hides",
+    "moments_of_omega",
+    "worst",
+]
 
 Array = NDArray[np.float64]
 
@@ -37,11 +67,16 @@ Array = NDArray[np.float64]
 CELLS = 21
 #: Standard deviations between the mean and that of those whose weights are cut, at most.
 DISTANCE = 2.0
-# A cell's count in noise sds that is seen; the sd of y in half-ranges.
-_ABOVE, _SD = 2.0, 0.25
+# A cell's count in noise sds that is seen, and surely seen; the sd of y in half-ranges.
+_ABOVE, _SURE, _SD = 2.0, 3.5, 0.25
+#: The distance in half-ranges.
+IN_RANGES = DISTANCE * _SD
 # A cell of so many noise sds, and a next one of less than so many, look like a bound of weights far below the declared one.
 # Of less than so many persons, whatever the noise, the next cell may be empty by chance.
 _FULL, _EMPTY, _PERSONS = 16.0, 3.0, 30.0
+# In sds of the noise of what is lost: how far below zero it is taken to be at most, what is added where both sides count, and what is
+# expected of it above zero.
+_LOWEST, _TWO_SIDED, _EXPECTED = 0.5, 0.25, 0.2
 # Sds of noise that may hide weight beyond, an error of 5 %; from how many on a cell is one that every later count sees too.
 _LIKELY, _CLEAR = 1.645, 8.0
 
@@ -79,11 +114,48 @@ class WeightCells(CellNumber):
 
 
 @dataclass(frozen=True)
+class TailRows:
+    """(w - W)+/(b - W) of a person, b the bound of weights, in steps of 2^-20, rounded up: 0 to 2^20, 0 without a weight or where W = b.
+
+    W may come from earlier noisy numbers. Of two persons one number in [0, 2^20] each, so that their difference is no longer than that.
+
+    >>> import confide as cf
+    >>> weight = CappedWeight.named("w", cf.Schema({"w": cf.Numeric(0, 8, steps=9)}))
+    >>> (TailRows(weight.at(4.0))(np.array([[0.0, 4.0, 5.0, 8.0]])) / 2**20).tolist()
+    [[0.0, 0.0, 0.25, 1.0]]
+    """
+
+    weight: CappedWeight
+    width: ClassVar[int] = 1
+    l1: ClassVar[int] = 1 << BITS
+    l2_squared: ClassVar[int] = BOUND
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.weight.columns
+
+    @property
+    def digest(self) -> str:
+        return digest(["weight beyond a cap", self.weight.digest])
+
+    def __call__(self, codes: Array) -> Array:
+        bound, cap = float(self.weight.term.high), self.weight.heaviest
+        u, keep = self.weight.places(codes)
+        if not bound > cap:
+            return np.zeros((1, len(u)))
+        beyond = np.clip((u * self.weight.half + (self.weight.middle - cap)) / (bound - cap), 0.0, 1.0)
+        if keep is not None:
+            beyond[~keep] = 0.0
+        # up, or what is lost would be told a little too small
+        return np.asarray(np.ceil(beyond * float(1 << BITS))[None, :])
+
+
+@dataclass(frozen=True)
 class Cap:
     """W, and what it leaves out.
 
     lost: the share e of all weight, with what may hide in noise; persons: their noisy number; over: the sum of (w - W)+ in units of W,
-    error: the sd of its noise.
+    error: the sd of its noise. Where that sum has a release of its own, `over` may be below 0.
     """
 
     weight: float
@@ -102,29 +174,53 @@ class Cap:
         noise: float,
         cells: int,
         meat: float = 0.0,
-        distance: float = DISTANCE * _SD,
+        distance: float = IN_RANGES,
     ) -> Cap:
-        """From noisy counts, the sd of their noise, and the noise variance of a cell's sum in half-ranges; cells: of the table; meat: the
-        noise of the sampling variance as a part of it, times sum omega (`psu_limits.hidden_part`); distance: of two means, in half-ranges.
+        """From noisy counts, as `predicted` has it.
 
         >>> counts = np.zeros(21); counts[9:14] = [12.0, 30.0, 90.0, 400.0, 1468.0]
         >>> Cap.chosen(counts, 1.0, 64.0 * 2.0 ** (-np.arange(21) / 2), 0.0, 4.0, 1).weight
         8.0
         """
+        return cls.predicted(counts, sd, edges, low, noise, cells, meat, distance)[1]
+
+    @classmethod
+    def predicted(
+        cls,
+        counts: Array,
+        sd: float,
+        edges: Array,
+        low: float,
+        noise: float,
+        cells: int,
+        meat: float = 0.0,
+        distance: float = IN_RANGES,
+        tail: float | None = None,
+    ) -> tuple[float, Cap]:
+        """The shortest half-width of a 95 % interval that is to be expected, in half-ranges, and its cap.
+
+        From noisy counts, the sd of their noise, and the noise variance of a cell's sum in half-ranges; cells: of the table; meat: the
+        noise of the sampling variance as a part of it, times sum omega (`psu_limits.hidden_part`); distance: of two means, in half-ranges;
+        tail: the sd of the noise of a sum of (w - W)+ that is yet to be drawn, over b - W, infinite where none is: then the counts choose
+        W alone.
+        """
         persons = max(float(counts.sum()), 1.0)
         if len(counts) == 1:
-            return cls(float(edges[0]), 0.0, persons)
+            return 0.0, cls(float(edges[0]), 0.0, persons)
         lower = np.append(edges[1:], low)
         inside = np.maximum((edges + np.minimum(lower, edges)) / 2, 1e-300)
         # weights beyond the bound count as the bound
         inside[0] = edges[0]
-        seen = _above(counts, sd)
-        found: list[tuple[float, float, Cap]] = []
-        for cap in edges.tolist():
+        seen = _above(counts, sd) if tail is None else _filled(counts, sd)
+        weighed = counts if tail is None else seen
+        found: list[tuple[float, float, float, Cap]] = []
+        for cap in edges[:1].tolist() if tail == inf else edges.tolist():
             # where next to nobody is seen, numbers stay finite
             total = max(float(seen @ np.minimum(inside, cap)), 1e-9 * cap)
-            over = max(float(counts @ np.maximum(inside - cap, 0.0)), 0.0)
+            over = max(float(weighed @ np.maximum(inside - cap, 0.0)), 0.0)
             error = sd * float(np.linalg.norm(np.maximum(edges - cap, 0.0)))
+            if tail is not None:
+                error = 0.0 if tail == inf else tail * (float(edges[0]) - cap)
             # all that is lost may be of one cell's persons
             whole = total / cells + over
             sampling = (
@@ -134,18 +230,34 @@ class Cap:
                 / total**2
                 * (1 + meat * cap * cells / total)
             )
-            se = sqrt(sampling + noise * (cap * cells / total) ** 2)
-            # the error of what is lost counts beside other noise
-            se = max(sqrt(se**2 + (distance * error / whole) ** 2), 1e-12)
+            se = max(sqrt(sampling + noise * (cap * cells / total) ** 2), 1e-12)
+            unsure = distance * error / whole
             most = over + _LIKELY * error
             lost = most / max(total + most, 1e-300)
-            found.append((distance * over / whole / se, se, cls(cap, lost, persons, over / cap, error / cap)))
-        halves = worst(np.array([bias for bias, _, _ in found]), 0.05) * np.array([se for _, se, _ in found])
+            found.append((distance * over / whole, se, unsure, cls(cap, lost, persons, over / cap, error / cap)))
+        bias, se_of, unsure_of = (np.array([own[k] for own in found]) for k in range(3))
+        if tail is None:
+            # the error of what is lost counts beside other noise
+            se_of = np.hypot(se_of, unsure_of)
+            halves = worst(bias / se_of, 0.05) * se_of
+        else:
+            # what is drawn is as often above as below what is expected, and above zero counts
+            halves = allowed(se_of, np.maximum(bias, _EXPECTED * unsure_of), unsure_of, 0.05)
         best = 0
         for k, half in enumerate(halves.tolist()):
             if half < halves[best] * (1 - 1e-9):
                 best = k
-        return found[best][2]
+        return float(halves[best]), found[best][3]
+
+    def of_tail(self, over: float, error: float, total: float) -> Cap:
+        """With the released sum of (w - W)+ and the sd of its noise; total: the noisy sum of min(w, W).
+
+        >>> Cap(4.0, 0.0, 100.0).of_tail(8.0, 2.0, 400.0)
+        Cap(weight=4.0, lost=0.02745021760801381, persons=100.0, over=2.0, error=0.5)
+        """
+        most = max(over, 0.0) + _LIKELY * error
+        lost = most / max(total + most, 1e-300)
+        return replace(self, lost=lost, over=over / self.weight, error=error / self.weight)
 
 
 def moments_of_omega(counts: Array, sd: float, edges: Array, low: float, cap: float) -> tuple[float, float]:
@@ -160,6 +272,20 @@ def moments_of_omega(counts: Array, sd: float, edges: Array, low: float, cap: fl
     lower = np.append(edges[1:], low)
     omega = np.clip((edges + np.minimum(lower, edges)) / 2 / cap, 1e-6, 1.0)
     return float(seen @ omega / seen.sum()), float(seen @ omega**2 / seen.sum())
+
+
+def _filled(counts: Array, sd: float) -> Array:
+    """What a choice takes for the counts: each that is surely seen, and others at most half the one of the next smaller weights. Of a dozen
+    cells that hold nobody one is beyond two sds one time in four, and a choice would follow it.
+
+    >>> _filled(np.array([25.0, 3.0, 12.0, 40.0, 100.0]), 10.0).tolist()
+    [1.5, 3.0, 12.0, 40.0, 100.0]
+    """
+    made = np.maximum(counts, 0.0)
+    for k in range(len(counts) - 2, -1, -1):
+        if counts[k] <= _SURE * sd:
+            made[k] = min(made[k + 1] / 2, made[k])
+    return made
 
 
 def _above(counts: Array, sd: float) -> Array:
@@ -202,6 +328,20 @@ def ended_words(noisy: Noisy, weight: CappedWeight) -> str:
         f"many weights are seen up to {seen:.3g} and next to none just beyond, though {column} may be up to {bound:.4g}: rare larger ones "
         f"would hide in noise, which intervals allow for; declare {column} up to the largest weight of the codebook, if that is smaller"
     )
+
+
+def allowed(se: Array, bias: Array, unsure: Array, alpha: float) -> Array:
+    """Half-widths of intervals at level 1 - alpha of estimates with these standard errors and a bias of at most beta, of which `bias` is
+    beta with noise of sd `unsure`: it may be below 0.
+
+    >>> allowed(np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.0, -3.0]), np.array([0.0, 0.0, 1.0]), 0.05).round(3).tolist()
+    [1.96, 2.646, 1.145]
+    """
+    s = np.maximum(se, 1e-300)
+    sides = np.maximum(bias + _TWO_SIDED * unsure, 0.0) / s
+    one = np.maximum(bias, -_LOWEST * unsure) - float(special.ndtri(alpha)) * np.hypot(s, unsure)
+    # far from 0 both are one-sided, and the first is the larger
+    return np.asarray(np.maximum(one, s * worst(np.minimum(sides, 1e6), alpha)))
 
 
 def worst(bias: Array, alpha: float) -> Array:

@@ -275,12 +275,13 @@ def infer(
     with reserve(output, force=written.force) as place:
         with session.doing("infer"):
             result = asked.of(gate.infer(loaded, anew.question()), release, formula)
-        show_result(session, result, alpha, drawings)
+        moved = calibrated.moved(session, result, alpha)
+        show_result(session, result, alpha, drawings, tuple(moved.tables.values()))
         if place is not None:
             with session.doing("writing the results"):
                 put(place, with_results(loaded, result_facts(result, alpha)))
             session.say(f"wrote {output}: the release with these results")
-    more = beyond.show(session, result, alpha) | calibrated.show(session, result, alpha)
+    more = beyond.show(session, result, alpha) | moved.show(session)
     wrote = {} if output is None else {"wrote": output}
     session.answer({"result": result_facts(result, alpha), **more, **wrote, **vars(drawings)} if session.json else {})
 

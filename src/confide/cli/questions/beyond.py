@@ -16,7 +16,7 @@ from confide.errors import NoResult, PlanError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Beyond", "facts_of", "method_of", "say_frame"]
+__all__ = ["Beyond", "facts_of", "fine", "method_of", "say_frame"]
 
 # Columns, as of the tables above.
 _WIDTH = 78
@@ -77,19 +77,19 @@ class Beyond:
         return {name: facts_of(frame) for name, frame in frames.items()}
 
 
-def say_frame(session: Session, frame: pd.DataFrame, title: str, note: str, *, fine: bool = False) -> None:
-    """Print a table with its title and note. fine: each row to two digits of its standard error, for totals; else four digits."""
+def say_frame(session: Session, frame: pd.DataFrame, title: str, note: str, *, by_error: bool = False) -> None:
+    """Print a table with its title and note. by_error: each row to two digits of its standard error, for totals; else four digits."""
     session.say("")
     session.say(title)
     if len(frame.columns):
         shown = frame.rename_axis(None)
-        text = _fine(shown) if fine else shown
+        text = fine(shown) if by_error else shown
         session.say(text.to_string(float_format=lambda value: f"{value:.4g}", na_rep="-"))
     if note:
         session.say(fill(f"Note: {note}", _WIDTH, subsequent_indent=" " * 6))
 
 
-def _fine(frame: pd.DataFrame) -> pd.DataFrame:
+def fine(frame: pd.DataFrame) -> pd.DataFrame:
     """As text, the digits of a row by its standard error; degrees of freedom whole."""
     from math import floor, log10
 

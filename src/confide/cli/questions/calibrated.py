@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from confide.cli.facts import Further
 from confide.cli.questions.beyond import facts_of, method_of, say_frame
 from confide.cli.session import Refused, Session
+from confide.errors import NoResult
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Calibrated"]
+__all__ = ["Calibrated", "Moved"]
 
 _EXACT = "numbers of persons from {files}, read as public and exact; nothing further is spent"
 
@@ -67,14 +69,25 @@ class Calibrated:
                 )
             yield over, Path(path)
 
-    def show(self, session: Session, result: Any, alpha: float | None) -> dict[str, Any]:
-        """Print the tables; the same as strict JSON."""
+    def moved(self, session: Session, result: Any, alpha: float | None) -> Moved:
+        """What is asked for, before anything is printed: a file that does not fit, or a result of another kind, is refused (`PlanError`).
+
+        Of a result that has no such estimate the table is shown all the same, and the reason comes after it.
+        """
         with session.doing("computing estimates at public totals"):
-            frames = self.frames(result, alpha)
+            try:
+                frames = self.frames(result, alpha)
+            except NoResult as error:
+                return Moved({}, error)
+        files: dict[str, list[Any]] = {
+            "poststratified": [path for _, path in self._tables()],
+            "calibrated": [self.calibrate],
+        }
+        found = {}
         for name, frame in frames.items():
-            files = (self.calibrate,) if name == "calibrated" else [path for _, path in self._tables()]
-            say_frame(session, frame, _title(name, result), _EXACT.format(files=", ".join(map(str, files))), fine=True)
-        return {name: facts_of(frame) for name, frame in frames.items()}
+            note = _EXACT.format(files=", ".join(map(str, files[name])))
+            found[name] = Further(_title(name, result), frame, _labels(name, frame, result), note)
+        return Moved(found)
 
     def frames(self, result: Any, alpha: float | None) -> dict[str, pd.DataFrame]:
         """The tables by name, as `poststratify` of each measured column and `calibrate` give them. `PlanError` where a result has none of
@@ -94,6 +107,32 @@ class Calibrated:
             own = method_of(result, "calibrate", "--calibrate", "least-squares lines under a survey's design")
             found["calibrated"] = own(self.calibrate, **level)
         return found
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Tables at public totals by name, and why there are none."""
+
+    tables: Mapping[str, Further]
+    missing: NoResult | None = None
+
+    def show(self, session: Session) -> dict[str, Any]:
+        """Print the tables; the same as strict JSON. Raises why there are none."""
+        if self.missing is not None:
+            raise self.missing
+        for one in self.tables.values():
+            say_frame(session, one.frame, one.title, one.note, by_error=True)
+        return {name: facts_of(one.frame) for name, one in self.tables.items()}
+
+
+def _labels(name: str, frame: pd.DataFrame, result: Any) -> list[str]:
+    """What rows are called where they stand beside others."""
+    from confide.aggregates.column_codes import columns_of
+
+    if name == "poststratified":
+        return list(frame.index)
+    over = ", ".join(columns_of(*result.design.terms))
+    return [f"{row} of {result.design.response.name}, calibrated to {over}" for row in frame.index]
 
 
 def _title(name: str, result: Any) -> str:

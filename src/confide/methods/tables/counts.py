@@ -107,6 +107,7 @@ class Counts(_CountMethod):
 
     name: ClassVar[str] = "counts"
     version: ClassVar[str] = "3"
+    # under a design earlier ones cut weights and PSU sums otherwise; the numbers mean the same
     reads: ClassVar[tuple[str, ...]] = ("1", "2")
     intervals: ClassVar[str] = (
         "counts of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
@@ -183,6 +184,7 @@ class Shares(_CountMethod):
 
     name: ClassVar[str] = "shares"
     version: ClassVar[str] = "3"
+    # under a design earlier ones cut weights and PSU sums otherwise; the numbers mean the same
     reads: ClassVar[tuple[str, ...]] = ("1", "2")
     intervals: ClassVar[str] = "shares of a population (binomial sampling and noise) or of the data set (noise)"
     verb: ClassVar[str] = "shares"

@@ -280,7 +280,7 @@ class Means(_Summary):
 
     name: ClassVar[str] = "means"
     version: ClassVar[str] = "2"
-    # an earlier one has other cuts of PSU sums under a design; the numbers mean the same
+    # under a design 1 cut weights and PSU sums otherwise; the numbers mean the same
     reads: ClassVar[tuple[str, ...]] = ("1",)
     intervals: ClassVar[str] = (
         "means of clipped columns, of a population (sampling and noise) or of the data set (noise)"
@@ -313,7 +313,7 @@ class Totals(_Summary):
 
     name: ClassVar[str] = "totals"
     version: ClassVar[str] = "2"
-    # an earlier one has other cuts of PSU sums under a design; the numbers mean the same
+    # under a design 1 cut weights and PSU sums otherwise; the numbers mean the same
     reads: ClassVar[tuple[str, ...]] = ("1",)
     intervals: ClassVar[str] = (
         "totals of clipped columns, of a population (sampling and noise) or of the data set (noise)"

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from confide._version import __version__
 from confide.guarantees import Guarantee
 from confide.results.pages.plot import caption, chosen, drawn, nothing
-from confide.results.pages.table import DASH, View, environment, view
+from confide.results.pages.table import DASH, Document, View, environment, view
 from confide.results.pages.words import (
     approx_words,
     bias_words,
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["page", "svg"]
 
 
-def page(result: Shown, alpha: float) -> str:
-    """The whole page as text. It names no time and no machine: the same result gives the same page."""
+def page(result: Shown, alpha: float, below: Sequence[Document] = ()) -> str:
+    """The whole page as text. It names no time and no machine: the same result gives the same page. below: tables that follow from it."""
     seen, level = view(result, alpha), level_words(alpha)
     further = result.reported()
     seen = replace(seen, facts=(*seen.facts, *((clean(label), clean(text)) for label, text, _ in further)))
@@ -48,6 +48,7 @@ def page(result: Shown, alpha: float) -> str:
     template = environment().get_template("report.html.j2")
     return template.render(
         table=seen,
+        below=below,
         heading="Estimates" if seen.first("estimate") is not None else "Rows",
         level=level,
         status=result.status,

@@ -18,7 +18,19 @@ if TYPE_CHECKING:
 else:
     terminal = later("rich.cells")
 
-__all__ = ["DASH", "NARROWEST", "View", "environment", "facts", "html", "labelled", "text", "view", "with_interval"]
+__all__ = [
+    "DASH",
+    "NARROWEST",
+    "Document",
+    "View",
+    "environment",
+    "facts",
+    "html",
+    "labelled",
+    "text",
+    "view",
+    "with_interval",
+]
 
 NARROWEST = 78  # the width of statsmodels' tables
 WIDEST = 100
@@ -63,6 +75,20 @@ class View:
         if not interval or low is None or cells[low] == DASH:
             return cells[at]
         return f"{cells[at]} [{cells[low]}, {cells[low + 1]}]"
+
+
+@dataclass(frozen=True)
+class Document:
+    """A table with its title, and the note without which it must not stand: status, guarantee, what intervals cover, digest.
+
+    labels: how many columns at the left say what a row is about.
+    """
+
+    title: str
+    rows: tuple[tuple[str, ...], ...]
+    heads: tuple[str, ...]
+    note: str
+    labels: int = 1
 
 
 def view(result: Shown, alpha: float) -> View:

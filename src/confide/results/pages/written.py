@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confide.errors import PlanError
-from confide.results.pages.table import View, view
+from confide.results.pages.table import Document, View, view
 from confide.results.pages.words import clean
 
 if TYPE_CHECKING:
@@ -38,20 +37,6 @@ _LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
     "[": "{[}", "]": "{]}",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Document:
-    """A table with its title, and the note without which it must not stand: status, guarantee, what intervals cover, digest.
-
-    labels: how many columns at the left say what a row is about.
-    """
-
-    title: str
-    rows: tuple[tuple[str, ...], ...]
-    heads: tuple[str, ...]
-    note: str
-    labels: int = 1
 
 
 def document(result: Shown, alpha: float) -> Document:
@@ -142,8 +127,15 @@ def _put(page: Any, made: Document, right: Any) -> None:
     page.add_paragraph(made.note)
 
 
-def save(result: Any, path: Path, level: Callable[[Any], Mapping[str, Any]] = lambda verb: {}) -> None:
-    """Write a result as its ending asks (`REPORTS`); level: verb -> further arguments. `PlanError` when it cannot be written."""
+def save(
+    result: Any,
+    path: Path,
+    level: Callable[[Any], Mapping[str, Any]] = lambda verb: {},
+    below: Sequence[Document] = (),
+) -> None:
+    """Write a result as its ending asks (`REPORTS`); level: verb -> further arguments; below: tables that follow from it and come after
+    its own, with their notes. `PlanError` when it cannot be written.
+    """
     name = REPORTS[path.suffix.lower()]
     verb = getattr(result, name, None)
     if verb is None:
@@ -152,7 +144,14 @@ def save(result: Any, path: Path, level: Callable[[Any], Mapping[str, Any]] = la
         )
     try:
         if name in ("to_markdown", "to_latex"):
-            path.write_text(verb(**level(verb)), encoding="utf-8")
+            text = markdown if name == "to_markdown" else latex
+            path.write_text("\n".join([verb(**level(verb)), *map(text, below)]), encoding="utf-8")
+        elif below and name == "to_word":
+            word([document(result, result._alpha(level(verb).get("alpha"))), *below], path)
+        elif below:
+            from confide.results.pages.report import page
+
+            path.write_text(page(result, result._alpha(level(verb).get("alpha")), below), encoding="utf-8", newline="")
         else:
             verb(path, **level(verb))
     except OSError as error:

@@ -72,7 +72,8 @@ def poststratified(table: Any, totals: Any, over: str, of: str | None, alpha: fl
     estimate = float(p @ own.theta)
     # the worst bias of the cut of weights, in full
     bias, unsure = own.moved(p)
-    half = float(student.quantile(check_alpha(alpha) / 2, df)) * sqrt(variance + unsure**2) + bias
+    whole = float(own.widened(np.array([sqrt(variance)]), np.array([bias]), np.array([unsure]), check_alpha(alpha))[0])
+    half = whole * float(student.quantile(alpha / 2, df) / student.quantile(alpha / 2, np.inf))
     low, high = own.sums.of.bounds
     return pd.DataFrame(
         {

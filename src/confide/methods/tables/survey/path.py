@@ -2,21 +2,22 @@
 
 Three passes. (1) A noisy histogram of weights, from which the cap W follows (`cap`), or the noisy number of persons. (2) The marginals of
 the table as exact integers, each person with omega = min(w, W)/W (`weighted_cells`): noise is that of equal weights, times W over the mean
-of min(w, W). (3) At those estimates the scores of persons (`survey_scores`), their Gram matrix or that of PSU sums (`psu_meat`), and for
-means the squares of cut scores, beside which the whole ones are known.
+of min(w, W); and what W leaves out, the sum of (w - W)+ (`weight_cap`), with as much of their mu^2 as makes the shortest interval by the
+histogram: one of `SPLITS`, of which exactly one is drawn. (3) At those estimates the scores of persons (`survey_scores`), their Gram matrix
+or that of PSU sums (`psu_meat`), and for means the squares of cut scores, beside which the whole ones are known.
 
-Guarantee: mu-GDP, add-remove or substitute: mu^2 is shared out among the three, each an exact sum with independent rounded Gaussian noise
+Guarantee: mu-GDP, add-remove or substitute: mu^2 is shared out among these, each an exact sum with independent rounded Gaussian noise
 (Dong, Roth, Su 2022); sensitivities stand with each map. Weights, strata and PSUs are taken to follow from the person's own record, which
 plans and results print. Source: Horvitz-Thompson and Hajek estimators, linearised variances after Binder 1983.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.free_moments import MomentRows
 from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cells.survey_scores import Complete, Squares, SurveyScores
-from confide.aggregates.cells.weight_cap import CELLS, Cap, WeightCells
+from confide.aggregates.cells.weight_cap import CELLS, IN_RANGES, Cap, TailRows, WeightCells
 from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.aggregates.clusters.psu_limits import WIDE, Limits, Sampled, hidden_part, too_few
 from confide.aggregates.clusters.psu_meat import Listed, PersonMeat, PsuMeat, bits_for, design_of
@@ -36,20 +37,23 @@ from confide.methods.tables.cells.layout import Layout, marginal_name, weight_of
 from confide.methods.tables.cells.margins import Margins
 from confide.methods.tables.survey.estimand import KINDS, Estimand, Sums
 from confide.methods.tables.survey.spread import shift_of, spreads
-from confide.protocol import Allowance, Meter, Plan, Source, Statistic, Together, Total
+from confide.protocol import Allowance, Either, Event, Meter, Noisy, Plan, Source, Spend, Statistic, Together, Total
 from confide.protocol.units.where import Subset
 from confide.schema import Schema, SurveyDesign
-from confide.schema.survey import ASSUMPTION, DRAWN, NOT_COVERED, UNFORESEEN
+from confide.schema.survey import ASSUMPTION, DRAWN_TABLES, NOT_COVERED, UNFORESEEN
 
-__all__ = ["KEPT", "MEAT", "WEIGHTS", "SurveyPath"]
+__all__ = ["KEPT", "MEAT", "SPLITS", "TAIL", "WEIGHTS", "SurveyPath"]
 
 Array = NDArray[np.float64]
 
 #: Names of what is drawn beside the marginals.
-WEIGHTS, MEAT, KEPT = "(weights)", "(meat)", "(kept)"
+WEIGHTS, TAIL, MEAT, KEPT = "(weights)", "(tail)", "(meat)", "(kept)"
 
-# Of mu^2: the histogram of weights, or the number of persons; the squares of cut scores; the meat of persons and of PSUs. The rest: sums.
-_HISTOGRAM, _COUNT, _SQUARES = Fraction(12, 100), Fraction(1, 100), Fraction(3, 100)
+# Of mu^2: the histogram of weights, or the number of persons; the squares of cut scores; the meat of persons and of PSUs. The rest: sums,
+# and what the cut of weights leaves out.
+_HISTOGRAM, _COUNT, _SQUARES = Fraction(5, 100), Fraction(1, 100), Fraction(3, 100)
+#: Of mu^2, in hundredths: what goes to what the cut leaves out. Without it there is no cut.
+SPLITS = (0, 30)
 _PERSONS, _PSUS = Fraction(15, 100), Fraction(30, 100)
 # As of `PsuMeat`: cuts of PSU sums are short, so that M has noise to spare and what lies beyond them is to be seen.
 _ROUGH = 2
@@ -156,6 +160,11 @@ class SurveyPath:
         return marginal_name(self.layout, of.axes) + own
 
     @property
+    def cuts(self) -> bool:
+        """Whether weights are cut where noise asks for it."""
+        return self.design.cap == "auto" and isinstance(self.layout.weight, CappedWeight)
+
+    @property
     def _cells_of_weights(self) -> int:
         return CELLS if self.design.cap == "auto" else 1
 
@@ -171,6 +180,29 @@ class SurveyPath:
         if not isinstance(weight, CappedWeight):
             return None
         return self._inside(Histogram(WeightCells(weight, self._cells_of_weights)))
+
+    def tail(self, layout: Layout) -> Statistic:
+        """What the cut of weights leaves out: (w - W)+ over its largest value, in steps of 2^-20, one number in [0, 1] for a person."""
+        assert isinstance(layout.weight, CappedWeight)
+        return self._inside(Total(TailRows(layout.weight), nonnegative=True))
+
+    @staticmethod
+    def beside(split: int, name: str) -> str:
+        """What sums are called with that much of the budget for what the cut leaves out."""
+        return f"{name}, tail {split} %" if split else name
+
+    def split(self, drawn: Container[str]) -> int:
+        """Which split was drawn."""
+        return next((split for split in SPLITS if self.beside(split, TAIL) in drawn), 0)
+
+    def margins(self, drawn: Mapping[str, Any], layout: Layout) -> Margins:
+        """The noisy marginals, of whichever split."""
+        split = self.split(drawn)
+        if split:
+            end = self.beside(split, "")
+            drawn = {name.removesuffix(end): one for name, one in drawn.items() if name.endswith(end)}
+        found: Margins = self.method.survey_margins(drawn, layout)
+        return found
 
     def sums(self, layout: Layout, relation: str) -> dict[str, tuple[Statistic, Fraction]]:
         """The marginals of a layout, with their shares of one another."""
@@ -196,33 +228,56 @@ class SurveyPath:
 
     def statistics(self, relation: str, amount: Fraction) -> dict[str, tuple[Statistic, Fraction]]:
         """Everything that is drawn, with its share. amount: mu^2."""
+        common, splits = self._shared(relation, amount)
+        return {name: one for part in (*common, *splits) for name, one in part.items()}
+
+    def _shared(
+        self, relation: str, amount: Fraction
+    ) -> tuple[list[dict[str, tuple[Statistic, Fraction]]], list[dict[str, tuple[Statistic, Fraction]]]]:
+        """(what is always drawn, before and after; the splits, of which one is) with their shares."""
         found: dict[str, tuple[Statistic, Fraction]] = {}
         weights = self.weights()
         if weights is not None:
-            found[WEIGHTS] = weights, _HISTOGRAM if self.design.cap == "auto" else _COUNT
+            found[WEIGHTS] = weights, _HISTOGRAM if self.cuts else _COUNT
         own = self.estimands()
         meat = _PERSONS if self.design.psu is None else _PSUS
         squares = _SQUARES if self.squared else Fraction(0)
         rest = 1 - meat - squares - sum(share for _, share in found.values())
-        for name, (one, share) in self.sums(self.layout, relation).items():
-            found[name] = one, rest * share
+        splits = []
+        for split in SPLITS if self.cuts else (0,):
+            part = Fraction(split, 100)
+            sums = self.sums(self.layout, relation).items()
+            made = {self.beside(split, TAIL): (self.tail(self.layout), part)} if split else {}
+            splits.append(
+                made | {self.beside(split, name): (one, (rest - part) * share) for name, (one, share) in sums}
+            )
+        last: dict[str, tuple[Statistic, Fraction]] = {}
         # a unit of several rows moves a meat that many times as far
         bits = bits_for(sqrt(amount * meat / len(own)) / self.schema.rows_per_unit)
         for each in own:
             statistic = self.meat(each, bits)
-            found[f"{MEAT} {self.label(each)}"] = self._inside(statistic), meat / len(own)
+            last[f"{MEAT} {self.label(each)}"] = self._inside(statistic), meat / len(own)
             if self.squared:
-                found[f"{KEPT} {self.label(each)}"] = (
+                last[f"{KEPT} {self.label(each)}"] = (
                     self._inside(Total(Squares(self.scores(each)))),
                     squares / len(own),
                 )
-        return found
+        return [found, last], splits
 
     def plan(self, privacy: Guarantee, n: int | None) -> Plan:
         """The spends. Raises `PlanError` or `SchemaError` for what cannot be planned from public facts."""
         allowance = Allowance.of(privacy, self.method, self.schema)
-        planned = self.statistics(allowance.relation, allowance.amount)
-        spends = tuple(allowance.spend(name, one, share) for name, (one, share) in planned.items())
+        (first, last), splits = self._shared(allowance.relation, allowance.amount)
+
+        def spent(shares: Mapping[str, tuple[Statistic, Fraction]]) -> tuple[Spend, ...]:
+            return tuple(allowance.spend(name, one, share) for name, (one, share) in shares.items())
+
+        own = [spent(one) for one in splits]
+        chosen: tuple[Event, ...] = own[0] if len(own) == 1 else (Either(tuple(map(_all_of, own))),)
+        event, planned = (
+            Together((*spent(first), *chosen, *spent(last))),
+            self.statistics(allowance.relation, allowance.amount),
+        )
         facts = dict(self.method.facts(replace(self.layout, weight=None)))
         target = facts["target"] + ("" if self.design.plain else f", {self.design.words}")
         assumed = (ASSUMPTION,) if self.design.weight is not None or self.listed is not None else ()
@@ -232,10 +287,10 @@ class SurveyPath:
             if self._extensive and self.design.psu and not (self.design.psu_count or self.design.population)
             else ()
         )
-        meat = next(sqrt(spend.mu_squared) for spend in spends if spend.name.startswith(MEAT))
+        meat = next(sqrt(spend.mu_squared) for spend in spent(last) if spend.name.startswith(MEAT))
         cells = max(1 if of.dense else self.layout.crossing.cells(of.axes) for of in self.estimands())
         facts |= {
-            "constants": {**facts.get("constants", {}), **DRAWN},
+            "constants": {**facts.get("constants", {}), **DRAWN_TABLES},
             "target": target,
             "covers": self._covers(),
             "passes": 3 if WEIGHTS in planned else 2,
@@ -249,7 +304,7 @@ class SurveyPath:
         told = (*too_few(self.design, meat, n, cells), UNFORESEEN) if n else ()
         facts["notes"] = (*facts.get("notes", ()), *told)
         live = {name: one for name, (one, _) in planned.items()}
-        return Plan.of(self.method, self.schema, allowance, Together(spends), live, n=n, **facts)
+        return Plan.of(self.method, self.schema, allowance, event, live, n=n, **facts)
 
     def _covers(self) -> str:
         own = self.design
@@ -266,17 +321,23 @@ class SurveyPath:
     def draw(self, source: Source, plan: Plan, meter: Meter) -> dict[str, NDArray[Any]]:
         """Weights, sums, meats; the public numbers between them, by name."""
         public: dict[str, NDArray[Any]] = {}
-        layout, weights, persons = self.layout, self.weights(), None
+        layout, weights, cap, split = self.layout, self.weights(), None, 0
         if weights is not None:
             (total,) = source.aggregate(weights)
             noisy = meter.draw(WEIGHTS, total)
-            cap = self._cap(noisy.decode(), sqrt(noisy.variance), plan)
-            layout, persons = self.capped(cap.weight), cap.persons
-            public["cap"] = np.array([cap.weight, cap.lost, cap.persons, cap.over, cap.error])
-        planned = {name: one for name, (one, _) in self.sums(layout, plan.relation).items()}
+            split, cap = self._cap(noisy.decode(), sqrt(noisy.variance), plan)
+            layout = self.capped(cap.weight)
+        persons = None if cap is None else cap.persons
+        planned = {self.beside(split, TAIL): self.tail(layout)} if split else {}
+        planned |= {self.beside(split, name): one for name, (one, _) in self.sums(layout, plan.relation).items()}
         totals = dict(zip(planned, source.aggregate(*planned.values()), strict=True))
         drawn = {name: meter.draw(name, totals[name]) for name in planned}
-        margins = self.method.survey_margins(drawn, layout)
+        margins = self.margins(drawn, layout)
+        if cap is not None:
+            if split:
+                base = self.reading(Estimand(self.kind, layout, ()), margins, plan.relation)
+                cap = self._with_tail(cap, drawn[self.beside(split, TAIL)], max(float(base.persons[0]), 0.0))
+            public["cap"] = np.array([cap.weight, cap.lost, cap.persons, cap.over, cap.error])
         asked: dict[str, Statistic] = {}
         for of in self.estimands(layout):
             label = self.label(of)
@@ -308,21 +369,34 @@ class SurveyPath:
         weight = self.layout.weight
         return replace(self.layout, weight=weight.at(cap)) if isinstance(weight, CappedWeight) else self.layout
 
-    def _cap(self, counts: Array, sd: float, plan: Plan) -> Cap:
+    def _cap(self, counts: Array, sd: float, plan: Plan) -> tuple[int, Cap]:
+        """(the split, the cap) of the shortest interval, by noisy counts of weights."""
         weight = self.layout.weight
         assert isinstance(weight, CappedWeight)
         axes = max(self.layout.shown, key=self.layout.crossing.cells)
-        spend = plan.spend(max((name for name in self.sums(self.layout, plan.relation)), key=len))
-        assert spend.noise_sd is not None
-        # of a sum of omega u with |u| <= 1, in units of omega
-        noise = (spend.noise_sd / _ONE) ** 2
+        largest = max((name for name in self.sums(self.layout, plan.relation)), key=len)
         edges = WeightCells(weight, self._cells_of_weights).edges
         cells = self.layout.crossing.cells(axes)
         found = plan.spend(f"{MEAT} {self.label(self.estimands()[0])}")
         meat = hidden_part(self.design, sqrt(found.mu_squared))
         # shares and counts are of indicators, whose means are up to 1 apart
-        distance = {"distance": 1.0} if self.kind in ("shares", "counts") else {}
-        return Cap.chosen(counts, sd, edges, float(weight.term.low), noise, cells, meat, **distance)
+        distance = 1.0 if self.kind in ("shares", "counts") else IN_RANGES
+        made = []
+        for split in SPLITS if self.cuts else (0,):
+            # of a sum of omega u with |u| <= 1, in units of omega, and of (w - W)+ over its largest value
+            noise = _sd(plan, self.beside(split, largest)) ** 2
+            tail = _sd(plan, self.beside(split, TAIL)) if split else inf
+            half, cap = Cap.predicted(counts, sd, edges, float(weight.term.low), noise, cells, meat, distance, tail)
+            made.append((half, split, cap))
+        _, split, cap = min(made, key=lambda one: one[0])
+        return split, cap
+
+    def _with_tail(self, cap: Cap, noisy: Noisy, total: float) -> Cap:
+        """With what the cut leaves out. total: the noisy sum of omega."""
+        assert isinstance(self.layout.weight, CappedWeight)
+        reach = float(self.layout.weight.term.high) - cap.weight
+        over, error = (reach / _ONE * one for one in (float(noisy.decode()[0]), sqrt(noisy.variance)))
+        return cap.of_tail(over, error, total * cap.weight)
 
     def reading(self, of: Estimand, margins: Margins, relation: str) -> Sums:
         """An estimand's sums."""
@@ -375,6 +449,17 @@ class SurveyPath:
         n = max(persons, total)
         mean = min(max(total / n, 1e-6), 1.0)
         return mean, min(max((first - rest) / n, mean**2), mean), n
+
+
+def _all_of(spends: tuple[Spend, ...]) -> Event:
+    return spends[0] if len(spends) == 1 else Together(spends)
+
+
+def _sd(plan: Plan, name: str) -> float:
+    """The noise of sums in steps of 2^-20."""
+    noise = plan.spend(name).noise_sd
+    assert noise is not None
+    return noise / _ONE
 
 
 def _capped(weight: Any) -> CappedWeight | None:

@@ -33,6 +33,8 @@ _CAPPED = Flag(
 )
 # A cut that leaves out more of the squares than this is not made up for: the interval is flagged by its degrees of freedom anyway.
 _MOST_LOST = 6.0
+# Sds of noise that may hide how far values spread, an error of 5 %.
+_LIKELY = 1.645
 
 
 def survey_table(path: SurveyPath, release: Release, reading: str) -> SurveyTable:
@@ -53,7 +55,7 @@ class _Reading:
     def of(cls, path: SurveyPath, release: Release) -> _Reading:
         cap = Cap(*(float(v) for v in release.public["cap"])) if "cap" in release.public else None
         layout = path.capped(None if cap is None else cap.weight)
-        margins = path.method.survey_margins(release.statistics, layout)
+        margins = path.margins(release.statistics, layout)
         own = cls(path, release, layout, margins, cap or Cap(layout.heaviest, 0.0, 0.0), 0.0)
         total = float(own.sums(Estimand(path.kind, layout, ())).persons[0])
         if cap is not None and len(release.public["cap"]) == 3:
@@ -119,9 +121,10 @@ class _Reading:
         factor *= 1.0 if beyond is None else beyond.factor
         bias, unsure = self._cut_away(of, sums)
         moments = self._moments(sums) if of.kind == "means" else None
-        lost = self.cap.over
+        lost = max(self.cap.over, 0.0)
+        apart = self.path.split(self.release.statistics) > 0 or not self.cap.error
         return Estimated(
-            sums, factor * sampling, factor * error, count, strata, part, bias, moments, unsure, lost, beyond
+            sums, factor * sampling, factor * error, count, strata, part, bias, moments, unsure, lost, beyond, apart
         )
 
     def _beyond(self, label: str, noisy: Noisy) -> Beyond | None:
@@ -130,14 +133,18 @@ class _Reading:
         return None if ruler is None else Beyond.of(noisy, np.asarray(ruler, dtype=np.float64))
 
     def _cut_away(self, of: Estimand, sums: Sums) -> tuple[Array, Array]:
-        """What the cut of weights moves each estimate by at most, and the sd of that: all that is lost may be of one cell's persons."""
+        """What the cut of weights moves each estimate by at most, noise and all, and the sd of that noise: all that is lost may be of one
+        cell's persons.
+        """
         none = np.zeros(len(sums.y))
         if not self.cap.lost or of.base is None:
             return none, none
         base = self.sums(replace(of, axes=of.base))
-        whole = np.maximum(base.persons[sums.base_of], 1e-9) + self.cap.over
+        whole = np.maximum(base.persons[sums.base_of], 1e-9) + max(self.cap.over, 0.0)
         distance = self._distance(of, sums)
-        return distance * self.cap.over / whole, distance * np.minimum(self.cap.error / whole, 1.0)
+        return np.maximum(distance * self.cap.over / whole, -distance), distance * np.minimum(
+            self.cap.error / whole, 1.0
+        )
 
     def _known(self, of: Estimand) -> tuple[float, float] | None:
         """(how many PSUs, or persons without, were sampled, the sd of its noise); None where nobody knows.
@@ -190,17 +197,22 @@ class _Reading:
         return float(np.clip(whole / kept, 1.0, _MOST_LOST))
 
     def _distance(self, of: Estimand, sums: Sums) -> Array:
-        """Between an estimate and the mean of those whose weights were cut, at most, by cell; for indicators by their bounds."""
+        """Between an estimate and the mean of those whose weights were cut, at most, by cell; for indicators by their bounds.
+
+        Of means by the sd of the cell, or of the whole table where noise hides whether the cell's is smaller.
+        """
         if of.kind in ("shares", "counts"):
             p = np.clip(sums.y / np.maximum(sums.x, 1e-9), 0.0, 1.0)
             return np.asarray(np.maximum(p, 1.0 - p))
+        if of.kind == "means":
+            own, every = self._moments(sums), self._moments(self.sums(replace(of, axes=())))
+            hidden = np.minimum(every.plain_variance[0], own.plain_variance + _LIKELY * np.sqrt(own.variance_noise))
+            half = of.layout.measures[of.column].half
+            return np.asarray(DISTANCE * half * np.sqrt(np.maximum(own.plain_variance, hidden)))
         return DISTANCE * self._sd(of, sums)
 
     def _sd(self, of: Estimand, sums: Sums) -> Array:
-        """The sd of what is averaged, by cell."""
-        if of.kind == "means":
-            own = self._moments(sums)
-            return np.asarray(of.layout.measures[of.column].half * np.sqrt(own.plain_variance))
+        """The sd of what is averaged, by cell, but of means."""
         if of.kind == "ratios":
             r = np.clip(sums.y / np.maximum(sums.x, 1e-9), -1e300, 1e300)
             scale = max(abs(pooled(sums, 1)[0]), 1e-9)

@@ -8,7 +8,7 @@ C the number of PSUs, or of persons; the centred form has the factor within. M h
 H the number of strata (Satterthwaite 1946); a small draw of M leaves few. Below 5, at about 1.6 sds of its noise, M is taken at its upper
 95 % bound, with C - H. With normal errors and a normal noise of M, intervals of 95 % cover .948 or more, whatever V_M, its noise and that
 of the estimates are (computed in the tests). Intervals solve (Y - theta X)^2 <= t^2 (variance at theta),
-and are widened by the worst bias of the cut of weights after Armstrong, Kolesar 2018 (`cap`). Where scores were cut short, for means, M is
+and are widened for the worst bias of the cut of weights (`weight_cap.allowed`). Where scores were cut short, for means, M is
 taken up by the part of the squares that the cut left out, which the released moments tell.
 """
 
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from confide import _special as special
 from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
-from confide.aggregates.cells.weight_cap import DISTANCE, worst
+from confide.aggregates.cells.weight_cap import DISTANCE, allowed
 from confide.aggregates.clusters.beyond import Beyond
 from confide.errors import PlanError
 from confide.methods.tables.cells.intervals import MeanSums
@@ -68,8 +68,9 @@ def no_tests(design: SurveyDesign) -> str:
 @dataclass(frozen=True, eq=False)
 class Estimated:
     """One estimand's numbers by cell. sampling: the covariance of Y - theta X, noise in it and all; error: the sd of its diagonal's noise;
-    independent, strata: C and H; part: of the sampling variance that counts; bias: what the cut of weights may move an estimate by, unsure:
-    the sd with which that is known, in units of Y/X; over: the sum of omega that the cut leaves out; beyond: what the cut of PSU sums does.
+    independent, strata: C and H; part: of the sampling variance that counts; bias: what the cut of weights may move an estimate by,
+    noise and all, unsure: the sd of that noise, in units of Y/X; over: the sum of omega that the cut leaves out; beyond: what the cut of
+    PSU sums does; apart: whether what the cut leaves out has a release of its own, or is of the histogram that chose the cut (older ones).
     """
 
     sums: Sums
@@ -83,6 +84,13 @@ class Estimated:
     unsure: Array | float = 0.0
     over: float = 0.0
     beyond: Beyond | None = None
+    apart: bool = True
+
+    def widened(self, error: Array, bias: Array, unsure: Array, alpha: float) -> Array:
+        """Half-widths of intervals at level 1 - alpha, of these standard errors, with what the cut of weights may do."""
+        if self.apart:
+            return allowed(error, bias, unsure, alpha)
+        return allowed(np.hypot(error, unsure), bias, np.zeros_like(bias), alpha)
 
     @cached_property
     def y(self) -> Array:
@@ -161,8 +169,9 @@ class Estimated:
         q = student.quantile(tail, self.df)
         low, high = self._roots(q)
         if self.bias.any() or np.any(self.unsure):
-            whole = np.maximum(np.hypot(self.std_err, self.factor * np.asarray(self.unsure)), 1e-300)
-            more = q * (worst(self.factor * self.bias / whole, 2 * tail) / z * whole - self.std_err)
+            unsure = np.broadcast_to(self.unsure, self.bias.shape)
+            whole = self.widened(self.std_err, self.factor * self.bias, self.factor * unsure, 2 * tail)
+            more = q * (whole / z - self.std_err)
             low, high = low - np.maximum(more, 0.0), high + np.maximum(more, 0.0)
         least, most = self.sums.of.bounds
         return np.clip(low, self.factor * least, most), np.clip(high, low, self.factor * most)
@@ -186,8 +195,10 @@ class Estimated:
     def moved(self, p: Array) -> tuple[float, float]:
         """(bias, sd) of the cut for the sum of p theta over cells: what is lost is lost once, in one cell or shared out among them."""
         by_cell = p * (1.0 + self.over / self.x)
-        once = float(np.max(by_cell * self.bias)), float(np.max(by_cell * self.unsure))
-        return min(once[0], float(p @ self.bias)), once[1]
+        # less than nothing was seen: all cells are off by the same number, each times its own
+        least = -float(np.max(-by_cell * self.bias))
+        once = float(np.max(by_cell * self.bias)) if least >= 0 else least, float(np.max(by_cell * self.unsure))
+        return min(once[0], float(p @ self.bias)) if least >= 0 else least, once[1]
 
     @cached_property
     def weak(self) -> NDArray[np.bool_]:

@@ -3,12 +3,16 @@
 Calibration. With public numbers of persons by the levels of every column of an additive formula, the mean of the response is
 Xbar'beta, Xbar the population's mean row: the generalised regression estimator, whose variance is Xbar'V Xbar with the sandwich V about
 the line's own residuals, as R's `calibrate` has it (raking is the same to first order). It costs nothing. Source: Deville, Sarndal 1992.
+
+Xbar'beta is the intercept of the same line over columns less their population means, so that its variance and its degrees of freedom are
+those of that coefficient: with u = A^-1 C' Xbar its sampling variance is u'Mu, the noise in it has the variance sd^2 |u|^4 (entries of M
+have one noise sd on the diagonal, 1/sqrt(2) of it and twice off it), and Satterthwaite's df = 2 V^2/(that + 2 (u'Mu)^2/records).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -47,10 +51,14 @@ class SurveyEstimates(OfPopulation, SharedEstimates):
     """Coefficients of a population's line; `calibrate` gives the response's mean at public margins.
 
     hidden: what the cut of weights may move a combination c of coefficients by is the root of the larger of c'H c, H of the two matrices;
-    None where nothing was cut. drawn: the design in words.
+    None where nothing was cut; unsure: the covariance with which that is known. sandwich: of the coefficients; kappa: the part of each that
+    limits of scores may move it by, of what the last round did. drawn: the design in words.
     """
 
     hidden: tuple[Array, Array] | None = None
+    unsure: Array | float = 0.0
+    sandwich: Sandwich | None = None
+    kappa: float = 0.0
     drawn: str = ""
 
     def calibrate(self, totals: Any, *, alpha: float = 0.05) -> pd.DataFrame:
@@ -63,20 +71,24 @@ class SurveyEstimates(OfPopulation, SharedEstimates):
         assert self.design is not None
         margins = public_margins(totals)
         row = _mean_row(self.design, margins)
-        if self.status != "ok":
+        if self.status != "ok" or self.sandwich is None:
             raise NoResult(
                 f"the status is {self.status!r}, and a calibrated mean needs every coefficient: {self.reason}"
             )
-        estimate, variance = float(row @ self.estimates), float(row @ self.covariance @ row)
-        df = float(np.ravel(student.fewest(row[None, :], self.df))[0])
-        half = float(student.quantile(check_alpha(alpha) / 2, df)) * sqrt(max(variance, 0.0))
+        # the coefficient that this combination is in recentred columns
+        own = replace(self.sandwich, rows=row[None, :] @ self.sandwich.rows, shift=row[None, :] @ self.sandwich.shift)
+        estimate, df = float(row @ self.estimates), float(own.df[0])
+        error = sqrt(float(own.variances[0]) + float(np.sum(np.outer(row, row) * self.unsure)))
+        half = float(student.quantile(check_alpha(alpha) / 2, df)) * error + self.kappa * abs(
+            float((own.rows @ own.delta)[0])
+        )
         if self.hidden is not None:
-            half += sqrt(max(float(row @ own @ row) for own in self.hidden))
+            half += sqrt(max(float(row @ each @ row) for each in self.hidden))
         size = sum(next(iter(margins.values())).values())
-        own = np.array([estimate, sqrt(max(variance, 0.0)), df, estimate - half, estimate + half])
+        mean = np.array([estimate, error, df, estimate - half, estimate + half])
         scale = np.array([1.0, 1.0, 1.0 / size, 1.0, 1.0]) * size
         named = ("estimate", "std_err", "df", "low", "high")
-        return pd.DataFrame([own, own * scale], index=["mean", "total"], columns=list(named))
+        return pd.DataFrame([mean, mean * scale], index=["mean", "total"], columns=list(named))
 
 
 def _mean_row(design: Any, margins: Mapping[str, Mapping[str, float]]) -> Array:
@@ -181,5 +193,13 @@ class SurveyReading(SurveyRead, LeastSquaresReading):
         more["reason"] = self.survey.reason(more["status"], more.get("reason", ""))
         made = super()._made(**more)
         own = {each.name: getattr(made, each.name) for each in fields(made) if each.init}
-        hidden = self._cut.squares if more["status"] == "ok" and self._cut is not None else None
-        return SurveyEstimates(**own, hidden=hidden, drawn=self.survey.design.words)
+        own["drawn"] = self.survey.design.words
+        if more["status"] != "ok":
+            return SurveyEstimates(**own)
+        return SurveyEstimates(
+            **own,
+            hidden=None if self._cut is None else self._cut.squares,
+            unsure=self._unsure_cut,
+            kappa=self._number("kappa"),
+            sandwich=self.sandwich,
+        )
