@@ -55,7 +55,7 @@ class Ratios(MomentMethod):
 
     name: ClassVar[str] = "ratios"
     version: ClassVar[str] = "3"
-    # 1 of several rows per unit was charged too little; under a design 1 and 2 cut weights and PSU sums otherwise; the numbers mean the same
+    # 1 of several rows per unit was charged too little; under a design both cut weights and PSU sums otherwise; the numbers mean the same
     reads: ClassVar[tuple[str, ...]] = ("1", "2")
     source: ClassVar[str] = (
         "linearised ratios of totals (Cochran 1977; Binder 1983); sums and meats of integers derived in confide"
