@@ -131,7 +131,7 @@ def _served() -> subprocess.Popen[str]:
             start_new_session=True,
         )
         _owner = os.getpid()
-        atexit.register(_server.kill)
+        atexit.register(_ended, _server)
     return _server
 
 
@@ -157,10 +157,16 @@ def answered(given: dict[str, Any], patience: float) -> dict[str, Any]:
         server.stdin.write(asked)
         server.stdin.flush()
     if not select.select([server.stdout], [], [], patience)[0]:
-        os.killpg(server.pid, signal.SIGKILL)  # with what it forked
-        server.wait()
+        _ended(server)
         return {"failed": late}
     return _read(server.stdout.readline())
+
+
+def _ended(server: subprocess.Popen[str]) -> None:
+    """With what it forked."""
+    with suppress(ProcessLookupError):
+        os.killpg(server.pid, signal.SIGKILL)
+    server.wait()
 
 
 def _read(line: str) -> dict[str, Any]:
