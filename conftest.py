@@ -1,5 +1,5 @@
 """Examples of docstrings: where they are collected, and their code on blocks run here and without a clock, so that a busy machine prints
-what an idle one does. And what eleven thousand collected tests cost Python's collector of cycles: nothing.
+what an idle one does. And what eleven thousand collected tests cost Python's collector of cycles: next to nothing.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    # by default after every 700 new objects, and Hypothesis listens to each pass
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 
