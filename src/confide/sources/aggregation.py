@@ -119,7 +119,7 @@ def summed(
     with _BLAS.limit(limits=1, user_api="blas"):
         try:
             alone = threads == 1 or queue.short()
-            done = [work() for _ in range(threads)] if alone else _together(work, threads, queue)
+            done = [work()] if alone else _together(work, threads, queue)
         finally:
             queue.end()
     return guarded(
