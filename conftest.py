@@ -29,7 +29,9 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
     return [one for one in found if type(one).__name__ != "DoctestModule"]
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """In each process: the one that hands tests out collects none."""
     gc.freeze()
     # by default after every 700 new objects, and Hypothesis listens to each pass
     gc.set_threshold(20_000, 20, 20)
