@@ -16,10 +16,12 @@ from scipy import stats
 
 import confide as cf
 from confide.protocol import Method
+from confide.protocol.exact import pack
 from confide.schema import Practice
 from confide.testing import check_method
 from confide.testing.checks import CHECKS, Case
 from confide.testing.contract import tried
+from confide.testing.fresh import answered
 from confide.testing.hidden import (
     HIDDEN,
     infer_in_a_fresh_process,
@@ -149,6 +151,38 @@ def test_a_script_is_inferred_by_its_definitions_alone(tmp_path: Any) -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.stdout.strip() == "True", done.stderr
+
+
+_ODD = """
+import os, sys, time
+asked = 0
+class Odd:
+    def __init__(self, way): self.way = way
+    def to_json(self): return str(asked)
+    def infer(self, release):
+        global asked
+        asked += 1
+        {"counts": list, "prints": lambda: os.write(1, b"{}\\n"), "reads": sys.stdin.read, "raises": lambda: 1 / 0,
+         "ends": lambda: os._exit(3), "exits": sys.exit, "waits": lambda: time.sleep(60)}[self.way]()
+        return self
+"""
+
+
+@pytest.mark.parametrize("way", ["counts", "prints", "reads", "raises", "ends", "exits", "waits"])
+def test_each_answer_is_of_a_process_of_its_own(way: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "odd_methods.py").write_text(_ODD)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    release = case_of(Anova("v", "g")).release(SCHEMA.sample(50, 1)).to_json()
+    given = {"module": "odd_methods", "file": "", "name": "Odd", "release": release}
+    found = answered(given | {"parameters": pack({"way": way})}, 1.0 if way == "waits" else 120.0)
+    wrong = {
+        "raises": "ZeroDivisionError: division by zero",
+        "ends": "its process ended with status 768",
+        "exits": "SystemExit",
+        "waits": "it takes more than 1 seconds",
+    }
+    assert found == ({"failed": wrong[way]} if way in wrong else {"result": "1"})
+    assert answered(given | {"parameters": pack({"way": "counts"})}, 120.0) == {"result": "1"}
 
 
 # the ruler itself -----------------------------------------------------------------------------------------------------

@@ -119,6 +119,7 @@ def summed(
     with _BLAS.limit(limits=1, user_api="blas"):
         try:
             alone = threads == 1 or queue.short()
+            # each its own, also of nothing: that states merge is tried with every number of records
             done = [work() for _ in range(threads)] if alone else _together(work, threads, queue)
         finally:
             queue.end()

@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -187,6 +188,46 @@ class Numbers(Reader):
         return _real(cell)
 
 
+@dataclass(frozen=True, eq=False)
+class _Named:
+    """What names the levels of a column: their texts, the numbers that some of them are, false and true."""
+
+    levels: dict[str, int]
+    texts: pa.Array
+    numbers: dict[float, int]
+    keys: Floats
+    positions: Floats
+    boolean: Floats
+
+
+@lru_cache(maxsize=64)
+def _named(levels: tuple[str, ...]) -> _Named:
+    """Of public levels, kept: every block of every source asks for the same few."""
+    places = {text: position for position, text in enumerate(levels)}
+    texts = pa.array(list(places), pa.large_string())
+    numbers = _by_number(places, texts)
+    keys = np.array(sorted(numbers), dtype=np.float64)
+    positions = np.array([numbers[key] for key in keys.tolist()], dtype=np.float64)
+
+    def meant(value: float, words: tuple[str, ...]) -> float:
+        named = [places[word] for word in words if word in places]
+        return float(named[0] if named else numbers.get(value, -1))
+
+    boolean = np.array([meant(0.0, ("False", "false", "0")), meant(1.0, ("True", "true", "1"))])
+    return _Named(places, texts, numbers, keys, positions, boolean)
+
+
+def _by_number(levels: dict[str, int], texts: pa.Array) -> dict[float, int]:
+    """The level that a number means: the one written plainly ("1" before "01"), else the first; words come last."""
+    parsed = text_numbers(valid_text(texts)).tolist()
+    ranked = sorted(levels.items(), key=lambda item: (item[0] in WORDS, not _INTEGER.fullmatch(item[0]), item[1]))
+    result: dict[float, int] = {}
+    for _, position in ranked:
+        if np.isfinite(parsed[position]):
+            result.setdefault(parsed[position], position)
+    return result
+
+
 class Labels(Reader):
     """Cells of a categorical column as positions in its levels, -1 where missing.
 
@@ -200,37 +241,13 @@ class Labels(Reader):
 
     def __init__(self, levels: Sequence[str]) -> None:
         super().__init__()
-        self._levels = {text: position for position, text in enumerate(levels)}
-        self._texts = pa.array(list(self._levels), pa.large_string())
-        self._numbers = self._by_number()
-        self._keys = np.array(sorted(self._numbers), dtype=np.float64)
-        self._positions = np.array([self._numbers[key] for key in self._keys.tolist()], dtype=np.float64)
-        self._boolean = np.array(
-            [self._by_word(0.0, ("False", "false", "0")), self._by_word(1.0, ("True", "true", "1"))]
-        )
-
-    def _by_number(self) -> dict[float, int]:
-        """The level that a number means: the one written plainly ("1" before "01"), else the first; words come last."""
-        parsed = text_numbers(valid_text(self._texts)).tolist()
-        ranked = sorted(
-            self._levels.items(), key=lambda item: (item[0] in WORDS, not _INTEGER.fullmatch(item[0]), item[1])
-        )
-        result: dict[float, int] = {}
-        for _, position in ranked:
-            if np.isfinite(parsed[position]):
-                result.setdefault(parsed[position], position)
-        return result
-
-    def _by_word(self, value: float, words: tuple[str, ...]) -> float:
-        """The level that a boolean means."""
-        named = [self._levels[word] for word in words if word in self._levels]
-        return float(named[0] if named else self._numbers.get(value, -1))
+        self._named = _named(tuple(levels))
 
     def numbers(self, values: Floats) -> Floats:
-        if not self._keys.size:
+        if not self._named.keys.size:
             return np.full(len(values), -1.0)
-        at = np.minimum(np.searchsorted(self._keys, values), self._keys.size - 1)
-        return np.where(self._keys[at] == values, self._positions[at], -1.0)
+        at = np.minimum(np.searchsorted(self._named.keys, values), self._named.keys.size - 1)
+        return np.where(self._named.keys[at] == values, self._named.positions[at], -1.0)
 
     def integers(self, cells: pa.Array) -> Floats:
         values = _floats(cells)
@@ -243,27 +260,27 @@ class Labels(Reader):
 
     def booleans(self, values: Floats) -> Floats:
         known = ~np.isnan(values)
-        return np.where(known, self._boolean[np.where(known, values, 0.0).astype(np.intp)], -1.0)
+        return np.where(known, self._named.boolean[np.where(known, values, 0.0).astype(np.intp)], -1.0)
 
     def text(self, cells: pa.Array) -> Floats:
         cells = valid_text(cells)
         result = self._exactly(cells)
         (other,) = np.nonzero(result < 0)
-        if other.size and self._keys.size:
+        if other.size and self._named.keys.size:
             result[other] = self.numbers(text_numbers(cells.take(pa.array(other))))
         return result
 
     def _exactly(self, cells: pa.Array) -> Floats:
-        found = pc.index_in(cells, value_set=self._texts.cast(cells.type))
+        found = pc.index_in(cells, value_set=self._named.texts.cast(cells.type))
         return plain(pc.fill_null(found, -1)).astype(np.float64)
 
     def cell(self, cell: object) -> float:
         if isinstance(cell, (bool, np.bool_)):
-            return float(self._boolean[int(cell)])
+            return float(self._named.boolean[int(cell)])
         value = _real(cell)
         if isinstance(cell, (int, np.integer)) and abs(value) >= _EXACT:
-            return float(self._levels.get(str(int(cell)), -1))
-        return float(self._numbers.get(value, -1))
+            return float(self._named.levels.get(str(int(cell)), -1))
+        return float(self._named.numbers.get(value, -1))
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -8,8 +8,6 @@ process of its own, which has seen no record.
 from __future__ import annotations
 
 import dataclasses
-import json
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +24,7 @@ from confide.protocol.exact import pack
 from confide.schema import Categorical
 from confide.sources import read
 from confide.testing.checks import Case, _expect
+from confide.testing.fresh import answered
 from confide.testing.practice import edge_frame
 
 __all__ = ["HIDDEN", "infer_in_a_fresh_process", "infer_reads_the_release_alone", "passes_are_as_planned"]
@@ -133,24 +132,11 @@ def infer_in_a_fresh_process(case: Case) -> None:
         return  # a parameter that is code (a safety bound) has no text from which another process could make it
     release = case.release(case.schema.sample(300, 23), 4)
     here = case.method.infer(release).to_json()
-    given = {
-        "path": sys.path,
-        **place,
-        "parameters": parameters,
-        "release": release.to_json(),
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "confide.testing.fresh"],
-        input=json.dumps(given),
-        capture_output=True,
-        text=True,
-        timeout=_PATIENCE,
-        check=False,
-    )
-    last = done.stderr.strip().split("\n")[-1]
+    given = {**place, "parameters": parameters, "release": release.to_json()}
+    found = answered(given, _PATIENCE)
     where = "; define the method in a module of its own" if place["module"] == "__main__" else ""
-    _expect(done.returncode == 0, f"infer fails in a process that has seen no record: {last}{where}")
-    _expect(done.stdout == here, "infer gives another result in a process that has seen no record")
+    _expect("result" in found, f"infer fails in a process that has seen no record: {found.get('failed')}{where}")
+    _expect(found["result"] == here, "infer gives another result in a process that has seen no record")
 
 
 def _place(cls: type) -> dict[str, Any] | None:

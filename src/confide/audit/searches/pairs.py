@@ -136,13 +136,13 @@ class Domain:
             import pandas as pd
 
             width = len(self.axes)
-            own = [record[width] if len(record) > width else f"own {at}" for at, record in enumerate(records)]
-            records = [record[:width] for record in records]
-            columns = zip(*records, strict=True) if records else ((),) * len(self.axes)
+            cells = [record[:width] for record in records]
+            columns = zip(*cells, strict=True) if records else ((),) * width
             kinds = (object if axis.levels else np.float64 for axis in self.axes)
             named = zip(self.names, columns, kinds, strict=True)
             frame = pd.DataFrame({name: np.array(column, dtype=kind) for name, column, kind in named})
             if self.ids is not None:
+                own = [record[width] if len(record) > width else f"own {at}" for at, record in enumerate(records)]
                 frame[self.ids] = np.array(own, dtype=object)
             return frame
         values = np.array(records, dtype=np.float64).reshape(len(records), len(self.axes))

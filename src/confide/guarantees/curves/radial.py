@@ -24,6 +24,7 @@ __all__ = ["Radial", "radial"]
 optimize = later("scipy.optimize")
 
 _LOW, _HIGH = -32.0, 8.0  # of s = log r; the mass within e^-32 is below 1e-25 for d >= 2
+_NO_OVERFLOW = 600.0  # of the logarithm of a float
 _NODES = 64  # of each piece; twice as many change nothing above 1e-12 (tests)
 
 
@@ -34,6 +35,7 @@ class Radial:
         self.d = d
         self.order = (d - 2) / 2
         self._constant = log(2) - d / 2 * log(2 * pi)
+        self._pole = lgamma(self.order) + self.order * log(2) / 2 if self.order else 0.0
         self._area = log(2) + d / 2 * log(pi) - lgamma(d / 2)  # log of the sphere's
         self._table = np.concatenate([np.linspace(_LOW, -4, 3000), np.linspace(-4, _HIGH, 12000)[1:]])
         self._heights = self.log_density(self._table)
@@ -47,7 +49,12 @@ class Radial:
 
     def at(self, radius: float) -> float:
         """The same at one radius above 0."""
-        return float(self.log_density(np.array([log(max(radius, 1e-300))]))[0])
+        s = log(max(radius, 1e-300))
+        # K_v(x) <= Gamma(v)/2 (2/x)^v is no overflow: what arrays are made for takes most of the time of one number
+        if self._pole - self.order * s < _NO_OVERFLOW:
+            x = sqrt(2) * np.exp(s)
+            return float(self._constant - self.order * (s - log(2) / 2) + (np.log(kve(self.order, x)) - x))
+        return float(self.log_density(np.array([s]))[0])
 
     def inverse(self, heights: Floats) -> Floats:
         """s with h(s) = heights, at least -32. The table is right to 1e-6, and each Newton step squares that."""

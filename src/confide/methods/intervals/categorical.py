@@ -21,10 +21,10 @@ import numpy as np
 from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
 from confide.methods.intervals.method import RARE, IntervalMethod, parsed_prior, share_error
-from confide.methods.intervals.posteriors.counted import Cells, confidence_limits, level_posterior
+from confide.methods.intervals.posteriors.counted import Cells, level_posterior
 from confide.methods.intervals.posteriors.marginals import BetaMixture
 from confide.methods.intervals.posteriors.rows import LevelRows
-from confide.methods.intervals.proportion import level_name
+from confide.methods.intervals.proportion import exact_shares, level_name
 from confide.methods.intervals.result import ConfidenceIntervals, Posterior
 from confide.protocol import Release
 from confide.schema import Categorical, Integer, Practice, Schema
@@ -129,23 +129,8 @@ class CategoricalShares(IntervalMethod):
         )
 
     def confidence(self, release: Release, rows: LevelRows, n: int) -> ConfidenceIntervals:
-        names, law, sums = self._names(rows.schema), self.law(release), self.sums(release)
-
-        def limits(alpha: float) -> tuple[list[float], list[float]]:
-            ends = [confidence_limits(float(y), n, law, alpha) for y in sums]
-            return [low for low, _ in ends], [high for _, high in ends]
-
-        return ConfidenceIntervals.read(
-            release,
-            covers=_COVERS[1],
-            effects=False,
-            shares=True,
-            response=self.column,
-            names=names,
-            limits=limits,
-            bounds=[(0.0, 1.0)] * len(names),
-            facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
-        )
+        names, sums = self._names(rows.schema), self.sums(release)
+        return exact_shares(release, self.column, names, sums, n, self.law(release), _COVERS[1])
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         practice = Practice.checked(frame)

@@ -11,7 +11,7 @@ budget.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar
@@ -21,12 +21,13 @@ import numpy as np
 from confide.errors import PlanError
 from confide.methods.intervals.method import RARE, IntervalMethod, parsed_prior, share_error
 from confide.methods.intervals.posteriors.counted import confidence_limits, share_posterior
+from confide.methods.intervals.posteriors.laws import NoiseLaw
 from confide.methods.intervals.posteriors.rows import LevelRows
 from confide.methods.intervals.result import ConfidenceIntervals, Posterior
 from confide.protocol import Release
 from confide.schema import Categorical, Integer, Practice, Schema
 
-__all__ = ["Proportion", "level_code", "level_name"]
+__all__ = ["Proportion", "exact_shares", "level_code", "level_name"]
 
 # Of a posterior, and of confidence limits.
 _COVERS = (
@@ -66,6 +67,28 @@ def level_code(schema: Schema, column: str, level: Any) -> int:
             f"level must be a whole number from {own.low:g} to {own.high:g} of {column!r}, got {level!r}; write level={own.high:g}"
         )
     return int(place)
+
+
+def exact_shares(
+    release: Release, column: str, names: Sequence[str], sums: Sequence[float], n: int, law: NoiseLaw, covers: str
+) -> ConfidenceIntervals:
+    """Exact confidence intervals of shares of n records, each from its own noisy count."""
+
+    def limits(alpha: float) -> tuple[list[float], list[float]]:
+        ends = [confidence_limits(float(y), n, law, alpha) for y in sums]
+        return [low for low, _ in ends], [high for _, high in ends]
+
+    return ConfidenceIntervals.read(
+        release,
+        covers=covers,
+        effects=False,
+        shares=True,
+        response=column,
+        names=tuple(names),
+        limits=limits,
+        bounds=[(0.0, 1.0)] * len(names),
+        facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
+    )
 
 
 def level_name(schema: Schema, column: str, code: int) -> str:
@@ -137,23 +160,8 @@ class Proportion(IntervalMethod):
         )
 
     def confidence(self, release: Release, rows: LevelRows, n: int) -> ConfidenceIntervals:
-        y, law = float(self.sums(release)[0]), self.law(release)
-
-        def limits(alpha: float) -> tuple[list[float], list[float]]:
-            low, high = confidence_limits(y, n, law, alpha)
-            return [low], [high]
-
-        return ConfidenceIntervals.read(
-            release,
-            covers=_COVERS[1],
-            effects=False,
-            shares=True,
-            response=self.column,
-            names=(level_name(rows.schema, self.column, rows.levels[0]),),
-            limits=limits,
-            bounds=((0.0, 1.0),),
-            facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
-        )
+        names = (level_name(rows.schema, self.column, rows.levels[0]),)
+        return exact_shares(release, self.column, names, self.sums(release), n, self.law(release), _COVERS[1])
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         practice = Practice.checked(frame)

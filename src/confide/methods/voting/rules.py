@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, exp, expm1, inf, log, log1p
+from math import ceil, exp, expm1, inf, log
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -159,22 +159,27 @@ def vote_loss(gap: float, epsilon: float, delta: float) -> float:
     >>> [round(vote_loss(t, 10.0, 0.0), 2) for t in (0, 1, 10, 100)], vote_loss(5, 10.0, 1e-10)
     ([8.21, 9.39, 9.91, 9.99], 0.0)
     """
-    worst = 0.0
-    own = _both(abs(gap) * epsilon)
-    for neighbour in (abs(gap) + 1, abs(gap) - 1):
-        other = _both(abs(neighbour) * epsilon)
-        if neighbour < 0:
-            other = other[::-1]
-        for p, q in zip(own, other, strict=True):
-            if p > log(delta) if delta else True:
-                worst = max(worst, (p + (log1p(-exp(log(delta) - p)) if delta else 0.0)) - q)
+    return float(_losses(np.array([gap]), epsilon, delta)[0])
+
+
+def _losses(gaps: Array, epsilon: float, delta: float) -> Array:
+    """`vote_loss` of many gaps."""
+    own, worst = np.abs(gaps), np.zeros(len(gaps))
+    least = log(delta) if delta else -inf
+    for other, crossed in ((own + 1, np.zeros(len(gaps), dtype=bool)), (own - 1, own < 1)):
+        minority, majority = _both(np.abs(other) * epsilon)
+        beside = np.where(crossed, majority, minority), np.where(crossed, minority, majority)
+        for p, q in zip(_both(own * epsilon), beside, strict=True):
+            with np.errstate(all="ignore"):
+                loss = p + np.log1p(-np.exp(least - p)) - q
+            worst = np.maximum(worst, np.where(p > least, loss, 0.0))
     return worst
 
 
-def _both(a: float) -> tuple[float, float]:
+def _both(a: Array) -> tuple[Array, Array]:
     """log P(minority), log P(majority)."""
-    minority = log((2 + a) / 4) - a
-    return minority, log1p(-exp(minority))
+    minority = np.log((2 + a) / 4) - a
+    return minority, np.log1p(-np.exp(minority))
 
 
 @dataclass(frozen=True)
@@ -226,5 +231,6 @@ def _least(noise: float, delta: float, most: float) -> float | None:
     if noise <= most:
         return 0.0
     far = ceil(2 * (log(1 / delta) + 5 + log(2 + log(1 / delta))) / noise) + 4
-    above = [t for t in np.arange(0, far + 0.5, 0.5) if vote_loss(float(t), noise, delta) > most]
-    return float(above[-1] + 0.5) if above else 0.0
+    gaps = np.arange(0, far + 0.5, 0.5)
+    above = gaps[_losses(gaps, noise, delta) > most]
+    return float(above[-1] + 0.5) if len(above) else 0.0

@@ -188,6 +188,8 @@ def _nearest(rate: Fraction) -> float:
 
 def _sums(values: FloatArray) -> FloatArray:
     """Cumulated sums, in blocks, so that errors grow with the block and not with the length."""
+    if len(values) <= _BLOCK:
+        return np.cumsum(values)
     blocks = -(-len(values) // _BLOCK)
     padded = np.zeros(blocks * _BLOCK)
     padded[: len(values)] = values

@@ -193,7 +193,7 @@ class StandardLaw:
         cells, open_cells = self._cells(first)
         accept, near = self._accept(cells, first, place)
         settled: dict[int, tuple[int, int, int]] = {}
-        for index in np.union1d(open_cells, near).tolist():
+        for index in sorted({*open_cells.tolist(), *near.tolist()}):
             outcome = self.settle(words, int(first[index]), int(place[index]))
             accept[index] = outcome is not None
             if outcome is not None:

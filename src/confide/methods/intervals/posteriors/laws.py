@@ -51,16 +51,18 @@ def normal_laplace(x: Any, sd: Any, scale: Any) -> Array:
     -0.693148
     """
     x, sd, scale = (np.asarray(v, dtype=np.float64) for v in (np.abs(x), sd, scale))
-    return np.asarray(_unscaled(sd / scale, x / sd) - np.log(4 * scale))
+    ratio, at = sd / scale, x / sd
+    with np.errstate(all="ignore"):
+        found = _unscaled(ratio, at)
+    return np.asarray(found - np.log(4 * scale))
 
 
 def _unscaled(ratio: Array, at: Array) -> Array:
-    """log 4b f, with ratio = s/b and at = x/s >= 0."""
+    """log 4b f, with ratio = s/b and at = x/s >= 0; to be asked where NumPy's errors are ignored."""
     u = ratio - at
-    with np.errstate(all="ignore"):
-        own = np.log(special.erfcx(u / _ROOT) + special.erfcx((ratio + at) / _ROOT)) - at * at / 2
-        far = u < _LEAST
-        return np.where(far, ratio * (ratio / 2 - at) + log(2), own) if far.any() else np.asarray(own)
+    own = np.log(special.erfcx(u / _ROOT) + special.erfcx((ratio + at) / _ROOT)) - at * at / 2
+    far = u < _LEAST
+    return np.where(far, ratio * (ratio / 2 - at) + log(2), own) if far.any() else np.asarray(own)
 
 
 def normal_laplace_tail(x: Any, sd: Any, scale: Any) -> Array:
@@ -104,11 +106,13 @@ def _mixed(
     log_weights = nodes - np.exp(nodes)
     log_weights[0] -= log(-np.expm1(-step))
     found: Array = np.full(np.shape(r1), -np.inf)
-    for v, weight in zip(np.exp(nodes), log_weights, strict=True):
-        variance = c11 + 2 * b1 * b1 * v
-        rest = np.sqrt(np.maximum(c22 - c12 * c12 / variance, 1e-300))
-        own = _unscaled(rest / b2, np.abs(r2 - c12 * r1 / variance) / rest)
-        found = np.logaddexp(found, own + weight - r1 * r1 / (2 * variance) - np.log(variance) / 2)
+    square, both, shared = r1 * r1, c12 * r1, c12 * c12
+    with np.errstate(all="ignore"):
+        for v, weight in zip(np.exp(nodes), log_weights, strict=True):
+            variance = c11 + 2 * b1 * b1 * v
+            rest = np.sqrt(np.maximum(c22 - shared / variance, 1e-300))
+            own = _unscaled(rest / b2, np.abs(r2 - both / variance) / rest)
+            found = np.logaddexp(found, own + weight - square / (2 * variance) - np.log(variance) / 2)
     return np.asarray(found + log(step / (4 * b2)) - log(2 * pi) / 2)
 
 

@@ -66,6 +66,7 @@ class OutcomeForecast:
     weighted: bool = False
     # by identity, each beside the shape that it is of
     _made: dict[int, tuple[Shape, Array]] = field(default_factory=dict, repr=False)
+    _drawn: dict[int, tuple[Array, Array]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -92,7 +93,7 @@ class OutcomeForecast:
         slope = self.family.scale * self.family.information(eta)
         variance = slope
         if isinstance(self.family, Counts):
-            values, chances = self._outcomes(shape, eta)
+            values, chances = self._outcomes(shape)
             variance = (chances * (values - self.family.mean(eta)) ** 2).sum(axis=0)
         information, scores = (
             (shape.weighted * own[:, None]).T @ shape.scaled * (count / len(eta)) for own in (slope, variance)
@@ -103,16 +104,21 @@ class OutcomeForecast:
     def _source(self, shape: Shape, count: int) -> WeightedSource:
         """Each practice record with every outcome, as often as its chance says."""
         assert shape.codes is not None
-        values, chances = self._outcomes(shape, self._predictor(shape))
+        values, chances = self._outcomes(shape)
         response = self.design.response
         codes = np.repeat(shape.codes[:, None].astype(np.float64), len(values), axis=1)
         codes[self.design.columns.index(response.columns[0])] = values * ((response.steps - 1) / float(response.high))
         each = chances * (shape.weights * (count / len(shape.weights)))
         return WeightedSource(codes.reshape(len(codes), -1), each.ravel())
 
-    def _outcomes(self, shape: Shape, eta: Array) -> tuple[Array, Array]:
-        """Outcomes (kinds, rows) of each record, and the chance of each (kinds, rows)."""
-        mean = self.family.mean(eta)
+    def _outcomes(self, shape: Shape) -> tuple[Array, Array]:
+        """Outcomes (kinds, rows) of each record, and the chance of each (kinds, rows): the same for every number of records."""
+        eta = self._predictor(shape)  # which keeps the shape, so that its identity is its own
+        if id(shape) not in self._drawn:
+            self._drawn[id(shape)] = self._outcomes_along(shape, self.family.mean(eta))
+        return self._drawn[id(shape)]
+
+    def _outcomes_along(self, shape: Shape, mean: Array) -> tuple[Array, Array]:
         if not isinstance(self.family, Counts):
             return np.array([np.zeros_like(mean), np.ones_like(mean)]), np.array([1 - mean, mean])
         if not _events(shape):
