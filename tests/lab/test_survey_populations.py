@@ -9,7 +9,7 @@ from scipy import stats
 from confide_lab.experiments import survey
 
 
-def _uncentred_over_r(psus: int, apart: float, samples: int) -> float:
+def _uncentred_over_r(psus: int, apart: survey._Apart, samples: int) -> float:
     """The mean width of intervals that leave strata out over that of R's, without noise."""
     found = []
     for k in range(samples):
@@ -27,4 +27,4 @@ def _uncentred_over_r(psus: int, apart: float, samples: int) -> float:
 def test_the_calibrated_population_has_the_widths_of_the_page(psus: int, page: float) -> None:
     """Within .015, and the other one has not; fixed samples."""
     assert abs(_uncentred_over_r(psus, survey._CALIBRATED, 60) - page) < 0.015
-    assert _uncentred_over_r(psus, survey._APART, 20) > page + 0.1
+    assert _uncentred_over_r(psus, survey._OWN, 20) > page + 0.1

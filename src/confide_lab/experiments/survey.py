@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from math import sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,9 +30,21 @@ Array = NDArray[np.float64]
 
 _MEAN = cf.tables.Means("y ~ 1", covers="population")
 _STRATA, _PSUS = 20, 120
-# The sd of the means of strata: of the lab's own population, and of one in which intervals that leave strata out are, without noise, as
-# much wider than R's as on the page: 1.13 and 1.12 times at 160 and 400 PSUs of 20. Of the page's population nothing else is known.
-_APART, _CALIBRATED = 0.3, 0.195
+# How far the mean of a PSU rises with its size, per sd of sizes.
+_INFORMATIVE = 0.25
+
+
+class _Apart(NamedTuple):
+    """The sds of the means of strata, and of PSUs of one size within a stratum."""
+
+    strata: float
+    psus: float
+
+
+# The lab's own population, in which PSUs of one size correlate by .1, and those of a stratum by more. In the other one those of a stratum
+# correlate by .1, as the page may mean it, and strata are so far apart that intervals that leave them out are, without noise, as much wider
+# than R's as on the page: 1.13 and 1.12 times at 160 and 400 PSUs of 20. Of the page's population nothing else is known.
+_OWN, _CALIBRATED = _Apart(0.3, sqrt(0.1)), _Apart(0.16, sqrt(0.1 - _INFORMATIVE**2))
 
 
 def _asked(frame: pd.DataFrame, schema: cf.Schema, method: Any, mu: float, generator: np.random.Generator) -> Any:
@@ -48,14 +61,12 @@ def _interval(found: Any, name: str) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=2)
-def _population(apart: float = _APART) -> tuple[NDArray[np.int64], tuple[tuple[Array, ...], ...], float]:
-    """Sizes of PSUs, the values of their persons, and the mean of all; within a stratum PSUs correlate by about .1 and rise with size.
-    apart: the sd of the means of strata.
-    """
+def _population(apart: _Apart = _OWN) -> tuple[NDArray[np.int64], tuple[tuple[Array, ...], ...], float]:
+    """Sizes of PSUs, the values of their persons, and the mean of all; the means of PSUs rise with size."""
     g = np.random.default_rng(1)
     sizes = g.integers(20, 61, (_STRATA, _PSUS))
-    level = g.normal(size=(_STRATA, 1)) * apart
-    means = g.normal(size=sizes.shape) * np.sqrt(0.1) + level + 0.25 * (sizes - 40) / 11.8
+    level = g.normal(size=(_STRATA, 1)) * apart.strata
+    means = g.normal(size=sizes.shape) * apart.psus + level + _INFORMATIVE * (sizes - 40) / 11.8
     values = tuple(
         tuple(np.clip(m + np.sqrt(0.9) * g.normal(size=size), -5, 5) for m, size in zip(*rows, strict=True))
         for rows in zip(means, sizes, strict=True)
@@ -64,7 +75,7 @@ def _population(apart: float = _APART) -> tuple[NDArray[np.int64], tuple[tuple[A
 
 
 def _sample(
-    psus: int, take: int, g: np.random.Generator, apart: float = _APART
+    psus: int, take: int, g: np.random.Generator, apart: _Apart = _OWN
 ) -> tuple[pd.DataFrame, NDArray[np.int64]]:
     """Half of the strata three times as often; PSUs with equal probability, `take` persons in each."""
     sizes, values, _ = _population(apart)
@@ -113,15 +124,15 @@ def stratified(at: Mapping[str, Any], generator: np.random.Generator) -> dict[st
     """Whether the interval of the Hajek mean covers the population's, and its width over that of R's formula; whether the upper bound of
     its variance counts, and what this grows by for the cut of PSU sums.
     """
-    return _stratified(at, generator, _APART)
+    return _stratified(at, generator, _OWN)
 
 
 def calibrated(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
-    """The same in the population whose strata are as far apart as the page's widths say."""
+    """The same in the population whose strata are as far apart as the page's widths say, and whose PSUs are as alike as it says."""
     return _stratified(at, generator, _CALIBRATED)
 
 
-def _stratified(at: Mapping[str, Any], generator: np.random.Generator, apart: float) -> dict[str, float]:
+def _stratified(at: Mapping[str, Any], generator: np.random.Generator, apart: _Apart) -> dict[str, float]:
     frame, sampled = _sample(at["psus"], at["take"], generator, apart)
     truth, (low, high) = _population(apart)[2], _r(frame, sampled)
     r, upper, cut = high - low, np.nan, np.nan
