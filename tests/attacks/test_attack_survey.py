@@ -19,6 +19,7 @@ import confide as cf
 from confide.audit.watching.replay import replay
 from confide.gate.releasing import bounded
 from confide.gate.terms import key_of, keyed
+from confide.methods.tables.survey.path import SurveyPath
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Noisy
 
@@ -168,3 +169,20 @@ def test_what_is_told_beside_noise_follows_from_noisy_numbers_alone(
     assert len(told) >= 3 and list(first) == list(second) and len(first) >= 2
     for name, value in first.items():
         assert np.array_equal(value, second[name], equal_nan=True), name
+
+
+def test_of_what_the_cut_leaves_out_a_person_in_no_public_psu_has_no_part() -> None:
+    """The sum is of a cut that a histogram chose; a plan's own, at the bound, is 0 of anybody."""
+    frame, path = crowd(), SurveyPath.of(METHODS["means"], LISTED)
+    assert path is not None
+    tail = path.tail(path.capped(4.0))
+
+    def drawn(*more: dict[str, Any]) -> int:
+        whole = pd.concat([frame, pd.DataFrame([*more]).assign(pid="b")]) if more else frame
+        (found,) = cf.read(whole, LISTED).aggregate(tail)
+        return int(found[0])
+
+    before = drawn()
+    assert drawn(HIGH) - before == 2**20
+    for wrong in ({"v": "p9"}, {"v": "p6", "h": "n"}, {"v": None}, {"h": None}, {"w": None}):
+        assert drawn({**HIGH, **wrong}) == before, wrong
