@@ -557,9 +557,30 @@ def grouped(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, 
     return {"covered": float(low <= truth <= high), "width": (high - low) / (2 * r)}
 
 
+# Of persons who weigh 33 where others weigh 1, their share, and how many sds their response lies up.
+_FEW_HEAVY, _UP = 0.005, 2.0
+
+
+def few_heavy(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
+    """Whether the interval of a mean covers it where a handful of persons has a seventh of the weight, beside that of R's `svymean`."""
+    heavy = generator.random(at["n"]) < _FEW_HEAVY
+    w = np.where(heavy, 33.0, 1.0)
+    y = np.clip(generator.standard_normal(at["n"]) + _UP * heavy, -3.5, 4.5)
+    truth = _UP * _FEW_HEAVY * 33 / (_FEW_HEAVY * 33 + 1 - _FEW_HEAVY)
+    mean = float(np.average(y, weights=w))
+    r = 1.96 * float(np.sqrt((w**2 * (y - mean) ** 2).sum()) / w.sum())
+    low, high = mean - r, mean + r
+    if at["method"] != "R":
+        columns = {"y": cf.Numeric(-3.5, 4.5), "w": cf.Numeric(0, 33)}
+        schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w"))
+        found = _asked(pd.DataFrame({"y": y, "w": w}), schema, _MEAN, at["mu"], generator)
+        low, high = _interval(found, "y")
+    return {"covered": float(low <= truth <= high), "width": (high - low) / (2 * r)}
+
+
 CAPS = Experiment(
     "survey.caps",
-    "The cap on weights: lognormal weights, cv 1.5, y rising with log w, a bound of 50 means; a small group with a long tail",
+    "The cap on weights: lognormal weights, cv 1.5, y rising with log w, a bound of 50 means; a small group with a long tail; a few heavy persons",
     (
         Block(
             "main",
@@ -581,6 +602,15 @@ CAPS = Experiment(
             grouped,
             (_COVERED, _WIDTH),
             100,
+        ),
+        Block(
+            "heavy",
+            {"n": (2_000, 5_000), "mu": (0.3, 1.0)},
+            ("R", "capped"),
+            few_heavy,
+            (_COVERED, _WIDTH),
+            100,
+            title=".5 % of persons weigh 33, others 1, and lie 2 sds up",
         ),
     ),
     sources=("docs/survey.md",),

@@ -16,7 +16,8 @@ Tables have the first: the histogram then only says where to cut, and what it hi
 tail fall, in place of the sum, makes shorter intervals, and wrong ones: k persons at the bound who are too few for any count of noise sd s,
 k about 2 s, move a mean by 2 k b/sum w sds; Pareto's weights, or a small group with a long tail of its own, look like others.
 
-Interval. The estimate has the error B + N, N of sd s and |B| <= beta, of which x = beta + noise of sd t is known. Its half-width is
+Interval. The estimate has the error B + N, N of sd s and |B| <= beta, of which x = beta + noise of sd t is known: that of the sum, and that
+of who is sampled, of variance sum (w - W)+^2 <= (b - W) sum (w - W)+. Its half-width is
 
     h(x) = max(max(x, -t/2) + z sqrt(s^2 + t^2), s cv(max(x + t/4, 0)/s)),    z the upper alpha of N(0, 1), cv(b) that of |N(b, 1)|.
 
@@ -231,7 +232,9 @@ class Cap:
                 * (1 + meat * cap * cells / total)
             )
             se = max(sqrt(sampling + noise * (cap * cells / total) ** 2), 1e-12)
-            unsure = distance * error / whole
+            # by chance the sample has more of them, or fewer: sum (w - W)+^2 is at most b - W times the sum
+            drawn = over * (float(edges[0]) - cap) if 0 < error and tail is not None else 0.0
+            unsure = distance * sqrt(error**2 + drawn) / whole
             most = over + _LIKELY * error
             lost = most / max(total + most, 1e-300)
             found.append((distance * over / whole, se, unsure, cls(cap, lost, persons, over / cap, error / cap)))

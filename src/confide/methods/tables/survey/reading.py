@@ -35,6 +35,8 @@ _CAPPED = Flag(
 _MOST_LOST = 6.0
 # Sds of noise that may hide how far values spread, an error of 5 %.
 _LIKELY = 1.645
+# Squares that counted are taken to be at least so many sds of their noise.
+_UNSEEN = 1.5
 
 
 def survey_table(path: SurveyPath, release: Release, reading: str) -> SurveyTable:
@@ -142,9 +144,19 @@ class _Reading:
         base = self.sums(replace(of, axes=of.base))
         whole = np.maximum(base.persons[sums.base_of], 1e-9) + max(self.cap.over, 0.0)
         distance = self._distance(of, sums)
-        return np.maximum(distance * self.cap.over / whole, -distance), distance * np.minimum(
-            self.cap.error / whole, 1.0
-        )
+        unsure = np.hypot(self.cap.error, self._drawn_beyond)
+        return np.maximum(distance * self.cap.over / whole, -distance), distance * np.minimum(unsure / whole, 1.0)
+
+    @property
+    def _drawn_beyond(self) -> float:
+        """The sd of what the cut leaves out, in units of W, as persons are sampled: of a variance of at most (b - W) times what is lost.
+        0 where it has no release of its own.
+        """
+        weight = self.layout.weight
+        if not isinstance(weight, CappedWeight) or self.path.split(self.release.statistics) == 0:
+            return 0.0
+        reach = float(weight.term.high) / self.cap.weight - 1.0
+        return sqrt(max(reach, 0.0) * max(self.cap.over, 0.0))
 
     def _known(self, of: Estimand) -> tuple[float, float] | None:
         """(how many PSUs, or persons without, were sampled, the sd of its noise); None where nobody knows.
@@ -192,8 +204,8 @@ class _Reading:
         kept = float((noisy.decode() / (1 << BITS)).sum())
         whole = float((squares_of(sums, facts["theta"]) / scales**2).sum())
         sd = sqrt(noisy.variance * noisy.decode().size) / (1 << BITS)
-        if kept < 3 * sd:
-            return 1.0
+        # what is within its noise says little of how much is left
+        kept = max(kept, _UNSEEN * sd)
         return float(np.clip(whole / kept, 1.0, _MOST_LOST))
 
     def _distance(self, of: Estimand, sums: Sums) -> Array:
