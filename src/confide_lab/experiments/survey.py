@@ -580,7 +580,7 @@ def few_heavy(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str
 
 CAPS = Experiment(
     "survey.caps",
-    "The cap on weights: lognormal weights, cv 1.5, y rising with log w, a bound of 50 means; a small group with a long tail; a few heavy persons",
+    "The cap on weights: lognormal weights, cv 1.5, y rising with log w, a bound of 50 means; a group with a long tail; few heavy persons",
     (
         Block(
             "main",

@@ -233,7 +233,7 @@ class Cap:
             )
             se = max(sqrt(sampling + noise * (cap * cells / total) ** 2), 1e-12)
             # by chance the sample has more of them, or fewer: sum (w - W)+^2 is at most b - W times the sum
-            drawn = over * (float(edges[0]) - cap) if 0 < error and tail is not None else 0.0
+            drawn = over * (float(edges[0]) - cap) if error > 0 and tail is not None else 0.0
             unsure = distance * sqrt(error**2 + drawn) / whole
             most = over + _LIKELY * error
             lost = most / max(total + most, 1e-300)

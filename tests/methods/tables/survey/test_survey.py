@@ -379,6 +379,32 @@ def test_no_person_moves_what_is_drawn_of_capped_weights_further_than_charged(ki
     assert int((drawn[0][tails[0]] - drawn[1][tails[0]])[0]) == 2**20
 
 
+def test_few_heavy_persons_are_told_with_what_chance_leaves_of_them() -> None:
+    """25 of 5,000 persons have a seventh of the weight. What a cut leaves out has a sampling error of its own, of variance at most (b - W)
+    times as much; and squares of cut scores that noise nearly hides do not make the variance small. Fixed seeds.
+    """
+    schema = cf.Schema({"y": cf.Numeric(15, 95), "w": cf.Numeric(0, 33)}, design=cf.SurveyDesign(weight="w"))
+    method, told, cuts = cf.tables.Means("y ~ 1", covers="population"), [], 0
+    for seed in range(20, 50):
+        g, heavy = np.random.default_rng(seed), np.arange(5_000) < 25
+        frame = pd.DataFrame({"y": 50 + 10 * g.standard_normal(5_000) + 20 * heavy, "w": np.where(heavy, 33.0, 1.0)})
+        release = cf.release(
+            method,
+            cf.read(frame.clip(upper=95), schema),
+            cf.GDP(1.0),
+            ledger=None,
+            noise=SimulatedNoise(seed),
+        )
+        own, (cap, _, _, over, error) = cf.infer(release).estimated[(), 0], release.public["cap"]
+        if error:
+            cuts += 1
+            assert own.bias[0] / own.unsure[0] == pytest.approx(over / np.hypot(error, np.sqrt((33 / cap - 1) * over)))
+            continue
+        score = frame["w"] * (frame["y"] - np.average(frame["y"], weights=frame["w"]))
+        told.append(own.sampling[0, 0] / own.x[0] ** 2 * frame["w"].sum() ** 2 / (score**2).sum())
+    assert cuts and np.quantile(told, 0.25) > 0.55 and 0.8 < np.median(told) < 1.3
+
+
 # estimates ------------------------------------------------------------------------------------------------------------
 
 
