@@ -14,7 +14,7 @@ from confide.aggregates.isolation.in_place import in_place
 
 _TESTS = Path(__file__).parent / "tests"
 
-# Nothing that is collected is garbage before the end: each pass over it would take a fifth of a second.
+# Nothing that is collected is garbage before the end, and each pass over it takes time.
 gc.disable()
 
 

@@ -13,7 +13,7 @@ def main() -> None:
 
         sys.stdout.write(f"confide {__version__}\n")
         return
-    # what a command loads stays to its end: looking through it for cycles at every turn takes a twentieth of the time of a plan
+    # what a command loads stays to its end: looking through it for cycles at every turn takes time and finds none
     gc.set_threshold(20_000, 20, 20)
     from confide.cli import main as run
 

@@ -3,8 +3,8 @@
 Integers whose partial sums stay below 2^53 add up exactly in any order, with or without fused multiplications; who calls sees to the
 bound. A machine whose products split or emulate doubles is found out once (`exact_sums`, `exact_products`); callers then add in integers.
 
-OpenBLAS has a way of its own for products of at most 10^6 terms, without the copies of the general one: for few rows of many records it
-takes half the time, and so does one of rows that begin at multiples of 64 bytes (`confide.aggregates.lines.rows.aligned`).
+OpenBLAS has a way of its own for products of at most 10^6 terms, without the copies of the general one: it is the
+quicker one for few rows of many records, and quickest where rows begin at multiples of 64 bytes (`confide.aggregates.lines.rows.aligned`).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ tail fall, in place of the sum, makes shorter intervals, and wrong ones: k perso
 k about 2 s, move a mean by 2 k b/sum w sds; Pareto's weights, or a small group with a long tail of its own, look like others.
 
 Interval. The estimate has the error B + N, N of sd s and |B| <= beta, of which x = beta + noise of sd t is known: that of the sum, and that
-of who is sampled, of variance sum (w - W)+^2 <= (b - W) sum (w - W)+. Its half-width is
+of who is sampled, of variance sum (w - W)+^2 <= (b - W) sum (w - W)+, taken as if independent of N. Its half-width is
 
     h(x) = max(max(x, -t/2) + z sqrt(s^2 + t^2), s cv(max(x + t/4, 0)/s)),    z the upper alpha of N(0, 1), cv(b) that of |N(b, 1)|.
 
