@@ -204,6 +204,13 @@ class FisherMap(InCoordinates):
         size, most, square = self._at_points(z)
         return most * np.sqrt(square), size
 
+    def missed_of(self, z: Array) -> Array:
+        """What scores of public points miss of their length at most, in units of D, with residuals up to the largest outcome, (points,)."""
+        _, most, square = self._at_points(z)
+        return np.asarray(
+            np.maximum(np.minimum(most, 1.0) * np.sqrt(square) / self.bound - (self.family.score_part or 1.0), 0.0)
+        )
+
     def _at_points(self, z: Array) -> tuple[Array, Array, Array]:
         """(N, m, |u|^2) of public points, (points,) each."""
         assert self.frame is not None

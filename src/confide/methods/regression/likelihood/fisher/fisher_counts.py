@@ -13,6 +13,7 @@ All of it is post-processing of noisy numbers; no sensitivity rests on it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, floor, inf, log, sqrt
@@ -24,6 +25,7 @@ from confide.aggregates.distributions.count_cells import count_edges
 from confide.aggregates.lines.rows import BOUND
 from confide.aggregates.scores.fisher_families import Counts
 from confide.methods.regression.evidence.needs import plain
+from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESIDUAL
 from confide.protocol import Release
 from confide.schema import Design
 
@@ -231,14 +233,21 @@ def less_words(share: float) -> str:
     )
 
 
-def less_assumption(biases: Array) -> list[str]:
-    """What intervals of counts rest on where records count less. biases: with all residuals in one direction, in half-widths."""
-    price = float((1 + biases).max()) if len(biases) else 1.0
+def less_assumption(price: float, paid: Sequence[str]) -> list[str]:
+    """What intervals of counts rest on where records count less. price: the width with all residuals in one direction, in that of the
+    interval; paid: whose intervals have a part for the records that noise hides.
+    """
     if price <= _SAID:
         return []
+    hidden = (
+        f", but for those that noise hides at the ends of bounds, whose mean residual is at most {TAIL_RESIDUAL:g} of the largest count: "
+        f"that is in the intervals of {', '.join(paid)}"
+        if paid
+        else ""
+    )
     return [
-        "assumed: the records that count less miss the line as little as the others; were their residuals, whose sizes are counted, all in "
-        f"one direction, intervals would be up to {plain(price)} times as wide"
+        f"assumed: the records that count less miss the line as little as the others{hidden}; were all their residuals in one direction, "
+        f"of as many records as noise may hide, intervals would be up to {plain(price)} times as wide"
     ]
 
 

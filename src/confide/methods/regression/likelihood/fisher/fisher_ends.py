@@ -16,11 +16,10 @@ import numpy as np
 from confide._arrays import Array
 from confide.aggregates.lines.ranges import ranged
 from confide.aggregates.lines.rows import Box
-from confide.aggregates.scores.fisher_families import Family
 from confide.aggregates.scores.fisher_rows import FisherRows
 from confide.schema import Design
 
-__all__ = ["AT_RISK", "at_risk", "beyond", "full_part", "lengths_at_ends", "reaches"]
+__all__ = ["AT_RISK", "at_risk", "beyond", "lengths_at_ends", "missed_at_ends", "reaches"]
 
 
 #: Coefficients of features whose bounds reach beyond so many private half-widths are at risk from records that count less.
@@ -53,37 +52,49 @@ def at_risk(sds: float, halves: float) -> bool:
     return halves > AT_RISK or sds > max(AT_RISK, _WIDE * halves)
 
 
-def full_part(family: Family) -> float:
-    """The part of a bound within which scores count in full, whatever the information."""
-    return family.score_part or 1.0
-
-
-def beyond(ends: Array, bound: float, part: float) -> Array:
+def beyond(ends: Array, bound: float) -> Array:
     """How many times the bound a score at the ends of each feature's bounds may miss, at least 1; 0 where it counts in full, (terms,).
 
-    ends: M of `lengths_at_ends`; part: of the bound within which scores count in full.
+    ends: M of `lengths_at_ends`, of a family that weighs score and information alike.
 
-    >>> beyond(np.array([0.0, 3.0, 4.5, 9.0]), 3.0, 1.0).tolist()
+    >>> beyond(np.array([0.0, 3.0, 4.5, 9.0]), 3.0).tolist()
     [0.0, 0.0, 1.0, 2.0]
     """
-    return np.where(ends > _FULL * bound, np.maximum(part * (ends / bound - 1), 1.0), 0.0)
+    return np.where(ends > _FULL * bound, np.maximum(ends / bound - 1, 1.0), 0.0)
 
 
 def lengths_at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, *, private: bool) -> tuple[Array, Array]:
     """(M, N), (terms,) each: the largest of a record at either end of a feature's bounds, 0 of features at risk and of two values; of rows
     at a line. M is the length that its score can have, over the part of a bound that scores count in full within.
     """
+    safe, z = _at_ends(design, rows, mean, sd, private=private)
+    lengths = rows.lengths_of(z)
+    most, whole = (_largest(own, safe, len(design.terms)) for own in lengths)
+    # scores count in full within a part of the bound, whatever the information
+    return np.round(most / (rows.family.score_part or 1.0), _DIGITS), np.round(whole, _DIGITS)
+
+
+def missed_at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, *, private: bool) -> Array:
+    """What the score of such a record misses at most, in units of the bound, (terms,): residuals up to the largest outcome."""
+    safe, z = _at_ends(design, rows, mean, sd, private=private)
+    return np.round(_largest(rows.missed_of(z), safe, len(design.terms)), _DIGITS)
+
+
+def _at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, *, private: bool) -> tuple[list[int], Array]:
+    """Features that are not at risk without it, and z of a record at the lower, then at the upper end of each, (2 features, k)."""
     assert rows.frame is not None
     middle, half = Box.of(design).arrays
     centre, unit = rows.frame.box.arrays
     found = reaches(design, rows.frame.box, mean, sd, private=private)
     safe = [j for j, own in found.items() if not at_risk(*own)]
-    scores, sizes = np.zeros((2, len(design.terms)))
-    if not safe:
-        return scores, sizes
     z = np.tile(np.concatenate([[1.0], mean]), (2, len(safe), 1))
     for i, j in enumerate(safe):
         z[:, i, 1 + j] = (middle[j] - centre[j] + np.array([-half[j], half[j]])) / unit[j]
-    most, whole = (own.reshape(2, -1).max(axis=0) for own in rows.lengths_of(z.reshape(-1, z.shape[-1])))
-    scores[safe], sizes[safe] = most / full_part(rows.family), whole
-    return np.round(scores, _DIGITS), np.round(sizes, _DIGITS)
+    return safe, z.reshape(-1, z.shape[-1])
+
+
+def _largest(of: Array, places: list[int], terms: int) -> Array:
+    """The larger of either end, by feature, 0 elsewhere."""
+    whole = np.zeros(terms)
+    whole[places] = of.reshape(2, -1).max(axis=0)
+    return whole

@@ -39,7 +39,7 @@ from confide.aggregates.scores.shrinkage import choose_prior, wiener
 from confide.aggregates.scores.unit_scores import Counting, UnitFisherScores
 from confide.methods.regression.likelihood.fisher.fisher_bound import Bound, Sizes, chosen_kappa
 from confide.methods.regression.likelihood.fisher.fisher_counts import CountCut, spacing
-from confide.methods.regression.likelihood.fisher.fisher_ends import lengths_at_ends
+from confide.methods.regression.likelihood.fisher.fisher_ends import lengths_at_ends, missed_at_ends
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Held, levels_of
 from confide.methods.regression.likelihood.fisher.fisher_round import (
     FAR,
@@ -323,7 +323,7 @@ class _Draw:
             "less": np.array([less]),
             "ends": ends,
             "change": change + lacking,
-            **({"cut": np.array([self.family.cut])} if isinstance(self.family, Counts) else {}),
+            **self._of_counts(begun, frame, alpha, bound),
             **facts,
         }
 
@@ -366,6 +366,14 @@ class _Draw:
         """How long scores, and records, at the ends of each feature's bounds are there, (k - 1,) each."""
         rows = self._at(FisherRows(self.design), frame, alpha, 1.0)
         return lengths_at_ends(self.design, rows, *begun.features, private=begun.private)
+
+    def _of_counts(self, begun: _Begun, frame: Frame, alpha: float, bound: float) -> dict[str, NDArray[Any]]:
+        """Public numbers of counts alone: where they are cut, and what scores at the ends of bounds miss in the last round."""
+        if not isinstance(self.family, Counts):
+            return {}
+        rows = self._at(FisherRows(self.design), frame, alpha, bound)
+        missed = missed_at_ends(self.design, rows, *begun.features, private=begun.private)
+        return {"cut": np.array([self.family.cut]), "missed": missed}
 
     def _bound(
         self, frame: Frame, alpha: float, gram: Array, mu: float, records: float, ends: tuple[float, float]

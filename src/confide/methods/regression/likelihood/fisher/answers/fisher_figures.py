@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import sqrt
+from math import pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from confide.methods.regression.evidence.released_rounds import ReleasedRounds
 from confide.methods.regression.likelihood.fisher.answers.fisher_sandwich import FisherSandwich
 from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESIDUAL
 from confide.methods.regression.likelihood.fisher.fisher_counts import TAIL_FEATURES, missing
-from confide.methods.regression.likelihood.fisher.fisher_ends import AT_RISK, at_risk, beyond, full_part, reaches
+from confide.methods.regression.likelihood.fisher.fisher_ends import AT_RISK, at_risk, beyond, reaches
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Held, levels_of
 from confide.methods.regression.likelihood.fisher.fisher_round import FisherRound, linear_round, scored
 from confide.methods.regression.likelihood.fisher.fisher_start import made_points
@@ -38,6 +38,8 @@ __all__ = ["AT_RISK", "FisherFigures"]
 _UNIT_LEAST = -0.75
 # Made points that tell how many records lie where the line says more than this part of the largest count.
 _MANY, _FULL = 12_000, 0.5
+# The mean size of what is normal, in sds.
+_MEAN_SIZE = sqrt(2 / pi)
 # How far above its noisy number the excess may be.
 _ONE_SIDED = 1.645
 
@@ -165,15 +167,23 @@ class FisherFigures(ReleasedRounds):
         own = self.scored_family
         if self.weighted or not isinstance(own, Counts):
             return np.zeros(len(self._lengths))
-        generator = keyed_generator("full counts", self.release.sha256)
-        points = made_points(self.design, self.box, self._public("moments"), generator, _MANY)
-        line, transform = self._public("meat_line"), self._public("transform")
+        points, line, transform = self._simulated, self._public("meat_line"), self._public("transform")
         points = points[own.information(points @ line) > _FULL]
-        frame = Frame.of(self.box, transform, line, 1.0)
-        alpha, bound = (float(self._public(name)[0]) for name in ("alpha", "bound"))
-        _, w = replace(FisherRows(self.design), family=own).at(frame, alpha, bound).of_points(points)
+        _, w = self._rows_at(line).of_points(points)
         missed = ((1 - w) * own.most(points @ line)) @ (points @ transform) * (self._records / _MANY)
         return np.asarray(np.abs(self.sandwich.rows @ self.sandwich.bread @ self.held.basis.T @ missed))
+
+    @cached_property
+    def _simulated(self) -> Array:
+        """Points with the noisy moments of the features, (points, k)."""
+        generator = keyed_generator("full counts", self.release.sha256)
+        return made_points(self.design, self.box, self._public("moments"), generator, _MANY)
+
+    def _rows_at(self, line: Array) -> FisherRows:
+        """The map at a line, with the bound of the last round."""
+        frame = Frame.of(self.box, self._public("transform"), line, 1.0)
+        alpha, bound = (float(self._public(name)[0]) for name in ("alpha", "bound"))
+        return replace(FisherRows(self.design), family=self.scored_family).at(frame, alpha, bound)
 
     @cached_property
     def bias(self) -> Array:
@@ -223,14 +233,14 @@ class FisherFigures(ReleasedRounds):
         if self.weighted:
             return np.zeros(len(self.design.terms) + 1)
         seen, hidden = self._excess
-        bound = float(self._public("bound")[0])
-        own = self._lengths
+        each = float(self._public("bound")[0]) * self._lengths
+        counted = np.where(self._counted, each * np.maximum(self._beyond, 1.0) * seen, 0.0)
         # others move with these as far as they hang together, by what was seen
         half = np.maximum(self._half, 1e-300)
-        each = bound * np.maximum(self._beyond, 1.0) * own
-        part = np.where(self._at_risk, each * seen, 0.0) / half
-        along = (np.abs(self.sandwich.correlation()) * part).max(axis=1) * half
-        return np.where(self._at_risk, each * (seen + TAIL_RESIDUAL * hidden), along)
+        along = (np.abs(self.sandwich.correlation()) * counted / half).max(axis=1) * half
+        # of counts that are at risk from the ends of bounds alone a record misses what is said, which may be less than the bound
+        missed = np.where(self._counted, np.maximum(self._beyond, 1.0), self._beyond)
+        return np.where(self._counted, counted, along) + each * missed * TAIL_RESIDUAL * hidden
 
     @property
     def _excess(self) -> tuple[float, float]:
@@ -241,29 +251,61 @@ class FisherFigures(ReleasedRounds):
     @cached_property
     def _at_risk(self) -> NDArray[np.bool_]:
         """The coefficients of features whose bounds reach far beyond where most records are, or to where scores count less, (k,)."""
-        far = [at_risk(*self.reach.get(j, (0.0, 0.0))) for j in range(len(self.design.terms))]
-        return np.array([False, *far]) | (self._beyond > 0)
+        return self._far_out | (self._beyond > 0)
+
+    @cached_property
+    def _far_out(self) -> NDArray[np.bool_]:
+        return np.array([False, *(at_risk(*self.reach.get(j, (0.0, 0.0))) for j in range(len(self.design.terms)))])
+
+    @property
+    def _counted(self) -> NDArray[np.bool_]:
+        """Those of which the excess is in the interval, (k,). The far records of counts within other bounds are mostly the model's own, as
+        means grow fast: the table names what is assumed of them and its price (`worst_bias`), and what noise hides is in the interval.
+        """
+        return self._far_out if isinstance(self.family, Counts) else self._at_risk
 
     @cached_property
     def _beyond(self) -> Array:
         """How many times the bound a record at the ends of a feature's bounds may miss of its score, (k,); 0 where that is not so, or the
-        feature is at risk without it. Releases before this number was kept have none, nor have counts, whose records count less within any
-        reach: their excess is mostly what far records of the model's own have, and the table names its price (`seen_bias`).
+        feature is at risk without it. Releases before this number was kept have none.
         """
-        if "ends" not in self.release.public or isinstance(self.family, Counts):
-            return np.zeros(len(self.design.terms) + 1)
-        missed = beyond(self._public("ends"), float(self._public("bound")[0]), full_part(self.scored_family))
+        if isinstance(self.family, Counts):
+            missed = self._public("missed") if "missed" in self.release.public else np.zeros(len(self.design.terms))
+        elif "ends" in self.release.public:
+            missed = beyond(self._public("ends"), float(self._public("bound")[0]))
+        else:
+            missed = np.zeros(len(self.design.terms))
         return np.concatenate([[0.0], missed])
 
     @cached_property
-    def seen_bias(self) -> Array:
-        """Counts: what records that are seen to count less would move each coefficient, were their residuals all against the line in one
-        direction, (k,). Means grow so fast that they do count less within any reach. It is no part of an interval.
+    def worst_bias(self) -> Array:
+        """Counts: what records that count less would move each coefficient, were the residuals of as many as noise may hide all against the
+        line in one direction, each missing what one at the ends of bounds does, (k,): the price of the assumption that they are not.
         """
+        return self._one_sided(self._excess[0])
+
+    @cached_property
+    def odd_bias(self) -> Array:
+        """The same of records that are more, or farther off, than the line says they are, (k,)."""
+        return self._one_sided(max(self._excess[0] - self._own_excess, 0.0))
+
+    def _one_sided(self, seen: float) -> Array:
         own = self._lengths
         if self.weighted or not isinstance(self.family, Counts):
             return np.zeros(len(own))
-        return np.where(self._at_risk, 0.0, float(self._public("bound")[0]) * self._excess[0] * own)
+        most = (seen + self._excess[1]) * max(float(self._beyond.max()), 1.0)
+        return np.where(self._far_out, 0.0, float(self._public("bound")[0]) * most * own)
+
+    @property
+    def _own_excess(self) -> float:
+        """About what the excess is of records with normal features whose variance is the mean, times what the meat says."""
+        own, line = self.scored_family, self._public("line")
+        rows, eta = self._rows_at(line), self._simulated @ line
+        missed = np.minimum(
+            (1 - rows.of_points(self._simulated)[1]) * rows.lengths_of(self._simulated)[0] / rows.bound, 1.0
+        )
+        spread = np.sqrt(self.sandwich.dispersion * own.information(eta) / own.scale)
+        return float(np.minimum(_MEAN_SIZE * spread / own.most(eta), 1.0) @ missed * self._records / _MANY)
 
     @cached_property
     def _half(self) -> Array:

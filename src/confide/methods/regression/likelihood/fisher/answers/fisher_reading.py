@@ -44,8 +44,8 @@ __all__ = ["FisherReading"]
 
 # A bias above this part of the half-width makes a coefficient no answer.
 _TOO_MUCH = 0.5
-# Of counts: so many half-widths of what records that count less would do at worst are no answer; designs that cover have up to 10.
-_FAR_TOO_MUCH = 10.0
+# Of counts: an assumption on records that count less whose price is more than so many half-widths is none.
+_FAR_TOO_MUCH = 5.0
 # And so many of those where the line says more than half of the largest count.
 _FULL_TOO_MUCH = 1.0
 # The bounds that would do are named so much nearer than where records begin to move a coefficient: the next release has ranges of its own.
@@ -198,7 +198,7 @@ class FisherReading(PlainSample, FisherFigures):
 
     def _moved_by_counts(self) -> str:
         """Why counts above the cut, or records that count less, leave no interval of a count's line; "" where there is one."""
-        if (self.seen_bias > _FAR_TOO_MUCH * self._half).any():
+        if (self.odd_bias > _FAR_TOO_MUCH * (self._half + self._weighted)).any():
             return less_words(float(self._public("less")[0]))
         own = self.scored_family
         if (self.full_bias > _FULL_TOO_MUCH * self._half).any():
@@ -284,13 +284,15 @@ class FisherReading(PlainSample, FisherFigures):
             shown = [j for j in range(len(self._half)) if j not in hidden]
             said += cut_assumption(own, s.noise_variance[shown] / np.diag(s.covariance)[shown])
             if not self.weighted:
-                said += less_assumption(self.seen_bias[shown] / self._half[shown])
+                price = float((1 + self.worst_bias[shown] / (self._half + self.bias)[shown]).max(initial=1.0))
+                paid = [self.design.names[j] for j in shown if self._weighted[j] > 0 and not self._counted[j]]
+                said += less_assumption(price, paid)
                 said += full_assumption(self.full_bias[shown] / self._half[shown])
         return said
 
     def _assumption(self, hidden: list[int]) -> str:
         """What the intervals rest on where records count less, and what they would be without it."""
-        shown = [j for j in np.flatnonzero((self._weighted > 0) & self._at_risk) if j not in hidden]
+        shown = [j for j in np.flatnonzero((self._weighted > 0) & self._counted) if j not in hidden]
         if not shown:
             return safe_words(AT_RISK)
         worst = float(self._public("bound")[0] * self._public("less")[0]) * self._records * self._lengths
@@ -303,6 +305,12 @@ class FisherReading(PlainSample, FisherFigures):
         term, (mean, sd) = self.design.terms[j], self._moments(j)
         if j in self.far:
             enough, near = (mean - NEAR * sd, mean + NEAR * sd), NEAR
+        elif self._beyond[1 + j] > 0 and not self._counted[1 + j]:
+            # as far as a score may miss so much that the bound on its bias is what an answer may have
+            part, missed = self.scored_family.score_part, float(self._beyond[1 + j])
+            allowed = missed * _SAFE * _TOO_MUCH * float(self._half[1 + j] / self._weighted[1 + j])
+            near = self.reach[j][0] * (part + allowed) / (part + missed)
+            enough = (mean - near * sd, mean + near * sd)
         elif self._beyond[1 + j] > 0:
             # as far as a score is long before it counts less
             near = self.reach[j][0] * float(self._public("bound")[0] / self._public("ends")[j])

@@ -89,6 +89,15 @@ class FisherSandwich:
         return np.asarray((vectors / values) @ vectors.T)
 
     @cached_property
+    def dispersion(self) -> float:
+        """tr W/k, at least 1: how many times as large as the model's the meat is."""
+        values, vectors = self._eigen
+        if not len(values):
+            return 1.0
+        inverse = vectors / np.sqrt(values)
+        return max(self.scale * float(np.einsum("ij,ik,kj->", inverse, self.meat, inverse)) / len(values), 1.0)
+
+    @cached_property
     def middle(self) -> Array:
         """M, (k, k)."""
         values, vectors = self._eigen
@@ -99,7 +108,7 @@ class FisherSandwich:
         if self.units is not None:
             sizes, axes = np.linalg.eigh((whole + whole.T) / 2)
             return np.asarray(root @ (axes * np.maximum(sizes, _FLOOR)) @ axes.T @ root.T / self.scale)
-        base = max(float(np.trace(whole)) / len(values), 1.0) if self.dispersed else 1.0
+        base = self.dispersion if self.dispersed else 1.0
         deviation = whole / base - np.eye(len(values))
         noise = (
             (self.scale * self.sd_meat / base) ** 2
