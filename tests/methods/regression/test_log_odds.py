@@ -244,7 +244,7 @@ def test_ends_are_those_of_numbers_whose_bounds_are_not_far() -> None:
     # rounded to three digits
     assert scores == pytest.approx([np.sqrt(square) / 2, 0, 0], abs=6e-4)
     assert sizes[0] == pytest.approx(np.hypot(square / 4, np.sqrt(square) / 2), abs=6e-4)
-    assert beyond(scores, float(scores[0]), 1.0).tolist() == [0, 0, 0] and beyond(scores, 0.2, 1.0)[0] > 10
+    assert beyond(scores, float(scores[0])).tolist() == [0, 0, 0] and beyond(scores, 0.2)[0] > 10
 
 
 def test_releases_of_version_3_have_no_ends_and_are_read() -> None:

@@ -19,9 +19,11 @@ from confide.aggregates.scores.fisher_families import LOGIT, PROBIT, Counts
 from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores, InformationIndices
 from confide.aggregates.scores.fisher_sums import Excess, FisherSum
 from confide.errors import NoResult, PlanError
+from confide.methods.regression.likelihood.fisher.answers.fisher_reading import FisherReading
 from confide.methods.regression.likelihood.fisher.fisher_counts import CountCut, counts_words, cut_assumption
+from confide.methods.regression.likelihood.fisher.fisher_ends import missed_at_ends
 from confide.noise import SimulatedNoise
-from confide.protocol import Gram, seal
+from confide.protocol import Gram, Question, seal
 from confide.regression import Logistic, Poisson
 from confide.schema import Design, Practice
 from confide.testing import check_method
@@ -168,11 +170,12 @@ def test_a_steep_mean_that_stops_growing_is_told() -> None:
         a, b = g.standard_normal((2, 10_000))
         frame = pd.DataFrame({"a": a, "b": b, "y": g.poisson(np.exp(np.clip(1.2 * a - 0.3 * b, -6, 3))).clip(0, 30)})
         result = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(seed)))
-        low, high = result.conf_int().loc["a"]
-        held.append(low <= method.reference(Practice.of(frame, schema))["a"] <= high)
-        assert result.status == "ok"
-    assert sum(held) >= 7
-    assert "the mean may be anything at records that count less" in result.covers
+        if result.status == "ok":
+            said, (low, high) = result.covers, result.conf_int().loc["a"]
+            held.append(low <= method.reference(Practice.of(frame, schema))["a"] <= high)
+    # nine of ten are answered, the others are too far from the line where records count less
+    assert len(held) >= 6 and sum(held) >= len(held) - 1
+    assert "the mean may be anything at records that count less" in said
 
 
 def test_a_level_whose_records_noise_hides_is_not_answered_by_the_size_of_its_counts() -> None:
@@ -364,6 +367,68 @@ def test_counts_that_stand_by_themselves_at_the_bound_are_in_the_line() -> None:
     _, release = released(Poisson(FORMULA), frame, mu=1.0)
     noisy = release["counts"]
     assert noisy.decode()[-1] < 3.5 * np.sqrt(noisy.variance) and float(release.public["cut"][0]) == 30
+
+
+# far records -----------------------------------------------------------------------------------------------------------
+
+INSIDE = cf.Schema({"a": cf.Numeric(-8.2, 8.2), "b": cf.Numeric(-1, 1), "y": cf.Integer(0, 10)})
+
+
+def far_inside(n: int, seed: int) -> pd.DataFrame:
+    """0.4 % of the records at 7 to 8.2 sd of a, within bounds that reach less than five half-widths, without any count."""
+    g = np.random.default_rng(seed)
+    out, b = g.random(n) < 0.004, g.uniform(-1, 1, n)
+    a = np.where(out, g.uniform(7, 8.2, n), g.standard_normal(n))
+    y = g.poisson(np.exp(0.3 + 0.3 * np.clip(a, -3, 3) + 0.24 * b)).clip(0, 10)
+    return pd.DataFrame({"a": a, "b": b, "y": np.where(out, 0, y)})
+
+
+def read_inside(seed: int, n: int, mu: float):
+    method = Poisson("y ~ a + b")
+    release = seal(
+        method, cf.read(far_inside(n, seed), INSIDE), cf.plan(method, INSIDE, cf.GDP(mu)), SimulatedNoise(seed)
+    )
+    return method.infer(release), release
+
+
+def test_what_scores_at_the_ends_of_bounds_miss() -> None:
+    design = Design.of("y ~ a + b", INSIDE)
+    mean, sd = np.zeros(2), np.array([1 / 8.2, 1 / np.sqrt(3)])
+    frame = Frame.of(Box.of(design), np.diag([1.0, *(1 / sd)]), np.zeros(3), 1.0)
+    # at a rate of 1 of 10 the residual is at most nine tenths of the largest count
+    rows = FisherRows(design, family=Counts(10.0, 10.0)).at(frame, 1.0, 4.0)
+    missed = missed_at_ends(design, rows, mean, sd, private=False)
+    assert missed == pytest.approx([0.9 * np.hypot(1, 8.2) / 4.0 - 0.8, 0.0], abs=6e-4)
+    # where the line says more than any count can be, it is the largest one
+    steep = replace(frame, theta=(0.0, 100.0, 0.0))
+    missed = missed_at_ends(design, rows.at(steep, 1.0, 4.0), mean, sd, private=False)
+    assert missed == pytest.approx([np.hypot(1, 8.2) / 4.0 - 0.8, 0.0], abs=6e-4)
+
+
+def test_what_noise_hides_at_the_ends_of_bounds_is_in_the_intervals_of_counts() -> None:
+    found, release = next(one for one in (read_inside(seed, 2_000, 1.0) for seed in range(9)) if one[0].status == "ok")
+    assert "noise hides at the ends of bounds" in found.covers and "in the intervals of a;" in found.covers
+    # a release of version 4, which said nothing of it, is read as it was
+    assert {"3", "4"} <= set(Poisson.reads)
+    public = {name: own for name, own in release.public.items() if name != "missed"}
+    method = replace(release.plan.method, version="4")
+    old = cf.infer(replace(release, public=public, plan=replace(release.plan, method=method)))
+    np.testing.assert_array_equal(old.estimates, found.estimates)
+    more = (found.conf_int() - old.conf_int()).to_numpy()[:, 1]
+    reading = FisherReading(release, Question(), Design.of("y ~ a + b", INSIDE), None, Counts(10.0, 10.0))
+    hidden = 1.645 * np.sqrt(release["excess"].variance) / BOUND
+    each = float(release.public["bound"][0]) * release.public["missed"]
+    assert each[0] > 0 and each[1] == 0
+    # a length by which a score moves a coefficient, of records whose mean residual is .15
+    assert more == pytest.approx([0, *(0.15 * hidden * each * reading._lengths[1:])])
+
+
+def test_an_assumption_on_far_records_that_costs_too_much_is_no_answer() -> None:
+    """40 of 10,000 at a quarter of the budget: seen to be more than the line says, and far beyond where scores count in full."""
+    found = [read_inside(seed, 10_000, 0.3)[0] for seed in range(12)]
+    weak = [one for one in found if one.status == "weak" and "could move every coefficient" in one.reason]
+    # nine of ten; fewer than seven of twelve by luck less than once in 500 times, with these seeds never
+    assert len(weak) >= 7, [one.status for one in found]
 
 
 # what else is answered ------------------------------------------------------------------------------------------------
