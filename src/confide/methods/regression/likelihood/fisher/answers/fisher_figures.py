@@ -17,7 +17,7 @@ from confide.aggregates.clusters.beyond import Beyond
 from confide.aggregates.lines.rows import BOUND
 from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
-from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores
+from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores, InformationIndices
 from confide.methods.regression.evidence.far_bounds import far
 from confide.methods.regression.evidence.released_rounds import ReleasedRounds
 from confide.methods.regression.likelihood.fisher.answers.fisher_sandwich import FisherSandwich
@@ -296,16 +296,21 @@ class FisherFigures(ReleasedRounds):
         most = (seen + self._excess[1]) * max(float(self._beyond.max()), 1.0)
         return np.where(self._far_out, 0.0, float(self._public("bound")[0]) * most * own)
 
-    @property
+    @cached_property
     def _own_excess(self) -> float:
-        """About what the excess is of records with normal features whose variance is the mean, times what the meat says."""
+        """About what the excess is of records whose variance is the mean times what the meat says. How much one misses is that of made
+        points with normal features; how many count less is their number, or that of the noisy histogram, whichever is larger.
+        """
         own, line = self.scored_family, self._public("line")
         rows, eta = self._rows_at(line), self._simulated @ line
-        missed = np.minimum(
-            (1 - rows.of_points(self._simulated)[1]) * rows.lengths_of(self._simulated)[0] / rows.bound, 1.0
-        )
+        longest, size = rows.lengths_of(self._simulated)
+        missed = np.minimum((1 - rows.of_points(self._simulated)[1]) * longest / rows.bound, 1.0)
         spread = np.sqrt(self.sandwich.dispersion * own.information(eta) / own.scale)
-        return float(np.minimum(_MEAN_SIZE * spread / own.most(eta), 1.0) @ missed * self._records / _MANY)
+        each = self._records / _MANY
+        found = float(np.minimum(_MEAN_SIZE * spread / own.most(eta), 1.0) @ missed) * each
+        cells, histogram = self.release["leverage"].decode(), InformationIndices(self.design)
+        far = float(cells[1 + int(np.searchsorted(histogram.edges, rows.bound**2 * (1 - 1e-9))) :].sum())
+        return found * max(far / max(float((size > rows.bound).sum()) * each, 1.0), 1.0)
 
     @cached_property
     def _half(self) -> Array:
