@@ -293,7 +293,10 @@ class FisherFigures(ReleasedRounds):
         own = self._lengths
         if self.weighted or not isinstance(self.family, Counts):
             return np.zeros(len(own))
-        most = (seen + self._excess[1]) * max(float(self._beyond.max()), 1.0)
+        # one record misses at most what one of the made points or at the ends of bounds does; it is counted up to the bound
+        made = self._rows_at(self._public("line")).missed_of(self._simulated)
+        each = max(float(self._beyond.max()), float(made.max()))
+        most = seen * max(each, 1.0) + self._excess[1] * each
         return np.where(self._far_out, 0.0, float(self._public("bound")[0]) * most * own)
 
     @cached_property

@@ -279,26 +279,28 @@ class FisherReading(PlainSample, FisherFigures):
     def _assumptions(self, hidden: list[int]) -> list[str]:
         """What the intervals rest on, and their price."""
         own, s = self.scored_family, self.sandwich
-        said = [] if self.weighted else [self._assumption(hidden)]
+        shown = [j for j in range(len(self._half)) if j not in hidden]
+        said = [] if self.weighted else self._far_assumption(shown)
         if isinstance(own, Counts):
-            shown = [j for j in range(len(self._half)) if j not in hidden]
             said += cut_assumption(own, s.noise_variance[shown] / np.diag(s.covariance)[shown])
             if not self.weighted:
-                price = float((1 + self.worst_bias[shown] / (self._half + self.bias)[shown]).max(initial=1.0))
-                paid = [self.design.names[j] for j in shown if self._weighted[j] > 0 and not self._counted[j]]
-                said += less_assumption(price, paid)
                 said += full_assumption(self.full_bias[shown] / self._half[shown])
         return said
 
-    def _assumption(self, hidden: list[int]) -> str:
-        """What the intervals rest on where records count less, and what they would be without it."""
-        shown = [j for j in np.flatnonzero((self._weighted > 0) & self._counted) if j not in hidden]
-        if not shown:
-            return safe_words(AT_RISK)
+    def _far_assumption(self, shown: list[int]) -> list[str]:
+        """What the intervals of coefficients rest on where records count less, and what they would be without it."""
+        said = []
+        if isinstance(self.family, Counts):
+            price = float((1 + self.worst_bias[shown] / (self._half + self.bias)[shown]).max(initial=1.0))
+            paid = [self.design.names[j] for j in shown if self._weighted[j] > 0 and not self._counted[j]]
+            said = less_assumption(price, paid)
+        far = [j for j in shown if self._weighted[j] > 0 and self._counted[j]]
+        if not far:
+            return said or [safe_words(AT_RISK)]
         worst = float(self._public("bound")[0] * self._public("less")[0]) * self._records * self._lengths
-        price = max(float((self._half[j] + worst[j]) / (self._half[j] + self.bias[j])) for j in shown)
-        names, squared = [self.design.names[j] for j in shown], self.family == LOGIT
-        return assumed_words(names, TAIL_RESIDUAL, price, squared=squared)
+        price = max(float((self._half[j] + worst[j]) / (self._half[j] + self.bias[j])) for j in far)
+        names, squared = [self.design.names[j] for j in far], self.family == LOGIT
+        return [assumed_words(names, TAIL_RESIDUAL, price, squared=squared), *said]
 
     def _too_wide(self, j: int) -> str:
         """The sentence on the bounds of a feature."""
