@@ -293,9 +293,10 @@ class FisherFigures(ReleasedRounds):
         own = self._lengths
         if self.weighted or not isinstance(self.family, Counts):
             return np.zeros(len(own))
-        # one record misses at most what one of the made points or at the ends of bounds does; it is counted up to the bound
+        # one record misses at most what one at the ends of bounds or one of the made points does; these are beyond the bound, up to which
+        # a record is counted, only along features at risk
         made = self._rows_at(self._public("line")).missed_of(self._simulated)
-        each = max(float(self._beyond.max()), float(made.max()))
+        each = max(float(self._beyond.max()), min(float(made.max()), 1.0))
         most = seen * max(each, 1.0) + self._excess[1] * each
         return np.where(self._far_out, 0.0, float(self._public("bound")[0]) * most * own)
 
