@@ -12,6 +12,8 @@ import pytest
 from confide.errors import PrivacyError
 from confide.guarantees import gaussian_delta
 from confide_lab.aggregates.posterior_pair import (
+    _both,
+    _target,
     largest_precision,
     largest_shift,
     leverage_above,
@@ -116,6 +118,16 @@ def test_delta_does_not_fall_with_the_leverage() -> None:
         for e in (0.0, 0.2, 1.0, 3.0):
             found = [posterior_delta(e, m, lev) for lev in np.geomspace(1e-5, 3, 40)]
             assert all(a <= b + 1e-13 for a, b in pairwise(found))
+
+
+@pytest.mark.parametrize("slack", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("mu", [0.05, 0.5, 3.0])
+@pytest.mark.parametrize("leverage", [1e-5, 1e-3, 0.1, 2.0])
+def test_the_largest_shift_holds_at_each_point_that_it_is_compared_at(leverage: float, mu: float, slack: float) -> None:
+    """Not at a few of them alone, which only say sooner that a shift is too large; and it is 0 where none holds at all of them."""
+    (points, target), m = _target(mu, slack), largest_shift(leverage, mu, slack)
+    found, _ = _both(points, m, leverage)
+    assert bool((found <= [*target, slack]).all()) is (m > 0)
 
 
 @pytest.mark.parametrize("mu", [0.05, 0.3, 2.0])

@@ -16,6 +16,7 @@ Replacing a record is symmetric, so that the larger of the two, at each epsilon,
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import e, sqrt
 
 import numpy as np
@@ -32,6 +33,7 @@ Array = NDArray[np.float64]
 _COPIES = 28
 
 
+@lru_cache(maxsize=8)
 def bootstrap_cost(n: int, count: int, mu: float) -> PrivacyLoss:
     """The privacy loss of `count` noisy resamples of n records, with the noise that the paper states for mu-GDP.
 

@@ -154,3 +154,14 @@ def test_third_moments_of_bounded_numbers_are_within_what_the_bounds_allow() -> 
     assert (np.sign(said) * (third - said) >= -1e-9).all()
     two = ColumnMoments.of(np.array(-0.96), np.array(np.sqrt(1 - 0.96**2)))  # two places: z^2 is 1, whatever z is
     assert abs(float(two.c12)) < 1e-12
+
+
+@pytest.mark.parametrize("at_once", [1, 700, 1_000_000])
+def test_two_laplaces_are_the_same_however_many_nodes_are_worked_on_at_once(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    g = np.random.default_rng(2)
+    points = [*g.normal(0, 30, (2, 90)), g.uniform(1, 9, 90), g.uniform(-0.9, 0.9, 90), g.uniform(1, 9, 90)]
+    once = two_normal_laplace(*points, 2.0, 0.5)
+    monkeypatch.setattr("confide.methods.intervals.posteriors.laws._AT_ONCE", at_once)
+    assert np.isfinite(once).all() and np.array_equal(two_normal_laplace(*points, 2.0, 0.5), once)

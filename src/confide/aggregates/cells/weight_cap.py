@@ -80,6 +80,8 @@ _FULL, _EMPTY, _PERSONS = 16.0, 3.0, 30.0
 _LOWEST, _TWO_SIDED, _EXPECTED = 0.5, 0.25, 0.2
 # Sds of noise that may hide weight beyond, an error of 5 %; from how many on a cell is one that every later count sees too.
 _LIKELY, _CLEAR = 1.645, 8.0
+# Halvings after which a bracket of 40 may be as narrow as numbers are.
+_HALVED = 50
 
 
 @dataclass(frozen=True)
@@ -355,8 +357,12 @@ def worst(bias: Array, alpha: float) -> Array:
     """
     b = np.abs(bias)
     low, high = np.zeros(len(b)), b + 40.0
-    for _ in range(80):
+    for k in range(80):
         middle = (low + high) / 2
-        inside = special.ndtr(middle - b) - special.ndtr(-middle - b)
-        low, high = np.where(inside < 1 - alpha, middle, low), np.where(inside < 1 - alpha, high, middle)
+        short = special.ndtr(middle - b) - special.ndtr(-middle - b) < 1 - alpha
+        ends = np.where(short, middle, low), np.where(short, high, middle)
+        # ends that no halving moves any more stay where they are
+        if k > _HALVED and np.array_equal(ends[0], low) and np.array_equal(ends[1], high):
+            break
+        low, high = ends
     return np.asarray((low + high) / 2)

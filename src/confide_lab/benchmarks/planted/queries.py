@@ -148,7 +148,8 @@ def _margin(x: Any) -> int:
 
 
 def _inner_mean(x: Any) -> float:
-    return math.fsum(_inside(x)) / len(_inside(x)) if len(_inside(x)) else float("nan")
+    inside = _inside(x)
+    return math.fsum(inside) / len(inside) if len(inside) else float("nan")
 
 
 _RIGHT: dict[str, Any] = {"gamma": _margin, "estimate": _inner_mean, "bound": 1 / 2}

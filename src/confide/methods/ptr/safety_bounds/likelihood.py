@@ -169,7 +169,11 @@ def _ball_model(hessian: Array, moment: Array, radius: float) -> Array:
     if np.linalg.norm(turned / values) > radius:
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2
-            low, high = (middle, high) if np.linalg.norm(turned / (values + middle)) > radius else (low, middle)
+            if not low < middle < high:
+                break  # nothing lies between
+            at = turned / (values + middle)
+            # as NumPy's norm of a vector, without its questions
+            low, high = (middle, high) if sqrt(at @ at) > radius else (low, middle)
         low = high
     theta = vectors @ (turned / (values + low))
     return np.asarray(theta * min(1.0, radius / max(float(np.linalg.norm(theta)), 1e-300)))
