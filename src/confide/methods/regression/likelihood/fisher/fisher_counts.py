@@ -224,20 +224,22 @@ def too_far_words(name: str, family: Counts) -> str:
     )
 
 
-def less_words(share: float) -> str:
-    """Why records that count less leave no interval. share: of the records."""
+def less_words(share: float, names: Sequence[str]) -> str:
+    """Why records that count less leave no interval. share: of the records; names: of the features whose bounds reach farthest."""
+    bounds = f"declare tighter bounds of {', '.join(names)}, " if names else ""
     return (
-        f"up to {share:.1%} of the records, whose features lie far out, count less, and could move every coefficient; declare tighter "
-        'bounds of features with long tails, ask for a larger budget or more records, or write target="weighted" for the line of records '
-        "as they count"
+        f"of the records whose features lie far out, up to {share:.1%} of all, which count less, more are off the line than it says, and "
+        f"could move every coefficient; {bounds}ask for a larger budget or more records, or write "
+        'target="weighted" for the line of records as they count'
     )
 
 
-def less_assumption(price: float, paid: Sequence[str]) -> list[str]:
+def less_assumption(price: float, paid: Sequence[str], others: Sequence[str], *, odd: bool) -> list[str]:
     """What intervals of counts rest on where records count less. price: the width with all residuals in one direction, in that of the
-    interval; paid: whose intervals have a part for the records that noise hides.
+    interval; paid: whose intervals have a part for the records that noise hides; others: whose intervals all this is about; odd: whether
+    more is seen than the line says.
     """
-    if price <= _SAID:
+    if price <= _SAID or not others:
         return []
     hidden = (
         f", but for those that noise hides at the ends of bounds, whose mean residual is at most {TAIL_RESIDUAL:g} of the largest count: "
@@ -245,9 +247,10 @@ def less_assumption(price: float, paid: Sequence[str]) -> list[str]:
         if paid
         else ""
     )
+    seen = "; more of them are off the line than it says, which is in the intervals" if odd else ""
     return [
-        f"assumed: the records that count less miss the line as little as the others{hidden}; were all their residuals in one direction, "
-        f"of as many records as noise may hide, intervals would be up to {plain(price)} times as wide"
+        f"assumed for {', '.join(others)}: the records that count less miss the line as little as the others{hidden}{seen}; were all their "
+        f"residuals in one direction, of as many records as noise may hide, intervals would be up to {plain(price)} times as wide"
     ]
 
 

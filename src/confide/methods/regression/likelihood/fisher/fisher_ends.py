@@ -75,13 +75,30 @@ def lengths_at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, *,
 
 
 def missed_at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, *, private: bool) -> Array:
-    """What the score of such a record misses at most, in units of the bound, (terms,): residuals up to the largest outcome."""
+    """What the score of a record at either end of a feature's bounds misses at most, in units of the bound, (terms,): all others where
+    they are on average there, as a square is with what it is the square of; residuals up to the largest outcome. 0 as above.
+    """
+    assert rows.frame is not None
     safe, z = _at_ends(design, rows, mean, sd, private=private)
+    middle, half = Box.of(design).arrays
+    centre, unit = rows.frame.box.arrays
+    low, high = ((middle + side * half - centre) / unit for side in (-1.0, 1.0))
+    # the frame's coordinates have second moments 1: T T' is the inverse of those of z
+    precision = rows.frame.matrix @ rows.frame.matrix.T
+    for i, j in enumerate(safe):
+        rest = [k for k in range(1, len(precision)) if k != 1 + j]
+        if rest:
+            at = [i, len(safe) + i]
+            pull = z[at][:, [0, 1 + j]] @ precision[np.ix_([0, 1 + j], rest)]
+            z[np.ix_(at, rest)] = -np.linalg.solve(precision[np.ix_(rest, rest)], pull.T).T
+    z[:, 1:] = np.clip(z[:, 1:], low, high)
     return np.round(_largest(rows.missed_of(z), safe, len(design.terms)), _DIGITS)
 
 
 def _at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, *, private: bool) -> tuple[list[int], Array]:
-    """Features that are not at risk without it, and z of a record at the lower, then at the upper end of each, (2 features, k)."""
+    """Features that are not at risk without it, and z of a record at the lower end of each, then at the upper, all others at their means,
+    (2 features, k).
+    """
     assert rows.frame is not None
     middle, half = Box.of(design).arrays
     centre, unit = rows.frame.box.arrays

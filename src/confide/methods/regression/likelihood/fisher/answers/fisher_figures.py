@@ -229,7 +229,7 @@ class FisherFigures(ReleasedRounds):
 
     @cached_property
     def _weighted(self) -> Array:
-        """A bound on what records that count less may move each coefficient at risk, (k,)."""
+        """A bound on what records that count less may move each coefficient, (k,)."""
         if self.weighted:
             return np.zeros(len(self.design.terms) + 1)
         seen, hidden = self._excess
@@ -240,7 +240,20 @@ class FisherFigures(ReleasedRounds):
         along = (np.abs(self.sandwich.correlation()) * counted / half).max(axis=1) * half
         # of counts that are at risk from the ends of bounds alone a record misses what is said, which may be less than the bound
         missed = np.where(self._counted, np.maximum(self._beyond, 1.0), self._beyond)
-        return np.where(self._counted, counted, along) + each * missed * TAIL_RESIDUAL * hidden
+        odd = each * self.odd * max(self._most_missed, 1.0) if self.odd else 0.0 * each
+        if self._far_out.any():
+            # far records are mostly those of such features, and move slopes as they hang together with these
+            odd[1:] = 0.0
+        return np.where(self._counted, counted, along + odd) + each * missed * TAIL_RESIDUAL * hidden
+
+    @cached_property
+    def odd(self) -> float:
+        """Counts: how far the excess is above that of records which the line predicts, and above what noise may add."""
+        return max(self._unlike - self._excess[1], 0.0) if isinstance(self.family, Counts) else 0.0
+
+    @property
+    def _unlike(self) -> float:
+        return max(self._excess[0] - self._own_excess, 0.0)
 
     @property
     def _excess(self) -> tuple[float, float]:
@@ -259,8 +272,9 @@ class FisherFigures(ReleasedRounds):
 
     @property
     def _counted(self) -> NDArray[np.bool_]:
-        """Those of which the excess is in the interval, (k,). The far records of counts within other bounds are mostly the model's own, as
-        means grow fast: the table names what is assumed of them and its price (`worst_bias`), and what noise hides is in the interval.
+        """Those of which all of the excess is in the interval, (k,). The far records of counts within other bounds are mostly the
+        model's own, as means grow fast: what is seen beyond that is in the interval, and what noise hides at the ends of bounds; the table
+        names what is assumed of the others and its price (`worst_bias`).
         """
         return self._far_out if isinstance(self.family, Counts) else self._at_risk
 
@@ -286,35 +300,44 @@ class FisherFigures(ReleasedRounds):
 
     @cached_property
     def odd_bias(self) -> Array:
-        """The same of records that are more, or farther off, than the line says they are, (k,)."""
-        return self._one_sided(max(self._excess[0] - self._own_excess, 0.0))
+        """The same of those that are more, or farther off, than the line says, and of as many as noise may hide, (k,)."""
+        return self._one_sided(self._unlike)
 
     def _one_sided(self, seen: float) -> Array:
         own = self._lengths
         if self.weighted or not isinstance(self.family, Counts):
             return np.zeros(len(own))
-        # one record misses at most what one at the ends of bounds or one of the made points does; these are beyond the bound, up to which
-        # a record is counted, only along features at risk
-        made = self._rows_at(self._public("line")).missed_of(self._simulated)
-        each = max(float(self._beyond.max()), min(float(made.max()), 1.0))
-        most = seen * max(each, 1.0) + self._excess[1] * each
+        most = seen * max(self._most_missed, 1.0) + self._excess[1] * self._most_missed
         return np.where(self._far_out, 0.0, float(self._public("bound")[0]) * most * own)
 
     @cached_property
+    def _most_missed(self) -> float:
+        """How many times the bound one record of counts misses at most: one at the ends of bounds, or one of the made points, which are
+        beyond the bound, up to which a record is counted, only along features at risk.
+        """
+        made = self._rows_at(self._public("line")).missed_of(self._simulated)
+        return max(float(self._beyond.max()), min(float(made.max()), 1.0))
+
+    @cached_property
     def _own_excess(self) -> float:
-        """About what the excess is of records whose variance is the mean times what the meat says. How much one misses is that of made
-        points with normal features; how many count less is their number, or that of the noisy histogram, whichever is larger.
+        """About what the excess is of records whose variance is the mean times what the meat says, and of those that `full_bias` pays for.
+        How much one misses is that of made points with normal features; how many count less is their number, or that of the noisy
+        histogram, whichever is larger.
         """
         own, line = self.scored_family, self._public("line")
         rows, eta = self._rows_at(line), self._simulated @ line
         longest, size = rows.lengths_of(self._simulated)
         missed = np.minimum((1 - rows.of_points(self._simulated)[1]) * longest / rows.bound, 1.0)
-        spread = np.sqrt(self.sandwich.dispersion * own.information(eta) / own.scale)
+        h = own.information(eta)
+        off = np.where(
+            h > _FULL,
+            1.0,
+            np.minimum(_MEAN_SIZE * np.sqrt(self.sandwich.dispersion * h / own.scale) / own.most(eta), 1.0),
+        )
         each = self._records / _MANY
-        found = float(np.minimum(_MEAN_SIZE * spread / own.most(eta), 1.0) @ missed) * each
-        cells, histogram = self.release["leverage"].decode(), InformationIndices(self.design)
-        far = float(cells[1 + int(np.searchsorted(histogram.edges, rows.bound**2 * (1 - 1e-9))) :].sum())
-        return found * max(far / max(float((size > rows.bound).sum()) * each, 1.0), 1.0)
+        cells, edges = self.release["leverage"].decode(), InformationIndices(self.design).edges
+        far = float(cells[1 + int(np.searchsorted(edges, rows.bound**2 * (1 - 1e-9))) :].sum())
+        return float(off @ missed) * each * max(far / max(float((size > rows.bound).sum()) * each, 1.0), 1.0)
 
     @cached_property
     def _half(self) -> Array:

@@ -44,12 +44,14 @@ __all__ = ["FisherReading"]
 
 # A bias above this part of the half-width makes a coefficient no answer.
 _TOO_MUCH = 0.5
-# Of counts: an assumption on records that count less whose price is more than so many half-widths is none.
-_FAR_TOO_MUCH = 5.0
 # And so many of those where the line says more than half of the largest count.
 _FULL_TOO_MUCH = 1.0
 # The bounds that would do are named so much nearer than where records begin to move a coefficient: the next release has ranges of its own.
 _SAFE = 0.8
+# Of counts: an assumption on records that are off the line whose price is more than so many widths is none.
+_FAR_TOO_MUCH = 5.0
+# Bounds nearer than so many sds are not named as far ones, and no more than so many features.
+_NEAR, _NAMED = 3.5, 3
 # A line so steep is answered only after four steps of which the last was short; and a last step beyond its noise is none.
 _STEEP, _SHORT_STEP, _TRAVELLED = 3.0, 0.75, 4.0
 # A coefficient that is correlated as much with one of a feature that reaches too far moves with it.
@@ -99,10 +101,12 @@ class FisherReading(PlainSample, FisherFigures):
     @cached_property
     def _wide(self) -> list[int]:
         """Coefficients that records far out in wide bounds may move unseen."""
-        # the same records are behind all of them: too much for one is an assumption too far for all
         own = np.where(self._at_risk, self._weighted, 0.0)
-        biased = np.flatnonzero(own > 0) if (own > _TOO_MUCH * self._half).any() else np.empty(0, dtype=int)
-        return sorted({*(1 + j for j in self.far), *map(int, biased)})
+        much = own > _TOO_MUCH * self._half
+        # the same far records are behind all that are counted by them: too much for one is an assumption too far for all; what a feature
+        # pays for the ends of its own bounds is its own
+        with_it = self._counted & (own > 0) if much.any() else np.zeros_like(much)
+        return sorted({*(1 + j for j in self.far), *map(int, np.flatnonzero(much | with_it))})
 
     @cached_property
     def _apart(self) -> list[int]:
@@ -120,10 +124,11 @@ class FisherReading(PlainSample, FisherFigures):
         # what was counted moves others by a bound that is in their intervals; what lies too far to be counted has none
         unbounded = np.array([j - 1 in self.far for j in self._wide])
         moved = self._weighted > _TOO_MUCH * self._half
+        moved[0] &= isinstance(self.family, Counts)
         return {
             j: self._wide[int(np.argmax(row))]
             for j, row in enumerate(correlation)
-            if j and j not in self._wide and (moved[j] or row[unbounded].max(initial=0.0) > _TIED)
+            if j not in self._wide and (moved[j] or (j and row[unbounded].max(initial=0.0) > _TIED))
         }
 
     # the table ----------------------------------------------------------------------------------------------------------
@@ -196,10 +201,18 @@ class FisherReading(PlainSample, FisherFigures):
         own = self.scored_family
         return wide_words(self.release, self.design, own, self._records) if isinstance(own, Counts) else []
 
+    @property
+    def _farthest(self) -> list[str]:
+        """The features whose bounds reach farthest."""
+        far = sorted((sds, self.design.terms[j].name) for j, (sds, _) in self.reach.items() if sds > _NEAR)
+        return [name for _, name in far[: -_NAMED - 1 : -1]]
+
     def _moved_by_counts(self) -> str:
         """Why counts above the cut, or records that count less, leave no interval of a count's line; "" where there is one."""
-        if (self.odd_bias > _FAR_TOO_MUCH * (self._half + self._weighted)).any():
-            return less_words(float(self._public("less")[0]))
+        odd = self.odd_bias > _FAR_TOO_MUCH * (self._half + self._weighted)
+        odd |= (self.odd > 0) & ~self._counted & (self._weighted > _TOO_MUCH * self._half)
+        if odd.any() and not self._far_out.any():
+            return less_words(float(self._public("less")[0]), self._farthest)
         own = self.scored_family
         if (self.full_bias > _FULL_TOO_MUCH * self._half).any():
             return full_words(self.design.response.name)
@@ -292,8 +305,11 @@ class FisherReading(PlainSample, FisherFigures):
         said = []
         if isinstance(self.family, Counts):
             price = float((1 + self.worst_bias[shown] / (self._half + self.bias)[shown]).max(initial=1.0))
-            paid = [self.design.names[j] for j in shown if self._weighted[j] > 0 and not self._counted[j]]
-            said = less_assumption(price, paid)
+            rest = [j for j in shown if not self._counted[j]]
+            paid, others = (
+                [self.design.names[j] for j in own] for own in ([j for j in rest if self._beyond[j] > 0], rest)
+            )
+            said = less_assumption(price, paid, others, odd=self.odd > 0)
         far = [j for j in shown if self._weighted[j] > 0 and self._counted[j]]
         if not far:
             return said or [safe_words(AT_RISK)]
@@ -305,7 +321,7 @@ class FisherReading(PlainSample, FisherFigures):
     def _too_wide(self, j: int) -> str:
         """The sentence on the bounds of a feature."""
         term, (mean, sd) = self.design.terms[j], self._moments(j)
-        if j in self.far:
+        if j in self.far and not isinstance(self.family, Counts):
             enough, near = (mean - NEAR * sd, mean + NEAR * sd), NEAR
         elif self._beyond[1 + j] > 0 and not self._counted[1 + j]:
             # as far as a score may miss so much that the bound on its bias is what an answer may have
