@@ -197,21 +197,19 @@ class FisherMap(InCoordinates):
 
     def of_points(self, z: Array) -> tuple[Array, Array]:
         """(v, w) of public points, (points,) each, from z (points, k)."""
-        return self.split(*self._at_points(z))
+        return self.split(*self.sizes_of(z))
 
     def lengths_of(self, z: Array) -> tuple[Array, Array]:
         """(M, N) of public points, (points,) each: the longest that their scores can be, and score and information together."""
-        size, most, square = self._at_points(z)
+        size, most, square = self.sizes_of(z)
         return most * np.sqrt(square), size
 
-    def missed_of(self, z: Array) -> Array:
-        """What scores of public points miss of their length at most, in units of D, with residuals up to the largest outcome, (points,)."""
-        _, most, square = self._at_points(z)
-        return np.asarray(
-            np.maximum(np.minimum(most, 1.0) * np.sqrt(square) / self.bound - (self.family.score_part or 1.0), 0.0)
-        )
+    def missed(self, most: Array, square: Array) -> Array:
+        """What scores of such points miss of their length at most, in units of D, with residuals up to the largest outcome, (points,)."""
+        longest = np.minimum(most, 1.0) * np.sqrt(square)
+        return np.asarray(np.maximum(longest / self.bound - (self.family.score_part or 1.0), 0.0))
 
-    def _at_points(self, z: Array) -> tuple[Array, Array, Array]:
+    def sizes_of(self, z: Array) -> tuple[Array, Array, Array]:
         """(N, m, |u|^2) of public points, (points,) each."""
         assert self.frame is not None
         square = ((z @ self.frame.matrix) ** 2).sum(axis=1)

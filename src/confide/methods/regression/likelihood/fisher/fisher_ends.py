@@ -92,7 +92,7 @@ def missed_at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, *, 
             pull = z[at][:, [0, 1 + j]] @ precision[np.ix_([0, 1 + j], rest)]
             z[np.ix_(at, rest)] = -np.linalg.solve(precision[np.ix_(rest, rest)], pull.T).T
     z[:, 1:] = np.clip(z[:, 1:], low, high)
-    return np.round(_largest(rows.missed_of(z), safe, len(design.terms)), _DIGITS)
+    return np.round(_largest(rows.missed(*rows.sizes_of(z)[1:]), safe, len(design.terms)), _DIGITS)
 
 
 def _at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, *, private: bool) -> tuple[list[int], Array]:

@@ -315,8 +315,15 @@ class FisherFigures(ReleasedRounds):
         """How many times the bound one record of counts misses at most: one at the ends of bounds, or one of the made points, which are
         beyond the bound, up to which a record is counted, only along features at risk.
         """
-        made = self._rows_at(self._public("line")).missed_of(self._simulated)
+        rows, (_, most, square) = self._made_sizes
+        made = rows.missed(most, square)
         return max(float(self._beyond.max()), min(float(made.max()), 1.0))
+
+    @cached_property
+    def _made_sizes(self) -> tuple[FisherRows, tuple[Array, Array, Array]]:
+        """The map of the last round, and N, m and |u|^2 of the made points there."""
+        rows = self._rows_at(self._public("line"))
+        return rows, rows.sizes_of(self._simulated)
 
     @cached_property
     def _own_excess(self) -> float:
@@ -324,15 +331,13 @@ class FisherFigures(ReleasedRounds):
         How much one misses is that of made points with normal features; how many count less is their number, or that of the noisy
         histogram, whichever is larger.
         """
-        own, line = self.scored_family, self._public("line")
-        rows, eta = self._rows_at(line), self._simulated @ line
-        longest, size = rows.lengths_of(self._simulated)
-        missed = np.minimum((1 - rows.of_points(self._simulated)[1]) * longest / rows.bound, 1.0)
-        h = own.information(eta)
+        own, (rows, (size, most, square)) = self.scored_family, self._made_sizes
+        missed = np.minimum((1 - rows.split(size, most, square)[1]) * most * np.sqrt(square) / rows.bound, 1.0)
+        h = own.information(self._simulated @ self._public("line"))
         off = np.where(
             h > _FULL,
             1.0,
-            np.minimum(_MEAN_SIZE * np.sqrt(self.sandwich.dispersion * h / own.scale) / own.most(eta), 1.0),
+            np.minimum(_MEAN_SIZE * np.sqrt(self.sandwich.dispersion * h / own.scale) / most, 1.0),
         )
         each = self._records / _MANY
         cells, edges = self.release["leverage"].decode(), InformationIndices(self.design).edges
