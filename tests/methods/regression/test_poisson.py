@@ -398,11 +398,11 @@ def test_what_scores_at_the_ends_of_bounds_miss() -> None:
     frame = Frame.of(Box.of(design), np.diag([1.0, *(1 / sd)]), np.zeros(3), 1.0)
     # at a rate of 1 of 10 the residual is at most nine tenths of the largest count
     rows = FisherRows(design, family=Counts(10.0, 10.0)).at(frame, 1.0, 4.0)
-    missed = missed_at_ends(design, rows, mean, sd, private=False)
+    missed = missed_at_ends(design, rows, mean, sd, np.diag([1.0, *sd**2]), private=False)
     assert missed == pytest.approx([0.9 * np.hypot(1, 8.2) / 4.0 - 0.8, 0.0], abs=6e-4)
     # where the line says more than any count can be, it is the largest one
     steep = replace(frame, theta=(0.0, 100.0, 0.0))
-    missed = missed_at_ends(design, rows.at(steep, 1.0, 4.0), mean, sd, private=False)
+    missed = missed_at_ends(design, rows.at(steep, 1.0, 4.0), mean, sd, np.diag([1.0, *sd**2]), private=False)
     assert missed == pytest.approx([np.hypot(1, 8.2) / 4.0 - 0.8, 0.0], abs=6e-4)
 
 
@@ -415,7 +415,7 @@ def test_the_rest_of_a_record_at_an_end_is_where_it_is_on_average_there() -> Non
     values, vectors = np.linalg.eigh(moments)
     frame = Frame.of(Box.of(design), vectors / np.sqrt(values), np.zeros(3), 1.0)
     rows = FisherRows(design, family=Counts(10.0, 10.0)).at(frame, 1.0, 1.0)
-    missed = missed_at_ends(design, rows, np.zeros(2), sd, private=False)
+    missed = missed_at_ends(design, rows, np.zeros(2), sd, moments, private=False)
     # beside the other one's mean it would be three times as long
     assert missed == pytest.approx(np.full(2, 0.9 * np.hypot(1, 6) - 0.8), abs=1e-3)
 

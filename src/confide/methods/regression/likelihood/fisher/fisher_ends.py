@@ -74,23 +74,23 @@ def lengths_at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, *,
     return np.round(most / (rows.family.score_part or 1.0), _DIGITS), np.round(whole, _DIGITS)
 
 
-def missed_at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, *, private: bool) -> Array:
+def missed_at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, moments: Array, *, private: bool) -> Array:
     """What the score of a record at either end of a feature's bounds misses at most, in units of the bound, (terms,): all others where
     they are on average there, as a square is with what it is the square of; residuals up to the largest outcome. 0 as above.
+
+    moments: of z, (k, k).
     """
     assert rows.frame is not None
     safe, z = _at_ends(design, rows, mean, sd, private=private)
     middle, half = Box.of(design).arrays
     centre, unit = rows.frame.box.arrays
     low, high = ((middle + side * half - centre) / unit for side in (-1.0, 1.0))
-    # the frame's coordinates have second moments 1: T T' is the inverse of those of z
-    precision = rows.frame.matrix @ rows.frame.matrix.T
     for i, j in enumerate(safe):
-        rest = [k for k in range(1, len(precision)) if k != 1 + j]
-        if rest:
-            at = [i, len(safe) + i]
-            pull = z[at][:, [0, 1 + j]] @ precision[np.ix_([0, 1 + j], rest)]
-            z[np.ix_(at, rest)] = -np.linalg.solve(precision[np.ix_(rest, rest)], pull.T).T
+        # the others' means move with how far the end is from the mean
+        slope = (moments[1:, 1 + j] - mean * mean[j]) / sd[j] ** 2
+        slope[j] = 0.0
+        at = [i, len(safe) + i]
+        z[at, 1:] += np.outer(z[at, 1 + j] - mean[j], slope)
     z[:, 1:] = np.clip(z[:, 1:], low, high)
     return np.round(_largest(rows.missed(*rows.sizes_of(z)[1:]), safe, len(design.terms)), _DIGITS)
 

@@ -372,7 +372,7 @@ class _Draw:
         if not isinstance(self.family, Counts):
             return {}
         rows = self._at(FisherRows(self.design), frame, alpha, bound)
-        missed = missed_at_ends(self.design, rows, *begun.features, private=begun.private)
+        missed = missed_at_ends(self.design, rows, *begun.features, begun.moments, private=begun.private)
         return {"cut": np.array([self.family.cut]), "missed": missed}
 
     def _bound(
