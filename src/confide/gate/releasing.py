@@ -1,5 +1,6 @@
-"""The gate between the wings: charge, draw, receipt, in this order.
+"""The gate between the wings: rehearse, charge, draw, receipt, in this order.
 
+The plan is first run on practice records of the schema: what fails there is told in full, since no record was seen, and costs nothing.
 The ledger is charged in one durable transaction before any noise is drawn. Whatever fails afterwards leaves the charge in place
 and says so, without a word about the cause: an error that depends on records would be a leak, and failing on purpose must buy
 nothing.
@@ -13,18 +14,25 @@ from typing import TYPE_CHECKING, Any, cast
 from confide import noise as randomness
 from confide import registry
 from confide._version import __version__
-from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError, SourceError
+from confide.aggregates.isolation.in_place import fallbacks
+from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError, SchemaError, SourceError
 from confide.gate.planning import plan
 from confide.gate.silence import drawn
 from confide.gate.terms import about, as_asked, check_ledger, key_of, keyed
 from confide.guarantees import Guarantee
 from confide.protocol import Method, Noise, Plan, Release, Source, check_plan
 from confide.protocol.units.whose import as_record
+from confide.sources import read
+from confide.sources.parts import of_practice
+from confide.sources.practice import PRACTICE_ROWS
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
 
 __all__ = ["bounded", "release"]
+
+# What was rehearsed in this process: the plan's digest, whether a plan or a method was handed over, how the source is read.
+_rehearsed: set[tuple[object, ...]] = set()
 
 
 def release(
@@ -50,7 +58,8 @@ def release(
     of an enforced unit to a ledger of records, at twice its mu (`protocol.whose.as_record`).
 
     Raises `BudgetExceeded` (nothing drawn), `LedgerBusy` (nothing charged), `PlanError`, `PrivacyError` or `SourceError` (public
-    facts, nothing charged), and `ReleaseError` after the charge: then the charge stays and there is no release.
+    facts, nothing charged; also what fails on practice records of the schema, on which the plan is run first), and `ReleaseError` after the
+    charge: then the charge stays and there is no release.
     """
     check_ledger(ledger)
     noise = randomness.SecureNoise() if noise is None else noise
@@ -77,6 +86,9 @@ def release(
         ledger.preview(charged, charge_delta=charge_delta, convert=convert)
     # before any method sees the records: what one unit contributes is bounded here, so that no method can forget it
     with bounded(source, ledger, planned) as records:
+        _check_source(records, planned)
+        if not noise.simulated:
+            _rehearse(made, source, planned, as_plan=isinstance(method, Plan))
         done = _released(made, records, planned, ledger, noise, charged, charge_as, charge_delta, convert)
     if not keep_others:
         _check_failed(done)
@@ -105,8 +117,7 @@ def _released(
     charge_delta: float | None,
     convert: bool,
 ) -> Release:
-    """Check, charge, draw, write the receipt."""
-    _check_source(source, planned)
+    """Charge, draw, write the receipt."""
     if planned.n is not None and (ledger is None or ledger.relation == "substitute"):
         _check_count(source, planned.n)
     if ledger is None:
@@ -131,6 +142,44 @@ def _released(
     except ConfideError as error:
         raise ReleaseError(f"the receipt could not be written, and nothing is released: {error}") from None
     return done
+
+
+def _rehearse(method: Method, source: Source, planned: Plan, *, as_plan: bool) -> None:
+    """Run a plan on practice records, once in a process for each plan and kind of source; nothing is charged and no record is read.
+
+    The records are of `Schema.sample`, behind readers of the same kinds as the source's. They are drawn with simulated noise, sealed, written
+    as a file and read back. Code on blocks does not run again: the plan tried it by itself (`aggregates.isolation`). as_plan: a plan was
+    handed over; the method that is made anew from it may lack what its twin in memory has.
+
+    Raises `PlanError` with the words and the cause of whatever fails; errors that name a public fact stay what they are.
+    """
+    key = (planned.sha256, as_plan, getattr(source, "form", type(source)))
+    if key in _rehearsed:
+        return
+    try:
+        _run_on_practice(method, source, planned)
+    except (PlanError, SchemaError, PrivacyError, SourceError):
+        raise
+    except Exception as error:
+        raise PlanError(
+            f"{method.name} cannot be released: on practice records of the schema it raises {type(error).__name__}: {error}; nothing was "
+            "charged, and no record was seen"
+        ) from error
+    _rehearsed.add(key)
+
+
+def _run_on_practice(method: Method, source: Source, planned: Plan) -> None:
+    own = getattr(type(source), "practice", None)
+    practice = read(source.schema.sample(PRACTICE_ROWS, seed=1), source.schema) if own is None else own(source)
+    noise, charged = randomness.SimulatedNoise(1), "nothing was charged"
+    with fallbacks(), of_practice(), bounded(practice, None, planned) as records:
+        done = drawn(method, records, planned, noise, charged)
+        for name in (name for name, status in done.statuses.items() if status == "failed"):
+            # alone, because nothing is kept of what fails among others
+            child = planned.children[name]
+            drawn(registry.make(child.method.name, **child.method.parameters), records, child, noise, charged)
+            raise PlanError(f"question {name!r} fails on practice records of the schema; nothing was charged")
+    Release.from_json(done.to_json())
 
 
 def _check_data(source: Any) -> None:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from fractions import Fraction
 from math import isqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from confide._text import clean
 
 __all__ = [
+    "Numbers",
     "array_from_dict",
     "array_to_dict",
     "canonical_json",
@@ -31,6 +32,16 @@ __all__ = [
     "sqrt_up",
     "unpack",
 ]
+
+if TYPE_CHECKING:
+    Numbers: TypeAlias = NDArray[Any]
+else:
+
+    class Numbers:
+        """How a field of a file says that it holds an array; the codec knows it by this class.
+
+        What NumPy's own annotations are made of differs between its versions: since 2.5 they are no `np.ndarray` any more.
+        """
 
 
 def canonical_json(value: Any) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from confide._text import as_html
 from confide.errors import NoResult, ReleaseError
 from confide.guarantees import Guarantee
-from confide.protocol.exact import clean, digest
+from confide.protocol.exact import Numbers, clean, digest
 from confide.protocol.parts import names_of
 from confide.protocol.plan import Plan
 from confide.protocol.serialization.codec import LIVE, SPARSE, decode, encode, register
@@ -34,7 +34,7 @@ class Noisy:
     it; otherwise every entry has `variance`.
     """
 
-    values: NDArray[Any]
+    values: Numbers
     step: Fraction
     law: str
     scale: Fraction
@@ -87,7 +87,7 @@ class Release:
     status: str
     statistics: Mapping[str, Noisy]
     guarantees: tuple[Guarantee, ...]
-    public: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    public: Mapping[str, Numbers] = field(default_factory=dict)
     artifacts: Mapping[str, str] = field(default_factory=dict)
     simulated: bool = False
     format_version: str = field(default=FORMAT, metadata=LIVE)

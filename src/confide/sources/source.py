@@ -22,6 +22,7 @@ from confide.sources.grouping.units import UnitSource
 from confide.sources.kept import MEMORY, KeptSource
 from confide.sources.parts import Part, guarded
 from confide.sources.physical import is_readable
+from confide.sources.practice import form_of, practice_parts
 
 __all__ = ["RecordSource", "check_id"]
 
@@ -188,6 +189,24 @@ class RecordSource:
             return
         with _closing(KeptSource(self, rows, self._memory, self._spool)) as kept:
             yield kept
+
+    @property
+    def form(self) -> tuple[object, ...]:
+        """How these records are read, from metadata: kinds of files and tables, physical types of columns. The gate rehearses a plan once
+        for each.
+        """
+        return tuple(dict.fromkeys(form_of(part, self._read_columns) for part in self._parts))
+
+    def practice(self) -> RecordSource:
+        """Practice records of the schema behind readers of the same kinds, in this process. The gate rehearses a plan on them."""
+        parts = practice_parts(self._parts, self._schema, self._read_columns)
+        return RecordSource(
+            self._schema, parts, dataset=self._dataset, memory=self._memory, spool=self._spool, threads=1
+        )
+
+    @property
+    def _read_columns(self) -> tuple[str, ...]:
+        return (*self._schema.names, *self._schema.ids)
 
     def count(self) -> int:
         """The exact number of records, of ids under an enforced unit. For the gate alone, and there only under "substitute", where it is

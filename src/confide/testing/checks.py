@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from traceback import walk_tb
 from typing import Any
 
@@ -24,7 +25,9 @@ from confide import gate, registry
 from confide.audit.watching.lattice import lattice
 from confide.audit.watching.replay import replay
 from confide.errors import ConfideError, PrivacyError
+from confide.gate.terms import about
 from confide.guarantees import GDP, Guarantee
+from confide.ledger import Ledger
 from confide.noise import SimulatedNoise
 from confide.protocol import (
     STATUSES,
@@ -115,6 +118,27 @@ def _plans_from_public_facts(case: Case) -> None:
 def _holds_code(plan: Plan) -> bool:
     """Whether a parameter is code, of which the plan's file keeps the name alone: it must be handed over again."""
     return any(isinstance(value, Mapping) and "live" in value for value in plan.method.parameters.values())
+
+
+def _charges_for_what_can_be_drawn(case: Case) -> None:
+    """Its plan is released from memory; from its file it is released, or refused with nothing spent."""
+    relation = case.method.relations[0]
+    source = read(case.schema.sample(case.few, 7), case.schema, dataset=case.schema.dataset or "practice")
+    n = case.few if relation == "substitute" else None
+    plan = gate.plan(case.method, case.schema, dataclasses.replace(case.privacy, relation=relation), n=n)
+    terms = about(source, plan)
+    rows = None if terms["enforced"] else terms["rows_per_unit"]
+    with TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
+        budget = GDP(100.0, 0.5, relation=relation)
+        book = Ledger.create(
+            Path(folder) / "book.db", dataset=terms["dataset"], budget=budget, unit=terms["unit"], rows_per_unit=rows
+        )
+        gate.release(case.method, source, plan.requested, ledger=book, n=n)
+        charged = book.show().spent
+        try:
+            gate.release(Plan.from_json(plan.to_json()), source, ledger=book)
+        except ConfideError as error:
+            _expect(book.show().spent == charged, f"the plan from its file is charged, and fails: {error}")
 
 
 def _pays_for_what_it_draws(case: Case) -> None:
@@ -346,6 +370,7 @@ def _data_never_raise(case: Case) -> None:
 CHECKS: tuple[Callable[..., None], ...] = (
     _describes_itself,
     _plans_from_public_facts,
+    _charges_for_what_can_be_drawn,
     _pays_for_what_it_draws,
     _refuses_in_words,
     _reads_back,

@@ -1,8 +1,8 @@
 """Frozen dataclasses in files: their plain JSON form, to the bit, and back, by the types of their fields.
 
-A field that is a dataclass, a guarantee, a fraction, an array, or a tuple or mapping of such is written as that; anything else is a public
-setting, which `pack` writes and `unpack` reads. A class of which a file holds one of several kinds is registered (`register`). Two kinds of
-fields are marked where they are declared:
+A field that is a dataclass, a guarantee, a fraction, an array (`Numbers`), or a tuple or mapping of such is written as that; anything else
+is a public setting, which `pack` writes and `unpack` reads. A class of which a file holds one of several kinds is registered (`register`).
+Two kinds of fields are marked where they are declared:
 
     LIVE     stands in no file: what was just computed, or may follow from what is not public
     SPARSE   is written only where one of the sparse fields of its class says something, that is differs from its default
@@ -24,6 +24,7 @@ import numpy as np
 
 from confide.guarantees import Guarantee, guarantee_from_dict
 from confide.protocol.exact import (
+    Numbers,
     array_from_dict,
     array_to_dict,
     fraction_from_text,
@@ -44,6 +45,7 @@ _SETTING: _Coder = (pack, unpack)
 _KNOWN: dict[Any, _Coder] = {
     Fraction: (fraction_to_text, fraction_from_text),
     Guarantee: (lambda value: value.to_dict(), guarantee_from_dict),
+    Numbers: (lambda value: array_to_dict(np.asarray(value)), array_from_dict),
 }
 
 
@@ -104,8 +106,6 @@ def _coder(hint: Any) -> _Coder:
     origin, args = get_origin(hint), get_args(hint)
     if hint in _KNOWN:
         return _KNOWN[hint]
-    if origin is np.ndarray:
-        return lambda value: array_to_dict(np.asarray(value)), array_from_dict
     if is_dataclass(hint):
         return encode, partial(decode, hint)  # type: ignore[arg-type]
     inner = _coder(_held(origin, args)) if origin is not None else _SETTING

@@ -1,0 +1,257 @@
+"""What public facts alone can make fail costs nothing: a plan runs on practice records before it is charged."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import confide as cf
+from confide import registry
+from confide.gate import releasing
+from confide.protocol import Plan, Release
+from confide.protocol.exact import Numbers
+from confide.protocol.release import Noisy
+from confide.protocol.serialization import codec
+from confide.sources import physical
+from confide.sources.practice import PRACTICE_ROWS
+from tests.golden.golden_cases import CASES, frame_of, schema_of
+from tests.in_place import in_place
+from tests.third_party import Mean
+
+SCHEMA = cf.Schema({"v": cf.Numeric(0, 10), "g": cf.Categorical(["a", "b"])}, dataset="d")
+N = 300
+
+pytestmark = pytest.mark.filterwarnings("ignore:dataset 'd'")
+
+
+@pytest.fixture(autouse=True)
+def nothing_rehearsed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(releasing, "_rehearsed", set())
+    registry.register(Mean)
+    yield
+    registry._registered.pop("toy_mean", None)
+
+
+def ledger(tmp_path: Path, budget: cf.Guarantee | None = None, **terms: Any) -> cf.Ledger:
+    return cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=budget or cf.GDP(50.0, 0.5), **terms)
+
+
+def untouched(book: cf.Ledger) -> bool:
+    return not any(row.kind == "charge" for row in book.show().rows)
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_a_plan_from_its_file_is_released_or_refused_with_nothing_spent(name: str, tmp_path: Path) -> None:
+    method, privacy = CASES[name]
+    schema = schema_of(method)
+    relation = method.relations[0]
+    unit = {"unit": schema.unit.column} if isinstance(schema.unit, cf.Unit) else {}
+    book = ledger(tmp_path, cf.GDP(50.0, 0.5, relation=relation), **unit)
+    frame = frame_of(schema)
+    source = cf.read(frame, schema, dataset="d")
+    with in_place():
+        plan = cf.plan(method, schema, privacy, ledger=book, n=1500 if relation == "substitute" else None)
+        try:
+            release = cf.release(Plan.from_json(plan.to_json()), source, ledger=book)
+        except cf.PlanError:
+            assert untouched(book)
+        else:
+            assert cf.verify(release, book).ok
+
+
+@dataclass(frozen=True)
+class Faulty(Mean):
+    """A method with a fault that public facts show."""
+
+    name = "toy_mean"
+    how: str = "raises"
+
+    def draw(self, source: Any, plan: Plan, meter: Any) -> Mapping[str, Any]:
+        if self.how == "raises":
+            raise KeyError("theta")
+        found = super().draw(source, plan, meter)
+        return {"text": "no number"} if self.how == "text" else found
+
+    def plan(self, *given: Any, **named: Any) -> Plan:
+        return super().plan(*given, **named)
+
+
+@pytest.mark.parametrize(("how", "said"), [("raises", "KeyError: 'theta'"), ("text", "finite numbers")])
+def test_what_always_fails_is_told_in_full_and_costs_nothing(how: str, said: str, tmp_path: Path) -> None:
+    book = ledger(tmp_path)
+    with pytest.raises(cf.PlanError, match="nothing was charged") as error:
+        cf.release(Faulty("v", how=how), cf.read(SCHEMA.sample(N, 1), SCHEMA), cf.GDP(1.0), ledger=book)
+    assert said in str(error.value)
+    assert error.value.__cause__ is not None
+    assert untouched(book)
+
+
+def test_a_question_that_fails_among_others_is_named_with_its_cause(tmp_path: Path) -> None:
+    book = ledger(tmp_path)
+    registry._registered["toy_mean"] = Faulty
+    both = cf.Publication({"one": cf.tables.Counts("g", covers="population"), "two": Faulty("v")})
+    with pytest.raises(cf.PlanError, match="theta"):
+        cf.release(both, cf.read(SCHEMA.sample(N, 1), SCHEMA), cf.GDP(1.0), ledger=book)
+    assert untouched(book)
+
+
+def _csv(folder: Path) -> Any:
+    SCHEMA.sample(N, 1).to_csv(folder / "a.csv", index=False)
+    return folder / "a.csv"
+
+
+def _packed(folder: Path) -> Any:
+    SCHEMA.sample(N, 1).to_csv(folder / "a.csv.gz", index=False, sep=";")
+    return folder / "a.csv.gz"
+
+
+def _parquet(folder: Path) -> Any:
+    SCHEMA.sample(N, 1).to_parquet(folder / "a.parquet")
+    return folder / "a.parquet"
+
+
+def _keyed(folder: Path) -> Any:
+    frame = SCHEMA.sample(N, 1)
+    for level in ("a", "b"):
+        (folder / "all" / f"g={level}").mkdir(parents=True)
+        frame[["v"]].to_parquet(folder / "all" / f"g={level}" / "0.parquet")
+    return folder / "all"
+
+
+def _database(folder: Path) -> Any:
+    with sqlite3.connect(folder / "a.sqlite") as connection:
+        SCHEMA.sample(N, 1).to_sql("answers", connection, index=False)
+    return str(folder / "a.sqlite" / "answers")
+
+
+def _words(folder: Path) -> Any:
+    # a column of numbers in words of the schema's levels, and levels in a dictionary of whole numbers
+    return pa.table(
+        {"v": pa.array([str(i % 10) for i in range(N)]), "g": pa.array([i % 2 for i in range(N)], pa.int8())}
+    )
+
+
+_KINDS: Mapping[str, Callable[[Path], Any]] = {
+    "CSV": _csv,
+    "packed CSV": _packed,
+    "Parquet": _parquet,
+    "keys": _keyed,
+    "database": _database,
+    "Arrow": _words,
+    "pandas": lambda _: SCHEMA.sample(N, 1),
+    "categories": lambda _: SCHEMA.sample(N, 1).astype({"g": "category"}),
+    "extension types": lambda _: SCHEMA.sample(N, 1).convert_dtypes(),
+    "NumPy": lambda _: np.full((N, 2), 1.0),
+    "lists": lambda _: {"v": [1.0, None, "2"] * 100, "g": ["a", "b", 3] * 100},
+}
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_practice_records_are_behind_readers_of_the_same_kind(kind: str, tmp_path: Path) -> None:
+    source = cf.read(_KINDS[kind](tmp_path), SCHEMA, delimiter=";" if kind == "packed CSV" else ",")
+    practice = source.practice()
+    assert practice.count() == PRACTICE_ROWS
+    kinds = [{name: source._parts[0].kind(name) for name in SCHEMA.names} for source in (source, practice)]
+    assert kinds[0] == kinds[1] or kind == "database"  # SQLite says what type a column has when its cells come
+    total, *_ = practice.aggregate(*_counted().values())
+    # words in a column of numbers, and levels that no whole number names, are missing there as they are in the records
+    assert total.sum() == (0 if kind in ("Arrow", "NumPy") else PRACTICE_ROWS)
+
+
+def _counted() -> Mapping[str, Any]:
+    return cf.plan(cf.tables.Counts("g", covers="population"), SCHEMA, cf.GDP(1.0)).statistics
+
+
+@pytest.mark.parametrize("kind", ["CSV", "Parquet", "pandas", "database"])
+def test_a_reader_that_cannot_read_such_a_column_is_told_of_before_the_charge(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a pyarrow that lacks a type of text."""
+
+    def lacking(*_: Any) -> Any:
+        raise AttributeError("module 'pyarrow' has no attribute 'string_view'")
+
+    source = cf.read(_KINDS[kind](tmp_path), SCHEMA)
+    book = ledger(tmp_path)
+    monkeypatch.setattr(physical.Labels, "text", lacking)
+    with pytest.raises(cf.PlanError, match="string_view"):
+        cf.release(cf.tables.Counts("g", covers="population"), source, cf.GDP(1.0), ledger=book)
+    assert untouched(book)
+
+
+def test_what_readers_say_of_records_stays_unsaid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Practice records alone are read without the guard, in the thread that rehearses."""
+    source, real = cf.read(SCHEMA.sample(N, 1), SCHEMA), physical.Labels.text
+
+    def quoting(self: Any, cells: Any) -> Any:
+        if len(cells) != PRACTICE_ROWS:
+            raise ValueError(f"the cell {cells[0]}")
+        return real(self, cells)
+
+    book = ledger(tmp_path)
+    monkeypatch.setattr(physical.Labels, "text", quoting)
+    with pytest.raises(cf.ReleaseError) as error:
+        cf.release(cf.tables.Counts("g", covers="population"), source, cf.GDP(1.0), ledger=book)
+    assert "the cell" not in str(error.value) and error.value.__context__ is None
+    assert not untouched(book)
+
+
+def test_a_release_that_no_file_can_hold_is_told_of_before_the_charge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a library whose annotations the codec did not know."""
+    book = ledger(tmp_path)
+
+    def odd(self: Release) -> str:
+        raise TypeError("no exact text form for ndarray; use numbers, text, booleans, lists or mappings")
+
+    monkeypatch.setattr(Release, "to_json", odd)
+    with pytest.raises(cf.PlanError, match="no exact text form for ndarray"):
+        cf.release(Mean("v"), cf.read(SCHEMA.sample(N, 1), SCHEMA), cf.GDP(1.0), ledger=book)
+    assert untouched(book)
+
+
+def test_the_codec_knows_arrays_by_our_own_name() -> None:
+    """What NumPy's annotations are made of differs between its versions: since 2.5 they are no `np.ndarray` any more."""
+    hints = [hint for kind in (Plan, Release, Noisy) for hint in get_type_hints(kind).values()]
+    said = [one for hint in hints for one in (hint, *get_args(hint))]
+    assert said.count(Numbers) == 2  # of a statistic, of public numbers
+    assert not any("numpy" in repr(one) or "NDArray" in repr(one) for one in said)
+    assert codec._KNOWN[Numbers][1] is codec.array_from_dict
+
+
+def test_a_plan_is_rehearsed_once_for_each_kind_of_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    run = releasing._run_on_practice
+    monkeypatch.setattr(releasing, "_run_on_practice", lambda *given: (ran.append(given[0].name), run(*given)))
+    frame, method = SCHEMA.sample(N, 1), Mean("v")
+    for _ in range(2):
+        cf.release(method, cf.read(frame, SCHEMA), cf.GDP(1.0), ledger=None)
+    assert len(ran) == 1
+    cf.release(method, cf.read(_csv(tmp_path), SCHEMA), cf.GDP(1.0), ledger=None)
+    cf.release(method, cf.read(frame, SCHEMA), cf.GDP(2.0), ledger=None)
+    assert len(ran) == 3
+    # what is made anew from a file may lack what its twin in memory has
+    cf.release(cf.plan(method, SCHEMA, cf.GDP(1.0)), cf.read(frame, SCHEMA), ledger=None)
+    assert len(ran) == 4
+    cf.release(method, cf.read(frame, SCHEMA), cf.GDP(3.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    assert len(ran) == 4
+
+
+def test_the_rehearsal_reads_no_record(tmp_path: Path) -> None:
+    source = cf.read(SCHEMA.sample(N, 1), SCHEMA)
+
+    class Shut(type(source)):  # type: ignore[misc]
+        def aggregate(self, *statistics: Any) -> Any:
+            raise AssertionError("a record was read")
+
+    shut = Shut(SCHEMA, source._parts, dataset="d")
+    planned = cf.plan(cf.tables.Counts("g", covers="population"), SCHEMA, cf.GDP(1.0))
+    releasing._rehearse(cf.tables.Counts("g", covers="population"), shut, planned, as_plan=False)
