@@ -100,11 +100,12 @@ def test_several_files_are_one_source(planned):
         "both.json",
         "--json",
     ).json
+    Path("again.csv").write_bytes(Path("survey.csv").read_bytes())  # other records, which happen to be equal
     twice = good(
         "release",
         "plan.json",
         "survey.csv",
-        "survey.csv",
+        "again.csv",
         "--no-ledger",
         "--simulate",
         "5",
@@ -245,6 +246,19 @@ def test_an_altered_plan_is_refused(planned):
     for missing in ("method", "schema", "event"):
         Path("plan.json").write_text(to_file("plan", {key: value for key, value in body.items() if key != missing}))
         assert run(*RELEASE, "-o", "release.json").code == 3
+    assert entries() == []
+
+
+def test_no_price_is_said_of_a_plan_that_cannot_be_made_again(planned):
+    from confide.protocol.serialization.files import from_file, to_file
+
+    body = from_file("plan", Path("plan.json").read_text())
+    stated, *others = body["guarantees"]
+    forged = {**body, "guarantees": [{**stated, "mu": (0.01).hex()}, *others]}
+    Path("plan.json").write_text(to_file("plan", forged))
+    done = run(*RELEASE, "-o", "release.json")
+    assert done.code == 3
+    assert "0.01" not in done.out + done.err and "will" not in done.out + done.err
     assert entries() == []
 
 

@@ -176,4 +176,7 @@ def test_tables_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
         kinds = {"age": "integer", "region": "categorical", "w": "boolean", "y": "numeric", "d": ""}
         assert _kinds(found) == kinds
         assert read("env:CLINIC/catalogue_test.answers", SCHEMA).count() == 60
+        odd = 'odd "; drop table catalogue_test.answers; --'
+        server.execute('create table catalogue_test."odd ""; drop table catalogue_test.answers; --" (age int)')
+        assert read(f"env:CLINIC/catalogue_test.{odd}", cf.Schema({"age": cf.Integer(0, 99)})).count() == 0
         server.execute("drop schema catalogue_test cascade")

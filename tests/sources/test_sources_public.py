@@ -209,10 +209,24 @@ def _behind(source: Any) -> str:
 
 
 def test_public_attributes():
-    """Nothing private can be asked for by name: only `count`, whose docstring says whom it is for. `lacks` is about columns."""
+    """Nothing private can be asked for by name: only `count`, whose docstring says whom it is for. `lacks` and `form` are about columns,
+    `practice` about records of the schema."""
     source = read(frame(), SCHEMA)
     public = {name for name in dir(source) if not name.startswith("_")}
-    known = {"aggregate", "bounded", "check", "count", "dataset", "kept", "lacks", "opened", "rereadable", "schema"}
+    known = {
+        "aggregate",
+        "bounded",
+        "check",
+        "count",
+        "dataset",
+        "form",
+        "kept",
+        "lacks",
+        "opened",
+        "practice",
+        "rereadable",
+        "schema",
+    }
     assert public == known
     assert "gate" in type(source).count.__doc__
 

@@ -268,6 +268,130 @@ def test_a_query_that_the_server_does_not_take(address: str) -> None:
         assert "SQLSTATE 42703" in texts[0] and "SQLSTATE 42P01" in texts[2]
 
 
+# one SELECT ---------------------------------------------------------------------------------------
+
+
+class Other:
+    """A connection to a database that is not known here; idle: its driver prepares nothing."""
+
+    def __init__(self, inner: Any, idle: bool) -> None:
+        self.inner, self.idle = inner, idle
+
+    def adbc_get_info(self) -> dict[str, str]:
+        return {"vendor_name": "Other"}
+
+    def cursor(self) -> Any:
+        cursor = self.inner.cursor()
+        if self.idle:
+            cursor.adbc_prepare = lambda text: None
+        return cursor
+
+    def rollback(self) -> None:
+        self.inner.rollback()
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def opener(address: str) -> Callable[[], Any]:
+    """A function that opens a connection to what is behind an address."""
+    if address.startswith("duckdb"):
+        import duckdb
+
+        return lambda: duckdb.connect(address.removeprefix("duckdb:///"))
+    driver = pytest.importorskip(f"adbc_driver_{address.partition(':')[0]}.dbapi")
+    return lambda: driver.connect(address.removeprefix("sqlite:///"))
+
+
+@pytest.fixture(params=["address", "function", "another", "idle"])
+def given(request: pytest.FixtureRequest, address: str) -> Any:
+    """What is given to `cf.sql`: an address; a function, which says what it opens or does not."""
+    if request.param == "address":
+        return address
+    made = opener(address)
+    if request.param == "function":
+        return made
+    if address.startswith("duckdb"):
+        pytest.skip("the package of DuckDB opens no ADBC connection")
+    return lambda: Other(made(), request.param == "idle")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select * from answers); drop table answers; --",
+        "select * from answers) as records; drop table answers; select * from (select 1 as x",
+        "select * from answers) records; drop table answers; select * from (select 1 as x",
+        "select * from answers; drop table answers",
+        "select * from answers; select * from answers",
+        "select * from answers where g <> ';'; drop table answers",
+        "drop table answers",
+        "delete from answers",
+        "with a as (select 1) delete from answers",
+        "with a as (delete from answers returning *) select * from a",
+        "insert into answers (x) values (1) returning x",
+        "create table other as select * from answers",
+        "create view other as select * from answers",
+        "copy answers to 'written.csv'",
+        "attach 'written.csv' as other",
+        "select * from answers /* and then",
+        "select * from answers union",
+        "-- select * from answers",
+    ],
+)
+def test_a_text_that_is_not_one_select(
+    given: Any, address: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused by the engine's own reading of it, before anything is charged; nothing of it is run."""
+    monkeypatch.chdir(tmp_path)
+    assert "as one SELECT" in said(lambda: read(cf.sql(given, text), SCHEMA))
+    assert read(cf.sql(address, ALL), SCHEMA).count() == 400
+    assert not (tmp_path / "written.csv").exists()
+    assert "as one SELECT" in said(lambda: read(cf.sql(address, "select * from other"), SCHEMA))
+
+
+def test_nothing_is_written_by_a_query_over_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB runs all statements of a text, and its database in memory may write."""
+    pytest.importorskip("duckdb")
+    monkeypatch.chdir(tmp_path)
+    for name in ("records", "as records"):
+        text = f"select 1 as x) {name}; copy (select 2) to 'written.csv'; select * from (select 1 as x"
+        assert "as one SELECT" in said(lambda text=text: read(cf.sql("duckdb://", text), SCHEMA))
+    assert not list(tmp_path.iterdir())
+
+
+def test_texts_that_are_one_select(given: Any, request: pytest.FixtureRequest) -> None:
+    """A semicolon within the text is for the engine to read; where the driver reads nothing, there may be none."""
+    for text in (
+        "select * from answers where coalesce(g, '') <> ';) drop table answers; --'",
+        "select * from answers -- all; of them)",
+        "/* all; of them) */ select * from answers",
+        "select * from (select * from answers) a;;",
+        "with a as (select * from answers) select * from a ;",
+        "select * from answers where person <> '' union all select * from answers where person = ''",
+    ):
+        if "idle" in request.node.name and ";" in text.rstrip("; "):
+            assert "as one SELECT" in said(lambda text=text: read(cf.sql(given, text), SCHEMA))
+            continue
+        assert (read(cf.sql(given, text), SCHEMA).aggregate(GRAM)[0] == expected()).all()
+
+
+def test_a_text_with_a_zero_in_it(address: str) -> None:
+    assert "one SELECT" in said(lambda: cf.sql(address, "select * from answers\0; drop table answers"))
+
+
+def test_columns_that_differ_by_case(given: Any, address: str) -> None:
+    """What is read is what was named: SQLite and DuckDB give the second of them another name, PostgreSQL tells them apart."""
+    query = cf.sql(given, 'select x, y as "X" from answers')
+    for name, column in (("x", "x"), ("X", "y")):
+        schema = cf.Schema({name: SCHEMA[column]})
+        if name == "X" and "postgres" not in address:
+            assert "no column 'X'" in said(lambda schema=schema: read(query, schema).check(["X"]))
+            continue
+        found = read(query, schema).aggregate(Gram(Plain((name,))))[0]
+        assert (found == read(records(), SCHEMA).aggregate(Gram(Plain((column,))))[0]).all()
+
+
 def test_no_word_of_it_in_what_is_planned_and_released(postgres: str, tmp_path: Path) -> None:
     address = postgres.replace("postgresql://confide@", f"postgresql://confide:{PASSWORD}@")
     assert PASSWORD in address

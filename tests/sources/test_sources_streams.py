@@ -188,14 +188,23 @@ def test_uuids_are_ids_by_their_text() -> None:
     assert canonical(plain_cells(cells.slice(1))).to_pylist() == expected[1:]
 
 
+def test_names_of_columns_are_no_patterns() -> None:
+    """To polars a bare name may be one."""
+    names = ("*", "^x.*$", "x y")
+    frame = pl.LazyFrame({"^x.*$": [1.0], "x y": [2.0], "*": [3.0], "xz": [4.0]})
+    schema = Schema({name: Numeric(0, 9) for name in names})
+    asked = Gram(Plain(names))
+    assert (read(frame, schema).aggregate(asked)[0] == read(frame.collect(), schema).aggregate(asked)[0]).all()
+
+
 # folders and file systems -------------------------------------------------------------------------
 
 
 def folders(at: Path, whole: pa.Table) -> Path:
     """The records in folders named by k, g and nothing else."""
     pq.write_to_dataset(whole, at / "hive", partition_cols=["k", "g"])
-    (at / "hive" / "_delta_log").mkdir()
-    pq.write_table(whole, at / "hive" / "_delta_log" / "a.parquet")
+    (at / "hive" / "_temporary").mkdir()
+    pq.write_table(whole, at / "hive" / "_temporary" / "a.parquet")
     return at / "hive"
 
 

@@ -7,7 +7,9 @@ other; a piece streams blocks of rows. Nothing that leaves this room quotes a re
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -15,9 +17,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 
 from confide.errors import SourceError
+from confide.sources.formats.twice import file_at
 from confide.sources.physical import Cells, sliced
 
-__all__ = ["Block", "FileMark", "Mark", "Part", "Piece", "cut", "guarded"]
+__all__ = ["Block", "FileMark", "Mark", "Part", "Piece", "cut", "guarded", "of_practice"]
 
 T = TypeVar("T")
 
@@ -117,6 +120,11 @@ class FileMark:
     def place(self) -> str:
         return repr(str(self.path))
 
+    @property
+    def origin(self) -> Hashable:
+        """Equal for two marks of one file, whatever links lead to it."""
+        return file_at(str(self.path))
+
     def open(self) -> Any:
         """A file that can be read anywhere."""
         return pa.OSFile(str(self.path))
@@ -141,8 +149,22 @@ def cut(block: Block, rows: int) -> Iterator[Block]:
         yield Block(stop - start, [sliced(cells, start, stop) for cells in block.columns])
 
 
+# Within `of_practice` of this thread: what readers say may be told, because the cells are made.
+_PRACTICE = ContextVar("practice records are read", default=False)
+
+
+@contextmanager
+def of_practice() -> Iterator[None]:
+    """What is read within is practice records, by this thread: `guarded` lets errors through as they are."""
+    token = _PRACTICE.set(True)
+    try:
+        yield
+    finally:
+        _PRACTICE.reset(token)
+
+
 def guarded(message: str, action: Callable[[], T]) -> T:
-    """The result of `action`; whatever it raises becomes `SourceError(message)`.
+    """The result of `action`; whatever it raises becomes `SourceError(message)`, but where practice records are read (`of_practice`).
 
     Readers quote cells, row numbers and counts in their errors, so neither the text nor the chain of the original may
     stay.
@@ -156,6 +178,7 @@ def guarded(message: str, action: Callable[[], T]) -> T:
     except _PASSING:
         raise
     except BaseException:  # a panic of polars is no Exception
-        pass
+        if _PRACTICE.get():
+            raise
     # raised here and not above: an error raised while handling another carries it along
     raise SourceError(message)

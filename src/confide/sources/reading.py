@@ -19,15 +19,17 @@ from confide.sources.aggregation import THREADS
 from confide.sources.executors import Executor, executor_of
 from confide.sources.formats.catalog import table_at
 from confide.sources.formats.csvfile import CsvPart, checked_delimiter
-from confide.sources.formats.filesystems import FoundFile, files_behind, is_address
-from confide.sources.formats.hive import HivePart, keys_of
+from confide.sources.formats.filesystems import Found, FoundFile, files_at, files_behind, is_address
+from confide.sources.formats.folders import check_depth, check_log
+from confide.sources.formats.hive import HivePart
 from confide.sources.formats.parquet import ParquetPart
 from confide.sources.formats.queries import Query, SqlPart
 from confide.sources.formats.spooled import Spooled
 from confide.sources.formats.streams import Factory, Lazy, Relation, Stream
 from confide.sources.formats.tables import from_arrow, from_mapping, from_numpy, from_pandas, from_polars
+from confide.sources.formats.twice import Like, Seen, held
 from confide.sources.kept import MEMORY
-from confide.sources.parts import FileMark, Mark, Part, guarded
+from confide.sources.parts import Mark, Part, guarded
 from confide.sources.source import RecordSource
 
 __all__ = ["read"]
@@ -48,6 +50,7 @@ class _Opening:
     memory: int
     spool: str | None
     filesystem: Any
+    recursive: bool
 
 
 def read(
@@ -60,6 +63,7 @@ def read(
     spool: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     filesystem: Any = None,
+    recursive: bool = False,
     ids: str | None = None,
     executor: Any = None,
 ) -> RecordSource:
@@ -74,6 +78,10 @@ def read(
     within `filesystem`, a `pyarrow.fs.FileSystem`; a function without arguments that gives one of these anew each time (or a list of such
     functions). Anything else that has `__arrow_c_stream__`, as a pyarrow RecordBatchReader, can be read once: it is read here, and kept
     as `spool` says. Columns that the schema lacks are ignored.
+    Records are in one part of what is given: the same file twice (by two names or by a link), a folder and its file, the same query, table,
+    function or frame twice is refused, since each record would count twice at the price of once. So is a folder of a table format (Delta
+    Lake, Iceberg, Hudi), where files of former versions lie. Copies are not found.
+    recursive: also the Parquet files of folders within a directory that are not named key=value; left out, such folders are refused.
     schema: a `Schema`, or the path of a TOML file; dataset: the name under which a ledger charges these records, by
     default the schema's; delimiter: what separates the fields of CSV files.
     executor: where passes run: left out, the threads of this process; "dask://host:8786", "spark://host:7077", a `distributed.Client` or a
@@ -102,7 +110,12 @@ def read(
             f"a NumPy array has no column {named[0]!r}, whose ids are needed; pass a mapping or a DataFrame with it"
         )
     opening = _Opening(
-        (*public.names, *named), checked_delimiter(delimiter), _memory(memory), _folder(spool), filesystem
+        (*public.names, *named),
+        checked_delimiter(delimiter),
+        _memory(memory),
+        _folder(spool),
+        filesystem,
+        _recursive(recursive),
     )
     parts = _parts(data, opening)
     for part in parts:
@@ -160,6 +173,15 @@ def _folder(spool: Any) -> str | None:
     return str(Path(spool))
 
 
+def _recursive(recursive: Any) -> bool:
+    if not isinstance(recursive, bool):
+        raise SourceError(
+            f"recursive is a {type(recursive).__name__}; it says whether folders within a folder are read that are not named key=value: "
+            "write recursive=True, or leave it out"
+        )
+    return recursive
+
+
 def _schema_from(schema: Any) -> Schema:
     if not isinstance(schema, (str, os.PathLike)):
         raise SchemaError(f"schema is a {type(schema).__name__}; pass a confide.Schema or the path of a TOML file")
@@ -177,14 +199,26 @@ def _check_delimiter(part: Part, schema: Schema) -> None:
 
 
 def _parts(data: Any, opening: _Opening) -> list[Part]:
+    seen = Seen()
     if isinstance(data, (str, os.PathLike)):
-        return _files(data, opening)
+        return _files(data, opening, seen)
     if isinstance(data, (list, tuple)) and data:
         if all(isinstance(path, (str, os.PathLike)) for path in data):
-            return [part for path in data for part in _files(path, opening)]
+            return [part for path in data for part in _files(path, opening, seen)]
         if all(callable(function) for function in data):
-            return [Factory(function, partial(_table, opening=opening, again=True)) for function in data]
+            return [_function(function, opening, seen) for function in data]
     return [_table(data, opening)]
+
+
+def _function(function: Any, opening: _Opening, seen: Seen) -> Part:
+    """One of several functions: neither it nor what it gives was there before."""
+    seen.add(Like.of(function), Factory.place)
+
+    def given(data: Any) -> None:
+        for origin in [data.origin] if isinstance(data, Query) else held(data):
+            seen.add(origin, Factory.place)
+
+    return Factory(function, partial(_table, opening=opening, again=True), given)
 
 
 def _table(data: Any, opening: _Opening, again: bool = False) -> Part:
@@ -240,39 +274,46 @@ def _kept(stream: Stream, opening: _Opening) -> Part:
     return kept
 
 
-def _files(path: Any, opening: _Opening) -> list[Part]:
-    """The files behind a path or address; a folder stands for the Parquet files in it, in any depth."""
+def _files(path: Any, opening: _Opening, seen: Seen) -> list[Part]:
+    """The files behind a path or address; a folder stands for the Parquet files in it."""
     if opening.filesystem is None and not is_address(path):
         table = table_at(path)
-        return _local_files(Path(path), opening) if table is None else [SqlPart(table)]
-    found, folder = files_behind(os.fspath(path), opening.filesystem)
-    if not folder:
-        return [_file(found[0].mark, opening)]
-    kept = [one for one in found if _is_data((*one.folders, one.mark.name))]
-    # an address is not repeated: it may hold a key
-    return _within("the folder of the address" if is_address(path) else repr(path), kept, opening)
+        if table is not None:
+            part = SqlPart(table)
+            seen.add(table.origin, part.place)
+            return [part]
+        found, place = files_at(Path(path)), repr(str(path))
+    else:
+        found = files_behind(os.fspath(path), opening.filesystem)
+        # an address is not repeated: it may hold a key
+        place = "the folder of the address" if is_address(path) else repr(path)
+    if found.inside is not None:
+        return _within(place, found, opening, seen)
+    (file,) = found.files
+    check_log(found, file.mark.place, seen)
+    seen.add(file.mark.origin, file.mark.place)
+    return [_file(file.mark, opening)]
 
 
-def _local_files(path: Path, opening: _Opening) -> list[Part]:
-    if not path.is_dir():
-        return [_file(FileMark.of(path), opening)]
-    names = ((file, file.relative_to(path).parts) for file in path.rglob("*"))
-    found = sorted(file for file, parts in names if _is_data(parts) and file.is_file())
-    marks = [FoundFile(FileMark.of(file), file.relative_to(path).parts[:-1]) for file in found]
-    return _within(repr(str(path)), marks, opening)
-
-
-def _within(folder: str, found: Sequence[FoundFile], opening: _Opening) -> list[Part]:
-    if not found:
+def _within(folder: str, found: Found, opening: _Opening, seen: Seen) -> list[Part]:
+    check_log(found, folder, seen)
+    if not found.files:
         raise SourceError(f"the directory {folder} holds no .parquet file; confide.read takes {_TAKES}")
+    if not opening.recursive:
+        check_depth(found, folder)
     parts: list[Part] = []
-    for one in found:
-        keys = keys_of(one.folders)
+    for one in found.files:
         # a folder may be named by an id
-        open_it = partial(ParquetPart.open, one.mark)
-        part = guarded(f"a file in {folder} has no readable Parquet metadata", open_it) if keys else open_it()
-        parts.append(HivePart.of(part, keys, folder))
+        place = f"a file in {folder}" if one.folders else one.mark.place
+        seen.add(one.mark.origin, place)
+        parts.append(_in_folders(one, place))
     return parts
+
+
+def _in_folders(file: FoundFile, place: str) -> Part:
+    open_it = partial(ParquetPart.open, file.mark)
+    part = guarded(f"{place} has no readable Parquet metadata", open_it) if file.folders else open_it()
+    return HivePart.of(part, file.folders, place)
 
 
 def _file(mark: Mark, opening: _Opening) -> Part:
@@ -282,9 +323,3 @@ def _file(mark: Mark, opening: _Opening) -> Part:
     if name.endswith((".csv", ".csv.gz")):
         return CsvPart.open(mark, opening.delimiter)
     raise SourceError(f"{mark.place} has an ending that is not known; confide.read takes {_TAKES}")
-
-
-def _is_data(path: Sequence[str]) -> bool:
-    """Whether a path within a folder is that of a Parquet file that no writer keeps to itself: those names, or their folder's, begin with
-    "_" or "."."""
-    return path[-1].lower().endswith(".parquet") and not any(part.startswith(("_", ".")) for part in path)

@@ -193,11 +193,13 @@ def release(
     session: Session = ctx.obj
     begin(session, account, simulate, {"-o": output}, {"the plan": plan}, data)
     with session.doing("reading the plan"):
-        from confide import registry
+        from confide import gate, registry
         from confide.schema import Schema
 
         planned = plan_in(plan) if is_publication(plan) else load_plan(plan)
         schema = Schema.from_dict(planned.schema)
+        # made anew, because a price is said of it: nothing that a file states is believed
+        planned = gate.plan(gate.as_asked(planned), schema)
     with reserve(output, force=written.force) as place:
         with session.doing("opening the ledger"):
             book = open_ledger(account.ledger, account.dataset, schema.dataset)

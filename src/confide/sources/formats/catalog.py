@@ -25,6 +25,7 @@ from confide._text import clean, near_match
 from confide.errors import SourceError
 from confide.sources.formats.queries import Query, sql
 from confide.sources.formats.streams import quoted
+from confide.sources.formats.twice import Like, file_at
 
 __all__ = ["Database", "Field", "table_at"]
 
@@ -109,7 +110,7 @@ class Database:
         (schema, name), fields = found[table]
         asked = f"select * from {quoted(schema)}.{quoted(name)}"
         if self.kind == "DuckDB":
-            return Query("DuckDB", partial(_duckdb, self._place), asked, fields)
+            return Query("DuckDB", partial(_duckdb, self._place), asked, Like(file_at(self._place)), fields)
         made = sql(f"sqlite:///{self._place}" if self.kind == "SQLite" else self._place, asked)
         made.fields = fields
         return made

@@ -1,4 +1,5 @@
-"""Files behind an Arrow file system: object stores (s3://, gs://, abfs://), hdfs://, file://, or a `pyarrow.fs.FileSystem` of the caller's.
+"""Files behind a path, or behind an Arrow file system: object stores (s3://, gs://, abfs://), hdfs://, file://, or a
+`pyarrow.fs.FileSystem` of the caller's.
 
 Addresses may hold keys (s3://key:secret@bucket/...). They are handed to pyarrow and are in no message: a file is named by its path within
 the file system, and a failure by fixed words.
@@ -7,15 +8,18 @@ the file system, and a failure by fixed words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from confide.errors import SourceError
-from confide.sources.parts import Mark, guarded
+from confide.sources.formats.twice import file_at
+from confide.sources.parts import FileMark, guarded
 
-__all__ = ["FoundFile", "RemoteMark", "files_behind", "is_address"]
+__all__ = ["Found", "FoundFile", "RemoteMark", "files_at", "files_behind", "is_address"]
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -46,6 +50,12 @@ class RemoteMark:
     def place(self) -> str:
         return repr(self.path)
 
+    @property
+    def origin(self) -> Hashable:
+        """Equal for two marks of one file."""
+        own = _own_path(self.filesystem, self.path)
+        return _Object(self) if own is None else file_at(own)
+
     def open(self) -> Any:
         """A file that can be read anywhere."""
         return self.filesystem.open_input_file(self.path)
@@ -59,16 +69,86 @@ class RemoteMark:
             raise SourceError(f"{self.place} changed since it was opened; open it again with confide.read(...)")
 
 
+def _own_path(filesystem: Any, path: str) -> str | None:
+    """The path on this machine, where the file system is its own or a view of it."""
+    if filesystem.type_name == "subtree":
+        return _own_path(filesystem.base_fs, filesystem.base_path + path)
+    return path if filesystem.type_name == "local" else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Object:
+    """Which object of a store a mark is of.
+
+    One path in one store, written in any way; or one key with one ETag and size in buckets of two names, as an alias of a bucket has them.
+    The store is asked for ETags only where keys and sizes agree.
+    """
+
+    mark: RemoteMark = field(repr=False)
+
+    @property
+    def _path(self) -> tuple[str, ...]:
+        return tuple(one for one in self.mark.path.split("/") if one not in ("", "."))
+
+    def __hash__(self) -> int:
+        return hash((self._path[1:], self.mark.size))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Object) or (self._path[1:], self.mark.size) != (other._path[1:], other.mark.size):
+            return False
+        one, two = self.mark, other.mark
+        if self._path == other._path and (one.filesystem == two.filesystem or one.changed == two.changed):
+            return True
+        return (tag := _tag(one)) is not None and tag == _tag(two)
+
+
+def _tag(mark: RemoteMark) -> str | None:
+    """The ETag of an object, where its file system gives one."""
+    found: dict[Any, Any] = {}
+    with suppress(Exception), mark.open() as file:
+        found = dict(file.metadata())
+    with suppress(Exception):  # one of fsspec
+        found |= mark.filesystem.handler.fs.info(mark.path)
+    tags = {str(name).lower(): str(value) for name, value in found.items() if value}
+    return tags.get("etag")
+
+
 @dataclass(frozen=True)
 class FoundFile:
     """A file, and the folders between it and the folder that was asked for: those may be named key=value."""
 
-    mark: Mark = field(repr=False)
+    mark: FileMark | RemoteMark = field(repr=False)
     folders: tuple[str, ...] = field(default=(), repr=False)
 
 
-def files_behind(address: str, filesystem: Any = None) -> tuple[list[FoundFile], bool]:
-    """The file of an address, or all files in the folder that it is, in any depth; and whether it is a folder.
+@dataclass(frozen=True)
+class Found:
+    """What is behind a path: one file; or the Parquet files in a folder, in any depth.
+
+    inside: the paths of all that is in the folder, None for a file. filesystem, path: where it is.
+    """
+
+    files: tuple[FoundFile, ...]
+    inside: tuple[tuple[str, ...], ...] | None = field(repr=False)
+    filesystem: Any = field(repr=False)
+    path: str = field(repr=False)
+
+
+def files_at(path: Path) -> Found:
+    """The file of a path on this machine, or the Parquet files in the folder that it is, in any depth."""
+    from pyarrow import fs
+
+    alone = None if path.is_dir() else FoundFile(FileMark.of(path))
+    here = fs.LocalFileSystem(), path.resolve().as_posix()
+    if alone is not None:
+        return Found((alone,), None, *here)
+    inside = {file: file.relative_to(path).parts for file in sorted(path.rglob("*"))}
+    kept = [file for file, parts in inside.items() if _is_data(parts) and file.is_file()]
+    return Found(tuple(FoundFile(FileMark.of(file), inside[file][:-1]) for file in kept), tuple(inside.values()), *here)
+
+
+def files_behind(address: str, filesystem: Any = None) -> Found:
+    """The file of an address, or the Parquet files in the folder that it is, in any depth.
 
     Raises `SourceError`, without the address, for a file system that is not known or does not answer.
     """
@@ -82,12 +162,15 @@ def files_behind(address: str, filesystem: Any = None) -> tuple[list[FoundFile],
         path = address
     found = guarded(f"the file system did not say what {path!r} is", partial(filesystem.get_file_info, path))
     if found.is_file:
-        return [FoundFile(_mark(filesystem, found))], False
+        return Found((FoundFile(_mark(filesystem, found)),), None, filesystem, path)
     if found.type.name != "Directory":
         raise SourceError(
             f"there is no file {path!r} in the file system; confide.read takes .csv, .csv.gz and .parquet files, and folders"
         )
-    return guarded(f"the folder {path!r} could not be listed", lambda: list(_within(filesystem, path))), True
+    inside = guarded(f"the folder {path!r} could not be listed", lambda: dict(_within(filesystem, path)))
+    kept = [parts for parts, info in inside.items() if info.is_file and _is_data(parts)]
+    files = tuple(FoundFile(_mark(filesystem, inside[parts]), parts[:-1]) for parts in kept)
+    return Found(files, tuple(inside), filesystem, path)
 
 
 def _from_uri(address: str) -> Any:
@@ -96,14 +179,19 @@ def _from_uri(address: str) -> Any:
     return fs.FileSystem.from_uri(address)
 
 
-def _within(filesystem: Any, path: str) -> Iterator[FoundFile]:
+def _within(filesystem: Any, path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
     from pyarrow import fs
 
     root = path.rstrip("/") + "/"
     for found in sorted(filesystem.get_file_info(fs.FileSelector(path, recursive=True)), key=lambda one: one.path):
-        if found.is_file:
-            yield FoundFile(_mark(filesystem, found), tuple(found.path.removeprefix(root).split("/")[:-1]))
+        yield tuple(found.path.removeprefix(root).split("/")), found
 
 
 def _mark(filesystem: Any, found: Any) -> RemoteMark:
     return RemoteMark(filesystem, found.path, int(found.size), found.mtime_ns)
+
+
+def _is_data(path: Sequence[str]) -> bool:
+    """Whether a path within a folder is that of a Parquet file that no writer keeps to itself: those names, or their folder's, begin with
+    "_" or "."."""
+    return path[-1].lower().endswith(".parquet") and not any(part.startswith(("_", ".")) for part in path)

@@ -18,34 +18,45 @@ import pyarrow as pa
 from confide.sources.parts import Block, Part, Piece, guarded
 from confide.sources.physical import Coded
 
-__all__ = ["HivePart", "keys_of"]
+__all__ = ["HivePart", "is_key"]
 
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
 
-def keys_of(folders: Sequence[str]) -> dict[str, str | None]:
+def is_key(folder: str) -> bool:
+    """Whether a folder's name is a key and its value.
+
+    >>> is_key("year=2020"), is_key("2020"), is_key("=2020")
+    (True, False, False)
+    """
+    key, sign, _ = folder.partition("=")
+    return bool(key and sign)
+
+
+def _keys_of(folders: Sequence[str]) -> dict[str, str | None]:
     """The keys in the names of folders, from the outermost in; None where there is no value.
 
-    >>> keys_of(("year=2020", "old", "region=N%20W"))
+    >>> _keys_of(("year=2020", "old", "region=N%20W"))
     {'year': '2020', 'region': 'N W'}
     """
-    pairs = (folder.partition("=") for folder in folders)
-    return {unquote(key): None if value == _NOTHING else unquote(value) for key, sign, value in pairs if key and sign}
+    pairs = (folder.partition("=") for folder in folders if is_key(folder))
+    return {unquote(key): None if value == _NOTHING else unquote(value) for key, _, value in pairs}
 
 
 @dataclass(frozen=True)
 class HivePart:
-    """A file with the columns that its folders' names give; a column of the file itself goes before one of the same name."""
+    """A file in folders within the one that was asked for, with the columns that their names give; a column of the file itself goes before
+    one of the same name."""
 
     part: Part = field(repr=False)
     keys: Mapping[str, str | None] = field(repr=False)
     place: str
 
     @classmethod
-    def of(cls, part: Part, keys: Mapping[str, str | None], folder: str) -> Part:
-        """The part as it is, where its folders have no keys."""
-        own = {key: value for key, value in keys.items() if key not in part.names}
-        return cls(part, own, f"a file in {folder}") if keys else part
+    def of(cls, part: Part, folders: Sequence[str], place: str) -> Part:
+        """The part as it is, where it lies in none."""
+        own = {key: value for key, value in _keys_of(folders).items() if key not in part.names}
+        return cls(part, own, place) if folders else part
 
     @property
     def type(self) -> str:

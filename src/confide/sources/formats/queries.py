@@ -11,7 +11,7 @@ when a query is first looked at, before any record, the SQLSTATE code is told.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from importlib import import_module
 from threading import RLock
@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from confide.errors import SourceError
 from confide.sources.formats.plain import kind_of
 from confide.sources.formats.streams import pieces_of, quoted, relation_reader
+from confide.sources.formats.twice import Like, file_at
 from confide.sources.parts import Piece, guarded
 
 __all__ = ["Query", "SqlPart", "sql"]
@@ -35,6 +36,8 @@ _DRIVERS = {
     "sqlite": ("SQLite", "adbc_driver_sqlite.dbapi", "sql"),
     "duckdb": ("DuckDB", "duckdb", "duckdb"),
 }
+# the databases whose way of preparing a text is known; what others call themselves is of no use
+_KNOWN = ("PostgreSQL", "SQLite")
 # what the classes of SQLSTATE mean that a query can meet before it has looked at a record
 _STATES = {
     "28": "the server refused the user or the password",
@@ -48,13 +51,24 @@ _STATES = {
 class Query:
     """A query and where it is asked; made by `confide.sql`, taken by `confide.read`. It shows neither address nor query.
 
-    fields: name, kind and note of each column of a table, from the catalogue (`catalog.Database`); nothing is known of any other query's.
+    where: equal for two queries to one database. fields: name, kind and note of each column of a table, from the catalogue
+    (`catalog.Database`); nothing is known of any other query's.
     """
 
     def __init__(
-        self, database: str, connect: Callable[[], Any], text: str, fields: tuple[tuple[str, str, str], ...] = ()
+        self,
+        database: str,
+        connect: Callable[[], Any],
+        text: str,
+        where: Like,
+        fields: tuple[tuple[str, str, str], ...] = (),
     ) -> None:
-        self.database, self.connect, self._text, self.fields = database, connect, text, fields
+        self.database, self.connect, self._text, self._where, self.fields = database, connect, text, where, fields
+
+    @property
+    def origin(self) -> Hashable:
+        """Equal for two queries of one text to one database."""
+        return Like((self.database, self._where, self._text))
 
     def __repr__(self) -> str:
         return f"confide.sql({self.database})"
@@ -71,17 +85,18 @@ def sql(address: Any, query: str) -> Query:
     address: "postgresql://...", as libpq has it (a password is better kept in ~/.pgpass or PGPASSWORD than in an address);
     "sqlite:///file.db"; "duckdb:///file.db", or "duckdb://" for queries over files, such as "select * from 'survey/*.parquet'"; an open
     ADBC connection (PEP 249, of the package `adbc_driver_manager`); or a function that opens one.
-    query: one SELECT. It runs once for each pass, for the columns of the schema alone, in one snapshot for all passes of a release. It
-    must give the same rows each time in one snapshot: no random(), no limit without an order.
+    query: one SELECT, or WITH ... SELECT, which a semicolon may end. It runs once for each pass, for the columns of the schema alone, in
+    one snapshot for all passes of a release. It must give the same rows each time in one snapshot: no random(), no limit without an order.
 
     PostgreSQL and SQLite need the extra `sql`: pip install 'confide[sql]'; DuckDB its package.
 
-    Raises `SourceError` for another kind of address, and for a driver that is not installed. The server is asked by `confide.read`.
+    Raises `SourceError` for another kind of address, and for a driver that is not installed. The server is asked by `confide.read`, which
+    raises it for a text that is anything else than one SELECT; nothing of such a text is run.
 
     >>> sql("postgresql://me:secret@localhost/survey", "select age from answers")
     confide.sql(PostgreSQL)
     """
-    if not isinstance(query, str) or not query.strip():
+    if not isinstance(query, str) or not query.strip() or "\0" in query:
         raise SourceError(f"the query is one SELECT as text; write {_CALL}")
     text = query.strip().rstrip(";").strip()
     if isinstance(address, str):
@@ -89,9 +104,9 @@ def sql(address: Any, query: str) -> Query:
     elif hasattr(address, "adbc_get_info"):
         said = "the connection does not say what it is connected to"
         vendor = guarded(said, address.adbc_get_info)["vendor_name"]
-        made = Query(vendor if vendor in ("PostgreSQL", "SQLite") else "ADBC", address.adbc_clone, text)
+        made = Query(vendor if vendor in _KNOWN else "ADBC", address.adbc_clone, text, Like.of(address))
     elif callable(address):
-        made = Query("ADBC", address, text)
+        made = Query("ADBC", address, text, Like.of(address))
     else:
         made = f"cf.sql takes an address, an open ADBC connection or a function that opens one, got {type(address).__name__}"
     del address, text, query  # an error report may show the values of variables
@@ -114,11 +129,9 @@ def _by_address(address: str, text: str) -> Query | str:
         import_module(module)
     except ImportError:
         return f"{module.partition('.')[0].replace('_', '-')} is not installed; run: pip install 'confide[{extra}]'"
-    if scheme == "duckdb":
-        return Query(database, _Hidden(module, rest.removeprefix("/") or ":memory:"), text)
-    return Query(
-        database, _Hidden(module, rest.removeprefix("/") if scheme == "sqlite" else f"postgresql://{rest}"), text
-    )
+    inner = f"postgresql://{rest}" if database == "PostgreSQL" else rest.removeprefix("/")
+    where = Like(inner if database == "PostgreSQL" else file_at(inner))
+    return Query(database, _Hidden(module, inner or ":memory:" if scheme == "duckdb" else inner), text, where)
 
 
 class _Hidden:
@@ -146,6 +159,8 @@ class SqlPart:
         self._lock = RLock()
         self._connection: Any = None
         self._sessions = 0
+        # what a function opens says itself what it is
+        self._engine = query.database
         with self.session():
             self._schema = self._looked_at()
         self.names = tuple(str(name) for name in self._schema.names)
@@ -158,16 +173,14 @@ class SqlPart:
 
     def count(self) -> int:
         with self.session():
-            if self._query.database == "ADBC":
-                return sum(batch.num_rows for batch in self._asked(self._query._text))
             (batch,) = (one for one in self._asked(self._select("count(*)")) if one.num_rows)
             return int(batch.column(0)[0].as_py())
 
     def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
         with self.session():
-            columns = ", ".join(map(quoted, names or self.names[:1]))
-            text = self._query._text if self._query.database == "ADBC" else self._select(columns)
-            yield from pieces_of(self.place, self._asked(text), names)
+            # how another engine quotes names is not known
+            columns = "*" if self._engine == "ADBC" else ", ".join(map(quoted, names or self.names[:1]))
+            yield from pieces_of(self.place, self._asked(self._select(columns)), names)
 
     @contextmanager
     def session(self) -> Iterator[None]:
@@ -195,9 +208,11 @@ class SqlPart:
         code, connection = "", None
         try:
             connection = self._query.connect()
-            if self._query.database == "DuckDB":
+            if self._query.database == "ADBC":
+                self._engine = _engine_of(connection)
+            if self._engine == "DuckDB":
                 connection.execute("BEGIN TRANSACTION")
-            elif self._query.database == "PostgreSQL" or _is_postgres(connection):
+            elif self._engine == "PostgreSQL":
                 with connection.cursor() as cursor:
                     cursor.execute(_SNAPSHOT)
             return connection
@@ -214,24 +229,38 @@ class SqlPart:
         )
 
     def _looked_at(self) -> Any:
-        """The columns of the query; no row is read."""
+        """The columns of the query, once it is known to be one SELECT; no row is read."""
         code = ""
         try:
-            with self._reader(
-                self._query._text if self._query.database == "ADBC" else self._select("*", " LIMIT 0")
-            ) as reader:
-                return reader.schema
+            if self._is_one():
+                with self._reader(self._select("*", " WHERE 1 = 0")) as reader:
+                    return reader.schema
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
             code = _code(error)
         raise SourceError(
-            f"{self._query.database} could not run the query{code}; try it there first, as one SELECT without a parameter"
+            f"{self._query.database} could not take the query as one SELECT{code}; try it there first: one SELECT or WITH ... SELECT, "
+            "without a parameter, with a semicolon at its end or none"
         )
+
+    def _is_one(self) -> bool:
+        """Whether the engine reads the text, by itself, as one statement. It is not run.
+
+        What is one statement by itself, and stands in parentheses too, where `_select` puts it, is a SELECT: a text that closes them and
+        goes on is no statement by itself, and neither several statements nor one that writes stand in them.
+        """
+        text = self._query._text
+        if self._engine == "DuckDB":
+            return [one.type.name for one in self._connection.extract_statements(text)] == ["SELECT"]
+        with self._connection.cursor() as cursor:
+            prepared = cursor.adbc_prepare(text)
+        # None: the driver may have prepared nothing, as some do. Without a semicolon there is one statement
+        return prepared is not None or (self._engine == "ADBC" and ";" not in text)
 
     def _select(self, columns: str, end: str = "") -> str:
         # on lines of its own, so that a comment at its end comments nothing else out
-        return f"SELECT {columns} FROM (\n{self._query._text}\n) AS records{end}"
+        return f"SELECT {columns} FROM (\n{self._query._text}\n) records{end}"
 
     def _asked(self, text: str) -> Iterator[Any]:
         """The batches of a query's answer."""
@@ -240,7 +269,7 @@ class SqlPart:
 
     @contextmanager
     def _reader(self, text: str) -> Iterator[Any]:
-        if self._query.database == "DuckDB":
+        if self._engine == "DuckDB":
             with closing(relation_reader(self._connection.sql(text))) as reader:
                 yield reader
         else:
@@ -255,10 +284,13 @@ class SqlPart:
         )
 
 
-def _is_postgres(connection: Any) -> bool:
-    """Whether what a caller's function opened is PostgreSQL."""
+def _engine_of(connection: Any) -> str:
+    """Which database a caller's function opened a connection to; "ADBC" for one that is not known here."""
+    if type(connection).__module__.partition(".")[0].lstrip("_") == "duckdb":
+        return "DuckDB"
     info = getattr(connection, "adbc_get_info", None)
-    return info is not None and info().get("vendor_name") == "PostgreSQL"
+    vendor = None if info is None else info().get("vendor_name")
+    return vendor if vendor in _KNOWN else "ADBC"
 
 
 def _code(error: BaseException) -> str:

@@ -137,7 +137,10 @@ class Lazy(_Query):
         return int(self.asked.select(pl.len()).collect(engine="streaming").item())
 
     def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
-        asked = self.asked.select(tuple(names) or self.names[:1])
+        from polars import selectors
+
+        # a bare name may be a pattern to polars: "*", "^x.*$"
+        asked = self.asked.select(selectors.by_name(*(tuple(names) or self.names[:1])))
         for batch in _batches(asked):
             columns = [batch.get_column(name).to_arrow() for name in names]
             yield Piece(self.place, partial(cut, Block(batch.height, columns)))
@@ -154,7 +157,8 @@ def _batches(frame: Any) -> Iterator[Any]:
 class Factory:
     """A function without arguments that gives the records anew each time: a table, a query, a reader.
 
-    opened: makes a part of what it gives. What it gave when it was opened says which columns there are; they may not change.
+    opened: makes a part of what it gives. What it gave when it was opened says which columns there are; they may not change. given: told of
+    what it gave then.
     """
 
     type = "function"
@@ -162,9 +166,16 @@ class Factory:
     rereadable = True
     travels = True
 
-    def __init__(self, function: Callable[[], Any], opened: Callable[[Any], Part]) -> None:
+    def __init__(
+        self,
+        function: Callable[[], Any],
+        opened: Callable[[Any], Part],
+        given: Callable[[Any], None] = lambda data: None,
+    ) -> None:
         self._function, self._opened = function, opened
-        part = self._part()
+        data = self._given()
+        given(data)
+        part = opened(data)
         try:
             self.names = part.names
             once = [name for name in part.names if part.names.count(name) == 1]
@@ -172,8 +183,11 @@ class Factory:
         finally:
             _closed(part)
 
+    def _given(self) -> Any:
+        return guarded("the function that was given to confide.read failed", self._function)
+
     def _part(self) -> Part:
-        return self._opened(guarded("the function that was given to confide.read failed", self._function))
+        return self._opened(self._given())
 
     def kind(self, name: str) -> Any:
         return self._kinds[name]
