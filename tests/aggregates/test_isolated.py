@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
@@ -330,6 +331,17 @@ def test_temporary_files_are_a_blocks_own_and_do_not_stay(tmp_path, monkeypatch)
     while any(tmp_path.iterdir()) and time.monotonic() < latest:
         time.sleep(0.01)
     assert not any(tmp_path.iterdir())
+
+
+def _warns(table, generator):
+    warnings.warn("of a library", stacklevel=1)
+    return [0.25, 0.25]
+
+
+@patient
+def test_a_warning_ends_no_block_where_the_caller_makes_errors_of_them():
+    with warnings.catch_warnings(action="error"):
+        assert _run(_warns).tolist() == [[0.25, 0.25]] * 5
 
 
 @patient

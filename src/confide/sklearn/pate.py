@@ -60,8 +60,8 @@ class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     Attributes
     ----------
     labels_ : for each public record the label that it was given, None for none; student_ : fitted; result_, release_ : what may be
-    published; status_ : "ok", or "no_reply" where the certificate did not hold; classes_, n_features_in_, feature_names_in_. Where no
-    record was given a label there is no student, and `predict` raises `NoResult`.
+    published; status_ : "ok", "no_reply" where the certificate did not hold, or "uninformative" where most teachers failed; classes_,
+    n_features_in_, feature_names_in_. Where no record was given a label there is no student, and `predict` raises `NoResult`.
 
     Guarantee: that of `TeacherLabels`; the student sees public records and released labels alone. Charged in full whether or not labels
     come.

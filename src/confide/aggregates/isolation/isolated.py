@@ -40,6 +40,7 @@ import socket
 import struct
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -306,6 +307,9 @@ def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoR
         gc.freeze()
         _nowhere_but(line.fileno())
         sys.stdin, sys.stdout, sys.stderr = (os.fdopen(at, mode) for at, mode in enumerate("rww"))
+        warnings.simplefilter(
+            "ignore"
+        )  # nobody would read them, and where the caller made them errors they would end every block
         with threadpool_limits(1):  # side by side, blocks would only compete
             while True:
                 what, files, _, _ = socket.recv_fds(line, 1, 2)

@@ -56,7 +56,8 @@ def blocks(
     """What `work` says of each of k disjoint blocks of the records, (k, *answers.shape); one record moves one of them.
 
     record: how records become tables; key: 32 bytes, drawn anew for each release and kept; by: one of `BY`, that of the relation. It takes
-    `room.seconds` beyond the reading. `aggregates.isolated` says how a block is worked on, and what becomes of one that fails.
+    `room.seconds` beyond the reading. `aggregates.isolated` says how a block is worked on, and what becomes of one that fails; so the
+    method's plan tries the same work on practice records first (`rehearsal.rehearsed`).
     """
     with runner(work, answers, room, progress) as workers:
         (rows,) = source.aggregate(Collected(record))

@@ -21,12 +21,10 @@ Source: Smith 2011 (sample and aggregate); the interval is derived in confide.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil, isfinite
-from time import monotonic
+from math import isfinite
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,8 +32,9 @@ from numpy.typing import NDArray
 
 from confide._lazy import later
 from confide.aggregates.column_codes import ColumnCodes, chosen_columns
-from confide.aggregates.isolation.in_place import rehearsed
+from confide.aggregates.isolation.code_names import code_from, code_name
 from confide.aggregates.isolation.isolated import Answers, Room
+from confide.aggregates.isolation.rehearsal import rehearsed
 from confide.aggregates.isolation.shards import BY, blocks, fresh_key
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee, PureDP
@@ -45,7 +44,6 @@ from confide.methods.intervals.result import ConfidenceIntervals, Limits
 from confide.noise.keyed import keyed_generator
 from confide.protocol import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total
 from confide.protocol.units.contributions import shown
-from confide.results.pages.words import Flag
 from confide.schema import Practice, Schema
 
 __all__ = ["BlockPosterior", "Sampler"]
@@ -65,14 +63,7 @@ _MEANS, _SDS, _LEAST = 1 << 16, 1 << 12, 2.0**-40
 # Blocks times epsilon over parameters; the docstring above says how often a median is still elsewhere.
 _ENOUGH = 100
 _LEAST_BLOCKS, _LEAST_OF_A_BLOCK = 10, 5
-_PRACTICE = 200  # practice records of a block, where n is not known
 _SIMULATIONS = 400
-_LEAST_SECONDS = 0.1  # of a block: what starting and ending its process takes (`aggregates.isolation.isolated`)
-
-BLOCKS_FAILED = Flag(
-    "blocks_failed",
-    "the released medians are what a block says whose sampler fails or is late: most blocks did, and nothing is known of the parameter",
-)
 
 
 @dataclass(frozen=True)
@@ -152,10 +143,7 @@ class BlockPosterior(Method):
         Raises `PlanError` for too few records a block or blocks for the budget, and for a sampler that fails or takes too long.
         """
         if not callable(self.sampler):
-            raise PlanError(
-                f"the plan was made with the live sampler {self.sampler['live']}, which no file can hold; hand it over again: "
-                "cf.private_block_posterior(sampler, data, ...)"
-            )
+            code_from(self.sampler, "sampler", "cf.private_block_posterior(sampler, data, ...)")
         if self.where is not None:
             raise PlanError(
                 "block_posterior takes all records; leave where out, and let the sampler pick the rows of its block"
@@ -175,21 +163,18 @@ class BlockPosterior(Method):
                 f"blocks={max(n // _LEAST_OF_A_BLOCK, 1)} at most"
             )
         record = ColumnCodes(schema, chosen_columns(schema, self.columns, self.name))
-        each, waves, here = self._room.each(self.blocks), self._room.waves(self.blocks), self._room.here
-        if here.each(self.blocks) < _LEAST_SECONDS:
-            raise PlanError(
-                f"seconds={self.seconds:g} leave each of {self.blocks} blocks {here.each(self.blocks):.2g} s, and to start and end its "
-                f"process takes up to {_LEAST_SECONDS:g} s: write seconds={ceil(2 * _LEAST_SECONDS * here.waves(self.blocks))}, fewer "
-                f"blocks, or more jobs on as many processors (here {here.jobs})"
-            )
-        size = _PRACTICE if n is None else n // self.blocks
-        took = self._rehearsed(record, size)
-        if took > here.running(self.blocks):
-            raise PlanError(
-                f"the sampler took {took:.2g} s on practice records of one block's size, and a block has "
-                f"{here.running(self.blocks):.2g} s: write seconds={int(2 * took * here.waves(self.blocks)) + 1}, or more jobs on as "
-                f"many processors (here {here.jobs})"
-            )
+        note = rehearsed(
+            self._work,
+            lambda size: next(iter(record.practice(size))),
+            self.blocks,
+            n,
+            answers=self._answers,
+            room=self._room,
+            who="the sampler",
+            given=f" of the columns {', '.join(record.columns)}, in this order",
+            must=f"sampler(table, generator) must give (draws, {len(self.parameters)}) finite numbers, at least 2 draws",
+            instead="the middle of the bounds is taken",
+        )
         plan = Plan.of(
             self,
             schema,
@@ -197,52 +182,33 @@ class BlockPosterior(Method):
             Opaque("blocks", proved.level, _PROOF),
             {"records": Total(record)},
             n=n,
-            constants={"names": list(self.parameters), "seconds_of_a_block": each, "waves": waves},
+            constants={
+                "names": list(self.parameters),
+                "seconds_of_a_block": self._room.each(self.blocks),
+                "waves": self._room.waves(self.blocks),
+            },
             target=f"{', '.join(self.parameters)}, as the sampler has it, of {', '.join(record.columns)}",
             covers=(
                 f"what the sampler estimates, for {self.blocks} large blocks on none of which it fails or is late, and whose posteriors "
                 "are near normal and hardly biased (asymptotic); sampling of records and privacy noise"
             ),
         )
-        guessed = " (n= says how many a block has)" if n is None else ""
-        notes = (
-            f"takes {self.seconds:g} s in every case: {self.blocks} blocks, {self.jobs} side by side, {each:.3g} s each; {size} practice "
-            f"records{guessed} took {took:.2g} s",
-        )
         # what runs is not in the file, nor who is told of it
-        settings = {**plan.method.parameters, "sampler": {"live": _sampler_name(self.sampler)}}
+        settings = {**plan.method.parameters, "sampler": {"live": code_name(self.sampler)}}
         settings.pop("progress", None)
-        return replace(plan, method=replace(plan.method, parameters=settings), notes=(*plan.notes, *notes))
+        return replace(plan, method=replace(plan.method, parameters=settings), notes=(*plan.notes, note))
 
-    def _rehearsed(self, record: ColumnCodes, size: int) -> float:
-        """Seconds of the sampler on practice records; `PlanError` where it raises or gives no draws."""
-        table, took = next(iter(record.practice(max(size, 1)))), []
+    @property
+    def _answers(self) -> Answers:
+        """What a block says, (2, p): mean and sd of each parameter; of one that fails the middle of what both may be."""
+        low, high = self._boxes
+        half = (high - low) / 2
+        return Answers(
+            (2, len(low)), np.array([low, 0 * half]), np.array([high, half]), np.array([(low + high) / 2, half / 2])
+        )
 
-        def once() -> Array:
-            return self._summary(self.sampler(table.copy(), np.random.default_rng(1)))
-
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            # apart first: what hangs, crashes or takes all memory does so there
-            ends = rehearsed(once, self._room)
-            try:
-                for _ in range(0 if ends else 2):  # what the first one imports, blocks find there
-                    start = monotonic()
-                    found = once()
-                    took.append(monotonic() - start)
-            except Exception as error:
-                ends = f"raises {type(error).__name__}: {error}"
-        if ends:
-            raise PlanError(
-                f"the sampler {ends}, on {size} practice records of the columns {', '.join(record.columns)} (in this order; public, from "
-                f"the schema alone; seconds={self.seconds:g}, memory={self.memory} MB); on records nobody would be told, and the "
-                "middle of the bounds taken"
-            )
-        if not np.isfinite(found).all():
-            raise PlanError(
-                "the sampler gives draws that are not finite, on practice records; on records the middle of the bounds would be taken"
-            )
-        return min(took)
+    def _work(self, table: Array, generator: np.random.Generator) -> Array:
+        return self._summary(self.sampler(table, generator))
 
     def _summary(self, draws: Any) -> Array:
         """(2, p): mean and sd of the draws of each parameter."""
@@ -261,19 +227,14 @@ class BlockPosterior(Method):
         """Run the blocks, then choose two medians for each parameter."""
         noise = meter.noise("blocks")
         record: Any = plan.statistic("records").map
-        low, high = self._boxes
-        half = (high - low) / 2
-        answers = Answers(
-            (2, len(low)), np.array([low, 0 * half]), np.array([high, half]), np.array([(low + high) / 2, half / 2])
-        )
         found = blocks(
             source,
             record,
             self.blocks,
             fresh_key(noise),
             BY[plan.relation],
-            lambda table, generator: self._summary(self.sampler(table, generator)),
-            answers=answers,
+            self._work,
+            answers=self._answers,
             room=self._room,
             progress=self.progress,
         )
@@ -318,13 +279,12 @@ class BlockPosterior(Method):
                 "most blocks said what one says whose sampler fails or is late; try the sampler on schema.sample(n // blocks, seed=1), "
                 "give n= to the plan, and more seconds= or memory="
             )
-            found = replace(found, status="uninformative", reason=reason, flags=(*found.flags, BLOCKS_FAILED))
+            found = replace(found, status="uninformative", reason=reason, flags=(*found.flags, "blocks_failed"))
         return shown(found, release)
 
     def _failed(self, chosen: Sequence[int]) -> NDArray[np.bool_]:
         """Of each parameter, whether its two medians are where a block that fails is: released numbers alone."""
-        low, high = self._boxes
-        said = zip((low + high) / 2, (high - low) / 4, strict=True)
+        said = zip(*self._answers.fallback, strict=True)
         own = [
             [int(_nearest(points, np.array(one))) for points, one in zip(grid, both, strict=True)]
             for grid, both in zip(zip(*self._grids(), strict=True), said, strict=True)
@@ -395,11 +355,6 @@ def _box(name: object, ends: Any) -> tuple[float, float]:
             f"the bounds of {name!r} must be two finite numbers, the lower first, got {ends!r}; they are public"
         )
     return float(ends[0]), float(ends[1])
-
-
-def _sampler_name(sampler: Any) -> str:
-    kind = sampler if hasattr(sampler, "__qualname__") else type(sampler)
-    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def _not_a_sampler(given: Any) -> PlanError | PrivacyError:

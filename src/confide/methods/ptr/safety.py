@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from confide._arrays import Array
+from confide.aggregates.isolation.code_names import code_from, code_name
 from confide.aggregates.safety_formulas import rounded_safety, up
 from confide.errors import PlanError
 from confide.protocol.exact import pack, unpack
@@ -329,7 +330,7 @@ def pack_bound(bound: SafetyBound) -> dict[str, Any]:
     >>> pack_bound(OrderStatistic(3, 0.0, 1.0, 0.1))["fields"]["alpha"]
     0.1
     """
-    where = f"{type(bound).__module__}:{type(bound).__qualname__}"
+    where = code_name(bound)
     if is_dataclass(bound) and bound.__dataclass_params__.frozen:
         try:
             return {
@@ -343,23 +344,8 @@ def pack_bound(bound: SafetyBound) -> dict[str, Any]:
 
 def bound_from(settings: Mapping[str, Any]) -> SafetyBound:
     """The inverse of `pack_bound`; `PlanError` for a bound that no file can hold, or whose class this process has not loaded."""
-    if "live" in settings:
-        raise PlanError(
-            f"the plan was made with the live bound {settings['live']}, which no file can hold; hand the bound over again: "
-            "confide.ptr.safe_release(bound, data, ...), or write it as a frozen dataclass of numbers and text"
-        )
-    known = [cls for cls in _classes() if f"{cls.__module__}:{cls.__qualname__}" == settings["bound"]]
-    if not known:
-        raise PlanError(
-            f"the plan's bound {settings['bound']} is not loaded here; import the module that has it, and try again"
-        )
-    if len(known) > 1:
-        raise PlanError(
-            f"the plan's bound {settings['bound']} is defined more than once here, and which one is meant cannot be told; start anew, or "
-            "hand the bound over again: confide.ptr.safe_release(bound, data, ...)"
-        )
-    parts = {name: _unpacked(value) for name, value in settings["fields"].items()}
-    made: SafetyBound = known[0](**parts)
+    again = "confide.ptr.safe_release(bound, data, ...); a frozen dataclass of numbers and text is held by files"
+    made: SafetyBound = code_from(settings, "bound", again, _classes(), _unpacked)
     return made
 
 
@@ -389,7 +375,7 @@ def _packed(value: Any) -> Any:
 
 
 def _unpacked(value: Any) -> Any:
-    if isinstance(value, Mapping) and set(value) == {"bound", "fields"}:
+    if isinstance(value, Mapping) and not {"bound", "live"}.isdisjoint(value):
         return bound_from(value)
     if isinstance(value, tuple | list):
         return tuple(_unpacked(one) for one in value)

@@ -14,6 +14,12 @@ T (2/sigma^2 + 1/sd^2).
 certificate="laplace": epsilon = 2 T/b, Laplace noise of scale b on counts, of which two move by 1 (Papernot et al. 2017).
 Which one, with which sigma and e_test, follows from public facts alone (`voting.vote_budgets`).
 
+A teacher that fails or is late votes a public pattern, drawn evenly from the digest of the public records (`PublicRows.fallback`).
+Where most do, the pattern is released. Labels that teachers found agree with it in each query with probability 1/C, over the drawing:
+where all T labels agree, or as many as would by chance in at most 1 of 1,000 releases, the result says that teachers failed, and gives no
+label. By chance it says so in as many releases, or in C^-T where that is more: few labels do not tell. Noise that hides the pattern hides
+what teachers found as well.
+
 Interval: none. Sources: Papernot et al. 2017, 2018; Redberg, Zhu, Wang 2023, Algorithm 4, replaced: docs/errata.md.
 """
 
@@ -28,8 +34,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide import _special as special
 from confide.aggregates.column_codes import ColumnCodes, chosen_columns
+from confide.aggregates.isolation.code_names import code_from
 from confide.aggregates.isolation.isolated import Answers, Room
+from confide.aggregates.isolation.rehearsal import rehearsed
 from confide.aggregates.isolation.shards import BY, blocks, fresh_key
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
@@ -52,9 +61,19 @@ CERTIFICATES = ("auto", "distance", "gaussian", "laplace")
 _PROOF = "distance test of teachers' ballots: confide.methods.voting.teacher_labels"
 # Records of a teacher below which a plan with a public number of records is refused.
 _FEWEST = 2
+# How often labels that teachers found are taken for the votes of those who fail, where there are labels enough.
+_BY_CHANCE = 1e-3
+_AGAIN = (
+    "cf.voting.Pate(teacher, ...).fit(X, y, public=public), or cf.voting.TeacherLabels(label, teacher, public, ...)"
+)
 _REFUSED = (
     "the votes were not certified to agree enough for this budget, and no label is released; ask again with certificate='gaussian', a "
     "larger budget, or an expected agreement that is less"
+)
+_FAILED = (
+    "what was released is what teachers vote who fail or are late: most did, or the labels happen to be the same, which is likely for a "
+    "few alone; try the teacher on schema.sample(n // teachers, seed=1), give n= to the plan, more seconds= or memory=, and more public "
+    "records"
 )
 
 
@@ -75,7 +94,7 @@ class TeacherLabels(Method):
     ...         return self
     ...     def predict(self, x):
     ...         return (x[:, 0] > 0).astype(int)
-    >>> method = TeacherLabels("kind", Sign(), [[-1.0], [2.0]], teachers=50, certificate="gaussian", seconds=2.0)
+    >>> method = TeacherLabels("kind", Sign(), [[-1.0], [2.0]], teachers=50, certificate="gaussian", seconds=10.0)
     >>> plan = method.plan(schema, cf.GDP(1.0))
     >>> plan.guarantee, round(plan.constants["sigma"], 6)
     (GDP(1.0, relation='add-remove'), 2.0)
@@ -160,10 +179,18 @@ class TeacherLabels(Method):
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """One set of labels. Raises `PlanError` for public records with other columns and for more teachers than records."""
+        """One set of labels. The teacher is tried on practice records, which are public: its errors show here.
+
+        Raises `PlanError` for public records with other columns, for more teachers than records, for a teacher that fails or takes too
+        long, and for a plan from a file, which holds neither the teacher nor the public records.
+        """
+        if isinstance(self.teacher, Mapping):
+            code_from(self.teacher, "teacher", _AGAIN)
+        if self.public.rows is None:
+            raise PlanError(f"the plan holds a digest of the public records alone; hand them over again: {_AGAIN}")
         record = self.about(schema)
         classes = len(record.schema[self.label].levels)  # type: ignore[union-attr]
-        room = Room(self.seconds, self.memory, self.jobs)
+        room = self._room
         if n is not None and n < self.least_records:
             raise PlanError(
                 f"{self.teachers} teachers need at least {self.least_records} records, {_FEWEST} each, and the number given is {n}; "
@@ -187,9 +214,38 @@ class TeacherLabels(Method):
             "warnings": notes,
         }
         plan = Plan.of(self, schema, made, event, {"labels": Total(record, nonnegative=True)}, n=n, **facts)
+        teaching = self._teaching(classes)
+        note = rehearsed(
+            teaching,
+            lambda size: teaching.practice(next(iter(record.practice(size)))),
+            self.teachers,
+            n,
+            answers=self._answers(classes),
+            room=room,
+            who="the teacher",
+            blocks="teachers",
+            given=f" of the columns {', '.join(record.columns[:-1])}, in this order, with labels from 0 to {classes - 1}",
+            must=(
+                f"teacher.fit(X, y).predict(public) must give one of the numbers 0 to {classes - 1}, as in y, for each of the "
+                f"{self.public.queries} public records"
+            ),
+            instead="a public pattern is voted",
+        )
         own = {key: value for key, value in plan.method.parameters.items() if key != "progress"}
         settings = {**own, "teacher": pack_teacher(self.teacher), "public": self.public.to_dict()}
-        return replace(plan, method=replace(plan.method, parameters=settings))
+        return replace(plan, method=replace(plan.method, parameters=settings), notes=(*plan.notes, note))
+
+    @property
+    def _room(self) -> Room:
+        return Room(self.seconds, self.memory, self.jobs)
+
+    def _teaching(self, classes: int) -> Teaching:
+        """What is run on a block; a plan with public records was made before."""
+        assert self.public.rows is not None
+        return Teaching(self.teacher, self.public.rows, classes)
+
+    def _answers(self, classes: int) -> Answers:
+        return Answers((self.public.queries,), 0, classes - 1, self.public.fallback(classes))
 
     def _budget(
         self, schema: Any, privacy: Guarantee, classes: int
@@ -271,11 +327,6 @@ class TeacherLabels(Method):
 
     def repeated(self, source: Source, plan: Plan, noise: Any) -> Callable[[int], NDArray[Any]]:
         """So many releases, (runs, queries), of teachers that were fitted once."""
-        rows = self.public.rows
-        if rows is None:
-            raise PlanError(
-                "the plan holds a digest of the public records alone; hand them over again: cf.voting.Pate(...)"
-            )
         facts, classes = plan.constants, len(plan.constants["classes"])
         statistic = plan.statistic("labels")
         answers = blocks(
@@ -284,9 +335,9 @@ class TeacherLabels(Method):
             self.teachers,
             fresh_key(noise),
             BY[plan.relation],
-            Teaching(self.teacher, rows, classes),
-            answers=Answers((len(rows),), 0, classes - 1, _fallback(len(rows), classes)),
-            room=Room(self.seconds, self.memory, self.jobs),
+            self._teaching(classes),
+            answers=self._answers(classes),
+            room=self._room,
             progress=self.progress,
         )
         votes = tallied(answers, classes)
@@ -328,8 +379,12 @@ class TeacherLabels(Method):
 
     def table(self, release: Release, about: Any, question: Question) -> VotedLabels:
         facts = release.plan.constants
-        replied = release.status == "released"
-        own = [int(v) for v in release["labels"].values]
+        status, reason = ("ok", "") if release.status == "released" else ("no_reply", _REFUSED)
+        own = np.array([int(v) for v in release["labels"].values], dtype=np.int64)
+        flags: tuple[str, ...] = ("no_interval",)
+        if status == "ok" and self._failed(own, len(facts["classes"])):
+            # what teachers vote who fail are no labels
+            own, status, reason, flags = np.zeros_like(own), "uninformative", _FAILED, (*flags, "blocks_failed")
         shown = [
             ("Certificate", str(facts["certificate"])),
             ("Teachers", f"{facts['teachers']:,}"),
@@ -342,11 +397,18 @@ class TeacherLabels(Method):
             response=self.label,
             labels=np.array([facts["classes"][v - 1] if v else None for v in own], dtype=object),
             classes=tuple(str(v) for v in facts["classes"]),
-            flags=("no_interval",),
+            flags=flags,
             facts=tuple(shown),
-            status="ok" if replied else "no_reply",
-            reason="" if replied else _REFUSED,
+            status=status,
+            reason=reason,
         )
+
+    def _failed(self, labels: NDArray[np.int64], classes: int) -> bool:
+        """Whether labels, classes from 1 on and 0 for none, are what teachers vote who fail: released numbers alone."""
+        given = labels > 0
+        m, alike = int(given.sum()), int((labels == 1 + self.public.fallback(classes))[given].sum())
+        # the chance of so many or more among m labels that have nothing to do with the pattern
+        return bool(m and (alike == m or special.bdtrc(alike - 1, m, 1 / classes) <= _BY_CHANCE))
 
     # audit ----------------------------------------------------------------------------------------------------------
 
@@ -368,8 +430,3 @@ class TeacherLabels(Method):
                 if few < plan.n:
                     rest = [*[first] * few, *[second] * (plan.n - few - 1)]
                     yield [*rest, second], [*rest, first]
-
-
-def _fallback(queries: int, classes: int) -> NDArray[np.float64]:
-    """The votes of a teacher that fails: each class in turn, whatever the records are."""
-    return np.asarray(np.arange(queries) % classes, dtype=np.float64)

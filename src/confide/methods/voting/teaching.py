@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import sys
+import hashlib
 import warnings
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from confide._arrays import Array
+from confide.aggregates.isolation.code_names import code_name
 from confide.errors import PlanError
 from confide.protocol.exact import digest, pack
 
-__all__ = ["PublicRows", "Teaching", "checked_teacher", "pack_teacher"]
+__all__ = ["PublicRows", "Teaching", "checked_teacher", "pack_teacher", "tallied"]
 
 
 def checked_teacher(teacher: Any) -> Any:
-    """A classifier, from itself or from what a file says of it; `PlanError` for anything else."""
-    if isinstance(teacher, Mapping) and "teacher" in teacher:
+    """A classifier, or what a file says of one, which no plan is made with; `PlanError` for anything else."""
+    if isinstance(teacher, Mapping) and "live" in teacher:
         return dict(teacher)
     if isinstance(teacher, type) or not all(callable(getattr(teacher, verb, None)) for verb in ("fit", "predict")):
         raise PlanError(
@@ -31,32 +32,21 @@ def checked_teacher(teacher: Any) -> Any:
 
 
 def pack_teacher(teacher: Any) -> dict[str, Any]:
-    """Its class, and its parameters where they have a text form."""
-    if isinstance(teacher, Mapping):
-        return dict(teacher)
-    where = f"{type(teacher).__module__}:{type(teacher).__qualname__}"
+    """The name of its class, and its parameters where they have a text form: for readers, as nothing is made from them."""
+    live = {"live": code_name(teacher)}
     given = teacher.get_params() if hasattr(teacher, "get_params") else {}
     try:
         pack(given)
     except TypeError:
-        return {"teacher": where}
-    return {"teacher": where, "settings": given}
+        return live
+    return {**live, "settings": given}
 
 
-def live_teacher(teacher: Any) -> Any:
-    """A new classifier like this one; of a class that this process has loaded, where a file names it."""
-    if not isinstance(teacher, Mapping):
-        if hasattr(teacher, "get_params"):
-            return type(teacher)(**teacher.get_params(deep=False))
-        return teacher
-    module, _, name = str(teacher["teacher"]).partition(":")
-    if module not in sys.modules or "settings" not in teacher:
-        raise PlanError(
-            f"the plan was made with the teacher {teacher['teacher']}, which no file can hold; import it, or hand it over again: "
-            "cf.voting.Pate(teacher=...)"
-        )
-    made: Any = reduce(getattr, name.split("."), sys.modules[module])
-    return made(**teacher["settings"])
+def _anew(teacher: Any) -> Any:
+    """A new classifier like this one, so that no block leaves anything in it for the next."""
+    if hasattr(teacher, "get_params"):
+        return type(teacher)(**deepcopy(teacher.get_params(deep=False)))
+    return deepcopy(teacher)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +86,15 @@ class PublicRows:
     def to_dict(self) -> dict[str, Any]:
         return {"queries": self.queries, "digest": self.digest}
 
+    def fallback(self, classes: int) -> NDArray[np.int64]:
+        """What a teacher votes that fails, (queries,): classes drawn evenly from the digest of the public records.
+
+        Public, whatever the private records are; and as it has nothing to do with the records' order or their true classes, labels that
+        teachers found agree with it by chance alone, each with probability 1/classes.
+        """
+        drawn = hashlib.shake_256(f"confide/fallback/{self.digest}".encode()).digest(8 * self.queries)
+        return (np.frombuffer(drawn, dtype="<u8") % np.uint64(classes)).astype(np.int64)
+
 
 @dataclass(frozen=True, eq=False)
 class Teaching:
@@ -103,7 +102,7 @@ class Teaching:
     code.
 
     A block without records or with one class alone votes for its class, the first one where it is empty; what raises is the runner's
-    matter.
+    matter, and so is what is no class.
     """
 
     teacher: Any
@@ -115,13 +114,19 @@ class Teaching:
         present = np.unique(y)
         if len(present) < 2:
             return np.full(len(self.public), float(present[0]) if len(present) else 0.0)
-        model = live_teacher(self.teacher)
+        model = _anew(self.teacher)
         if "random_state" in getattr(model, "get_params", dict)():
             model.set_params(random_state=int(generator.integers(1 << 31)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            votes = model.fit(x, y).predict(self.public)
-        return np.clip(np.asarray(votes, dtype=np.float64), 0, self.classes - 1)
+            votes = np.asarray(model.fit(x, y).predict(self.public), dtype=np.float64)
+        if votes.shape != (len(self.public),) or not np.isin(votes, np.arange(self.classes)).all():
+            raise ValueError(f"predict gave {np.array2string(votes, threshold=6)}")
+        return votes
+
+    def practice(self, table: Array) -> Array:
+        """Practice records with each class in turn, so that there is something to fit."""
+        return np.column_stack([table[:, :-1], np.arange(len(table)) % self.classes])
 
 
 def tallied(answers: Array, classes: int) -> NDArray[np.int64]:

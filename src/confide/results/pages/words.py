@@ -121,6 +121,8 @@ _FLAG_WORDS = {
     "no_interval": "this method gives point estimates alone; no interval is better than a wrong one",
     "conditional_on_reply": "a reply was less likely than 95 %; given that there was one, intervals miss at most 5 % over that "
     "probability",
+    "blocks_failed": "what was released is what blocks say whose code fails or is late: most of them did, and nothing is known of what "
+    "was asked",
     "subset_classical": "the smaller model's standard errors assume equal residual variances, because the released robust "
     "covariance belongs to the full model",
 }

@@ -229,7 +229,7 @@ class _Passes(TeacherLabels):
 
 
 def _taught(kind: type[TeacherLabels], teachers: int, queries: int, **settings: Any) -> TeacherLabels:
-    return kind("k", Rarest(), np.zeros((queries, 1)), teachers, seconds=1.0, **settings)
+    return kind("k", Rarest(), np.zeros((queries, 1)), teachers, seconds=4.0, **settings)
 
 
 _TESTED: Mapping[str, Any] = {"certificate": "distance", "sigma": 0.5, "agreement": (100.0, 0.5)}
