@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.ledger.ledger_workers import ABOUT, PLAN, charge, gdp
@@ -107,6 +110,69 @@ def test_the_gate_hands_over_what_the_schema_says(tmp_path: Path) -> None:
 
 def _line() -> object:
     return cf.regression.LeastSquares("v ~ w")
+
+
+def _faces(folder: Path) -> dict[str, tuple[Ledger, Callable[[object, cf.Schema], object]]]:
+    """Each face that charges: a ledger of its terms, and the release of one of its kind from records that were read under a name."""
+    from confide.faces.local import protect_source
+
+    central = Ledger.create(folder / "central.db", dataset="acs", budget=GDP(4.0, relation="add-remove"))
+    own = GDP(9.0, 1e-3, relation="substitute", trust="local")
+    local = Ledger.create(folder / "local.db", dataset="acs", budget=own)
+    asked: dict[str, Any] = {"columns": ["v"], "noise": 2.0, "charge_delta": 1e-6}
+    return {
+        "release": (central, lambda data, _: cf.release(_line(), data, cf.GDP(0.5), ledger=central)),
+        "publication": (
+            central,
+            lambda data, _: cf.release(cf.Publication({"line": _line()}), data, cf.GDP(0.5), ledger=central),
+        ),
+        "protected table": (local, lambda data, _: protect_source(data, folder / "p.csv", ledger=local, **asked)),
+        "stream": (local, lambda _, schema: cf.local.Releaser.open(local, schema, **asked)),
+    }
+
+
+@pytest.mark.parametrize("face", ["release", "publication", "protected table", "stream"])
+def test_whatever_charges_is_about_what_its_schema_says(tmp_path: Path, face: str) -> None:
+    """One reading of a schema for all of them: what one refuses, all refuse, with nothing spent."""
+    ledger, release = _faces(tmp_path)[face]
+    columns = {"v": cf.Numeric(0, 10, on_missing=5), "w": cf.Numeric(0, 1)}
+
+    def tried(read_as: str | None = None, **facts: Any) -> object:
+        schema = cf.Schema(columns, **{"dataset": "acs", **facts})
+        return release(cf.read(schema.sample(50, 1), schema, dataset=read_as), schema)
+
+    for facts in (
+        {"dataset": "cps"},
+        {"dataset": None},
+        {"unit": "household"},
+        {"rows_per_unit": 5},
+        {"unit": "household", "rows_per_unit": 5},
+        {"unit": cf.Unit("pid")},
+    ):
+        with pytest.raises((PlanError, PrivacyError)):
+            tried(**facts)
+    if face != "stream":  # which is of no records yet
+        with pytest.raises(PlanError, match="give one name"):
+            tried("acs", dataset="cps")
+    assert [row.kind for row in ledger.show().rows] == ["open"]
+    tried("ACS")
+    assert [row.kind for row in ledger.show().rows][:2] == ["open", "charge"]
+
+
+def test_no_face_writes_by_itself_what_a_charge_is_about() -> None:
+    """Data set, unit and rows of a charge come from `gate.terms` alone."""
+    package = Path(cf.__file__).parent
+    found = set()
+    for place in package.rglob("*.py"):
+        text = place.read_text(encoding="utf-8")
+        if "rows_per_unit=" not in text or package / "ledger" in place.parents:
+            continue
+        for call in ast.walk(ast.parse(text)):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+                told = {one.arg for one in call.keywords}
+                if call.func.attr in ("charge", "check") and told & {"unit", "rows_per_unit", "enforced"}:
+                    found.add(f"{place.relative_to(package)}:{call.lineno}")
+    assert found == set()
 
 
 def test_a_draft_leaves_data_set_and_unit_to_fill_in() -> None:

@@ -57,6 +57,7 @@ def _plan(columns: list[str], **asked: Any) -> Any:
         ("zeta that is no number", lambda: _plan(["x"], noise=1.0, zeta=float("nan")), cf.PlanError, "zeta"),
         ("rows without noise", lambda: _plan(["x"], noise=1.0, zeta=0.1), cf.PlanError, "accept_verbatim_rows"),
         ("an unknown level", lambda: _plan(["x"], noise=1.0, level="row"), cf.PlanError, "level"),
+        ("an unknown level of levels", lambda: _plan([], levels={"sex": 1.0}, level="row"), cf.PlanError, "level"),
         ("mu of a curve that has none", lambda: _plan(["x"], privacy=cf.GDP(1.0)), cf.NoConversion, "ApproxDP"),
         ("rho likewise", lambda: _plan(["x", "z", "w"], privacy=cf.ZCDP(1.0)), cf.NoConversion, "ApproxDP"),
         ("pure noise of two columns", lambda: _plan(["x", "z"], privacy=cf.PureDP(1.0)), cf.NoConversion, "ApproxDP"),

@@ -258,6 +258,51 @@ def test_ledgers_of_other_terms_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "p.parquet").exists()
 
 
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"unit": "household", "rows_per_unit": 5}, "one household with at most 5 rows"),
+        ({"rows_per_unit": 5}, "one record with at most 5 rows"),
+        ({"unit": "person"}, "one person with at most 1 row;"),
+        ({"unit": cf.Unit("person_id")}, "one person_id with all its rows"),
+    ],
+)
+@pytest.mark.parametrize("charged", [True, False])
+def test_a_schema_that_protects_more_than_a_row_is_refused(
+    tmp_path: Path, facts: dict[str, Any], words: str, charged: bool
+) -> None:
+    """No statement "one record replaced" stands for a household, in a ledger or without one; what works is in the words."""
+    book = _book(tmp_path)
+    schema = cf.Schema(dict(SCHEMA.columns), dataset="survey", **facts)
+    place, frame = tmp_path / "p.parquet", _frame(10).assign(person_id=1)
+    asked: dict[str, Any] = {"columns": ["x"], "noise": 2.0}
+
+    def told(schema: Any) -> Any:
+        return cf.local.protect(frame, schema, place, ledger=book if charged else None, charge_delta=1e-6, **asked)
+
+    for call in (
+        lambda: told(schema),
+        lambda: cf.local.plan(schema, **asked),
+        lambda: cf.local.Releaser.open(book, schema, charge_delta=1e-6, **asked),
+    ):
+        with pytest.raises(
+            cf.PrivacyError, match=f"{words}.*declare unit='record' in the schema, and leave rows_per_unit out"
+        ):
+            call()
+    assert _kinds(book) == ["open"] and not place.exists()
+    assert str(told(cf.Schema(dict(SCHEMA.columns), dataset="survey", unit="record")).statement).endswith("local)")
+
+
+@pytest.mark.parametrize(
+    "other", [{"unit": "household"}, {"unit": "attribute"}, {"relation": "add-remove"}], ids=lambda one: next(iter(one))
+)
+def test_a_guarantee_of_another_unit_or_relation_is_not_overheard(other: dict[str, Any]) -> None:
+    with pytest.raises(cf.PrivacyError, match=r"one record under substitute, .*leave both out"):
+        cf.local.plan(SCHEMA, ["x"], privacy=cf.ApproxDP(1.0, 1e-3, **other))
+    said = cf.ApproxDP(1.0, 1e-3, relation="substitute", unit="attribute", trust="local")
+    assert cf.local.plan(SCHEMA, ["x"], level="attribute", privacy=said).statement.unit == "attribute"
+
+
 def test_files_that_do_not_say_how_they_were_protected(tmp_path: Path) -> None:
     _frame(10).to_parquet(tmp_path / "bare.parquet")
     _frame(10).to_csv(tmp_path / "bare.csv")

@@ -55,6 +55,7 @@ def test_the_rows_of_a_form_are_questions():
         (MANY | {"name1": "people"}, "another name"),
         (MANY | {"formula1": "income"}, "question 't_test'"),
         (MANY | {"kind4": "nonsense"}, "question 'nonsense'"),
+        (MANY | {"covers2": ""}, "question 'means': say what intervals are about"),
     ],
 )
 def test_what_is_wrong_is_told_of_its_question(given, said):
@@ -106,6 +107,20 @@ def test_steps_give_the_same_plan_and_report(visitor, tmp_path):
     subprocess.run(["sh", "-c", program], cwd=tmp_path, check=True, capture_output=True)
     assert json.loads((tmp_path / "yearbook.plan.json").read_text())["sha256"] == wanted.sha256
     assert Release.load(tmp_path / "yearbook.release.json").plan.sha256 == wanted.sha256
+
+
+def test_no_row_says_by_itself_what_its_intervals_are_about(visitor):
+    """Of a table it has to be chosen; a test or a line has one answer and is asked nothing."""
+    empty = visitor.get("/ask?schema=survey.schema.toml&kind=publication").text
+    for row in range(3):
+        field = empty.split(f'name="covers{row}">')[1].split("</select>")[0]
+        assert field.startswith('<option value="">choose</option>') and "selected" not in field
+    bare = {key: value for key, value in MANY.items() if not key.startswith("covers")}
+    for page in ("/ask?", "/forecast?"):
+        assert "say what intervals are about" in visitor.get(page + urlencode(bare)).text
+    assert visitor.post("/ask", bare).status == 422
+    told = visitor.get("/forecast?" + urlencode(bare | {"covers0": "dataset", "covers2": "population"})).text
+    assert "4 questions, one charge" in told
 
 
 def test_hostile_rows_are_text(visitor):

@@ -48,3 +48,14 @@ def test_what_is_no_question():
     for form in ({"kind": "nonsense"}, {"kind": "means"}, {"kind": "means", "formula": "age ~ 1"}):
         with pytest.raises(PlanError):
             method_of(form)
+
+
+@pytest.mark.parametrize("asked", QUESTIONS, ids=lambda one: one.name)
+def test_what_intervals_are_about_is_never_guessed(asked):
+    form = {"kind": asked.name, "formula": asked.asked_of(PERSONS if asked.name == "persons" else FULL)}
+    for covers in ({}, {"covers": ""}, {"covers": "everybody"}):
+        if asked.covers:
+            with pytest.raises(PlanError, match="say what intervals are about"):
+                method_of(form | covers)
+        else:
+            method_of(form | covers)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import json
+import os
+import re
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -18,7 +22,7 @@ from confide import gate
 from confide.faces.questions import QUESTIONS
 from confide.ledger import Ledger
 from confide.protocol import Release
-from confide.schema import Schema
+from confide.schema import Categorical, Numeric, Schema, Unit
 from confide.studio.folder import Folder
 
 
@@ -191,6 +195,102 @@ def test_a_release_that_somebody_put_there_is_not_the_requests(visitor, tmp_path
     }
     answer = visitor.post(f"{other}/approve", form)
     assert answer.status == 422 and "is there already" in answer.text and _charges(tmp_path) == 1
+
+
+def _chosen(page: str, name: str) -> list[str]:
+    """What a field of choices has chosen, as a browser does: what is marked, else the first."""
+    field = page.split(f'name="{name}" required>')[1].split("</select>")[0]
+    options = re.findall(r'<option(?: value="([^"]*)")?( selected)?>([^<]*)', field)
+    marked = [value or words for value, selected, words in options if selected]
+    return marked or ["" if options[0][2] == "choose" else options[0][2]]
+
+
+def test_the_file_of_the_schema_is_chosen_and_no_other(visitor, tmp_path):
+    """Not the first by the alphabet; and where two schemas, or two files, could be meant, none."""
+    page = prepared(visitor)
+    (tmp_path / "archive 2019.csv").write_bytes((tmp_path / "survey.csv").read_bytes())
+    assert _chosen(visitor.get(page).text, "data") == ["survey.csv"]
+    (tmp_path / "survey.pq").write_bytes(b"")
+    assert _chosen(visitor.get(page).text, "data") == [""]
+    (tmp_path / "survey.pq").unlink()
+    copy = tmp_path / "archive 2019.schema.toml"
+    copy.write_bytes((tmp_path / "survey.schema.toml").read_bytes())
+    assert _chosen(visitor.get(page).text, "data") == [""]
+    copy.write_text(copy.read_text().replace("90", "95"))  # the schema of other records
+    assert _chosen(visitor.get(page).text, "data") == ["survey.csv"]
+    (tmp_path / "survey.csv").unlink()
+    assert _chosen(visitor.get(page).text, "data") == [""]
+    form = {"sha256": visitor.studio.folder.request("means").plan.sha256, "data": "", "ledger": "book.db/survey"}
+    for given in (form, form | {"data": "archive 2019.csv", "ledger": ""}):
+        answer = visitor.post(f"{page}/approve", given)
+        assert answer.status == 422 and "choose the records" in answer.text
+
+
+def test_files_of_two_years_have_a_schema_each(visitor, tmp_path):
+    for year in (2019, 2020):
+        (tmp_path / f"survey.{year}.csv").write_bytes((tmp_path / "survey.csv").read_bytes())
+    page = visitor.post("/schema", SCHEMA | {"data": "survey.2020.csv"}).headers["location"]
+    assert page == "/schema/survey.2020.schema.toml"
+    visitor.post("/ledger", LEDGER)
+    asked = visitor.post("/ask", MEANS | {"schema": "survey.2020.schema.toml"}).headers["location"]
+    assert _chosen(visitor.get(asked).text, "data") == ["survey.2020.csv"]
+
+
+def test_the_account_of_the_data_set_is_chosen_where_there_is_one(visitor, tmp_path):
+    visitor.post("/ledger", LEDGER | {"name": "a", "dataset": "archive"})
+    page = prepared(visitor)
+    assert _chosen(visitor.get(page).text, "ledger") == ["book.db/survey"]
+    visitor.post("/ledger", LEDGER | {"name": "c"})
+    assert _chosen(visitor.get(page).text, "ledger") == [""]
+
+
+def test_the_price_names_the_file_where_another_has_its_columns(visitor, tmp_path):
+    page = prepared(visitor)
+    os.utime(tmp_path / "survey.csv", (1_700_000_000, 1_700_000_000))
+    told = f"{(tmp_path / 'survey.csv').stat().st_size:,} bytes, changed {datetime.fromtimestamp(1_700_000_000):%Y-%m-%d %H:%M}"
+    alone = visitor.get(approval(visitor, page)).text
+    assert f"survey.csv, {told}" in alone and "right ones" not in alone
+    (tmp_path / "archive 2019.csv").write_bytes((tmp_path / "survey.csv").read_bytes())
+    (tmp_path / "other.csv").write_text("age\n1\n")
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
+    beside = visitor.get(approval(visitor, page)).text.split("</table>")[1].split("Charge and release")[0]
+    assert "archive 2019.csv, too" in beside and f"<strong>survey.csv</strong> ({told})" in beside
+    assert "other.csv" not in beside and "broken" not in beside and _charges(tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"dataset": "census"}, "open for"),
+        ({"unit": "household"}, "declare unit="),
+        ({"rows_per_unit": 5}, "declare rows_per_unit=1"),
+        ({"unit": Unit("age")}, "enforced"),
+    ],
+)
+def test_no_price_is_shown_in_a_ledger_of_something_else(visitor, tmp_path, facts, said):
+    """What a charge is about is compared where the price is said, as the release compares it."""
+    prepared(visitor)
+    columns = {"income": Numeric(0, 60_000), "region": Categorical(["N", "S"])}
+    schema = Schema(columns, **{"dataset": "survey", **facts})
+    (tmp_path / "own.toml").write_text(schema.to_toml())
+    page = visitor.post("/ask", MEANS | {"schema": "own.toml", "name": "own"}).headers["location"]
+    form = {
+        "sha256": visitor.studio.folder.request("own").plan.sha256,
+        "data": "survey.csv",
+        "ledger": "book.db/survey",
+    }
+    answer = visitor.post(f"{page}/approve", form)
+    assert answer.status == 422 and said in html.unescape(answer.text) and _charges(tmp_path) == 0
+
+
+def test_no_form_says_by_itself_what_intervals_are_about(visitor):
+    prepared(visitor)
+    form = {key: value for key, value in MEANS.items() if key != "covers"}
+    for page in (f"/ask?{urlencode(form)}", f"/forecast?{urlencode(form)}"):
+        answer = visitor.get(page)
+        assert "checked" not in answer.text and "say what intervals are about" in answer.text
+    assert visitor.post("/ask", form).status == 422
+    assert 'value="dataset" checked' in visitor.get(f"/ask?{urlencode(form | {'covers': 'dataset'})}").text
 
 
 def test_the_plan_follows_the_budget(visitor):

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
-from tests.studio.served import MEANS, Visitor, approval, prepared, served, settled, survey
+from tests.studio.served import MEANS, Visitor, approval, prepared, served, survey
 
 from confide.errors import PlanError
 from confide.ledger import Ledger
@@ -169,19 +169,6 @@ def test_hostile_files_are_messages(folder, visitor):
         (folder / name).unlink()
 
 
-def test_a_plan_with_altered_guarantees_is_not_released(folder, visitor):
-    said = json.loads((folder / "means.request.json").read_text())
-    said["plan"]["body"]["guarantees"][0]["mu"] = "0x1.0p-10"
-    (folder / "cheap.request.json").write_text(json.dumps(said))
-    answer = visitor.get("/request/cheap")
-    if answer.status == 200:  # its digest was made to fit
-        sha256 = visitor.studio.folder.request("cheap").plan.sha256
-        form = {"sha256": sha256, "data": "survey.csv", "ledger": "book.db/survey"}
-        visitor.post(visitor.post("/request/cheap/approve", form).headers["location"])
-        assert "Not released, and not charged" in settled(visitor, "/request/cheap").text
-    (folder / "cheap.request.json").unlink()
-
-
 def test_what_a_browser_may_do_with_a_page(visitor):
     for path in ("/", "/ask?schema=survey.schema.toml"):
         headers = visitor.get(path).headers
@@ -216,6 +203,52 @@ def _altered(folder, name, alter):
     alter(said)
     said["plan"]["sha256"] = digest(said["plan"]["body"])
     (folder / f"{name}.request.json").write_text(json.dumps(said))
+
+
+def _cheap(said):
+    """Means at mu = .5 that say to cost .01."""
+    for one in said["plan"]["body"]["guarantees"]:
+        one.update({"mu": (0.01).hex()} if one["type"] == "GDP" else {"rho": (0.01**2 / 2).hex()})
+
+
+def _of_another_target(said):
+    said["plan"]["body"]["target"] = "an estimate that costs 0.01 alone"
+
+
+def _of_another_note(said):
+    said["plan"]["body"]["warnings"] = ["this release costs 0.01 alone"]
+
+
+@pytest.mark.parametrize("alter", [_cheap, _of_another_target, _of_another_note])
+def test_what_a_request_states_of_its_price_is_shown_nowhere(folder, visitor, alter):
+    """Its digest was made to fit. Pages show the plan as it is made anew, or the refusal: no price, no way on to one."""
+    _altered(folder, "cheap", alter)
+    answer = visitor.get("/request/cheap")
+    assert answer.status == 200 and "cannot be made again" in answer.text
+    assert "0.01" not in answer.text and "Go on to the price" not in answer.text and "Practise" not in answer.text
+    form = {
+        "sha256": visitor.studio.folder.request("cheap").plan.sha256,
+        "data": "survey.csv",
+        "ledger": "book.db/survey",
+    }
+    refused = visitor.post("/request/cheap/approve", form)
+    assert refused.status == 422 and "cannot be made again" in refused.text and "0.01" not in refused.text
+    assert visitor.post("/request/cheap/simulate").status == 422
+    assert visitor.post("/request/cheap/refuse", {"reason": "altered"}).status == 303
+    assert "Refused: altered" in visitor.get("/request/cheap").text
+    for ending in ("request", "decision"):
+        (folder / f"cheap.{ending}.json").unlink()
+
+
+def test_a_request_that_is_put_in_place_of_an_approved_one_names_nothing(folder, visitor):
+    """The page before the charge says what was made anew when it was asked for, not what a file says since."""
+    price = approval(visitor, visitor.page)
+    kept = (folder / "means.request.json").read_text()
+    _altered(folder, "means", _of_another_target)
+    text = visitor.get(price).text
+    assert "0.01 alone" not in text and "means, income ~ region" in text
+    assert visitor.post(price).status == 422
+    (folder / "means.request.json").write_text(kept)
 
 
 @pytest.mark.parametrize("ending", ["py", "sh", "ipynb"])

@@ -124,9 +124,11 @@ def test_two_tables_from_the_file_to_the_report(page, tmp_path):
     page.select_option("[name=kind]", "means")
     page.fill("[name=formula]", "weight ~ 1")
     _press(page, "button", "Show the plan")
+    assert "say what intervals are about" in page.get_by_role("alert").inner_text()
+    page.get_by_label("the population that the records are a sample of").check()
+    _press(page, "button", "Show the plan")
     _press(page, "button", "Write the request")
-    page.select_option("[name=data]", "clinic.parquet")
-    page.select_option("[name=ledger]", "book.db/clinic")
+    assert page.input_value("[name=data]") == "clinic.parquet" and page.input_value("[name=ledger]") == "book.db/clinic"
     _press(page, "button", "Go on to the price")
     _press(page, "button", "Charge and release")
     _press(page, "link", "Read the report")
@@ -209,6 +211,8 @@ def test_many_questions_of_a_table_of_a_database(page, tmp_path, width):
     _press(page, "link", "Ask many questions")
     page.select_option("[name=kind0]", "counts")
     page.fill("[name=formula0]", "region * cut(age, 40)")
+    assert page.input_value("[name=covers0]") == ""
+    page.select_option("[name=covers0]", "dataset")
     page.select_option("[name=kind1]", "t_test")
     page.fill("[name=formula1]", "income ~ region")
     page.locator("#plan", has_text="2 questions, one charge").wait_for()
@@ -223,6 +227,34 @@ def test_many_questions_of_a_table_of_a_database(page, tmp_path, width):
     assert "A publication of 2 questions" in text and "t test of income" in page.content()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert sum(row.kind == "charge" for row in Ledger.open(tmp_path / "book.db").show().rows) == 1
+    assert page.complaints == []
+
+
+def test_no_file_is_charged_that_nobody_chose(page, tmp_path):
+    """With the schema of neither of two files the browser does not go on; with that of one the price asks whether it is the right one."""
+    _press(page, "link", "Describe survey.csv")
+    _fill(page, SCHEMA)
+    _press(page, "button", "Write the schema")
+    _home(page)
+    _fill(page, LEDGER)
+    _press(page, "button", "Open this budget")
+    (tmp_path / "archive.csv").write_bytes((tmp_path / "survey.csv").read_bytes())
+    (tmp_path / "survey.schema.toml").rename(tmp_path / "own.schema.toml")
+    page.goto(
+        f"http://127.0.0.1:{page.studio.port}/ask?schema=own.schema.toml&kind=counts&formula=region&mu=0.3&covers=dataset"
+    )
+    _press(page, "button", "Write the request")
+    assert page.input_value("[name=data]") == ""
+    page.get_by_role("button", name="Go on to the price").click()
+    assert page.locator("[name=data]:invalid").count() == 1 and "/request/" in page.url
+    (tmp_path / "own.schema.toml").rename(tmp_path / "survey.schema.toml")
+    page.reload()
+    assert page.input_value("[name=data]") == "survey.csv" and _serious(page) == []
+    _press(page, "button", "Go on to the price")
+    told = page.get_by_role("alert").inner_text()
+    assert (
+        "archive.csv, too" in told and "survey.csv (" in told and "bytes, changed 20" in told and _serious(page) == []
+    )
     assert page.complaints == []
 
 
@@ -280,6 +312,7 @@ def test_a_chosen_file_is_described_budgeted_asked_and_released(page, tmp_path, 
     _press(page, "link", "Ask about")
     page.select_option("[name=kind]", "means")
     page.fill("[name=formula]", "income ~ region")
+    page.get_by_label("these very records").check()
     _press(page, "button", "Show the plan")
     _press(page, "link", "Practise")
     assert "SIMULATED" in page.inner_text("main").upper()

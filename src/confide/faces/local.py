@@ -158,12 +158,12 @@ def protect(
 ) -> Planned:
     """Write a table in which each row carries noise of its own: the protected columns with it, the public ones as they are.
 
-    data: whatever `cf.read` takes; path: a .parquet or .csv file. columns: numbers to protect; levels: columns of levels to protect, each
-    with the epsilon of its randomised response; public: to publish without any protection; columns in none of them are left out. privacy:
-    ApproxDP (PureDP for one column) at `level`, "record" or "attribute"; or noise: standard deviation over width. ledger: one of its own,
-    under trust local and relation substitute, with `unit` = level; None charges nobody. charge_delta: where a Gaussian ledger charges
-    the curve. zeta: the probability that a row's numbers go without noise. seed: simulation only, marks the file; progress: called with
-    the rows written.
+    A row is what is protected, so that a schema of another unit is refused. data: whatever `cf.read` takes; path: a .parquet or .csv file.
+    columns: numbers to protect; levels: columns of levels to protect, each with the epsilon of its randomised response; public: to publish
+    without any protection; columns in none of them are left out. privacy: ApproxDP (PureDP for one column) at `level`, "record" or
+    "attribute"; or noise: standard deviation over width. ledger: one of its own, under trust local and relation substitute, with `unit` =
+    level; None charges nobody. charge_delta: where a Gaussian ledger charges the curve. zeta: the probability that a row's numbers go
+    without noise. seed: simulation only, marks the file; progress: called with the rows written.
 
     The ledger is charged before anything is drawn. Whatever fails afterwards leaves the charge, and no file.
     Raises `PlanError`, `PrivacyError`, `SchemaError`, `SourceError`, `BudgetExceeded`, `LedgerBusy`; `ReleaseError` after the charge.
@@ -225,8 +225,8 @@ def protect_source(
     made = planned(source.schema, columns, simulated=seed is not None, **asked)
     rows = RowSource(source)
     rows.check((*made.protection.protected, *made.protection.public))
-    _check_trust(ledger, made)
-    charge = None if ledger is None else charged(made, ledger, source.dataset, charge_delta)
+    about = _about(ledger, made, source.schema, source.dataset)
+    charge = None if ledger is None else charged(made, ledger, about, charge_delta)
     sampler = SecureNoise() if seed is None else SimulatedNoise(seed)
     told = arrow_schema(source.schema, made.protection)
     digest = _drawn(lambda: written(protected_batches(rows, made, sampler, progress), told, place))
@@ -272,8 +272,8 @@ class Releaser:
         from confide.local.stream import Stream
 
         made = planned(schema, columns, **asked)
-        _check_trust(ledger, made)
-        return cls(Stream.open(made, ledger, schema.dataset, charge_delta), schema, charge_delta)
+        about = _about(ledger, made, schema, schema.dataset)
+        return cls(Stream.open(made, ledger, about, charge_delta), schema, charge_delta)
 
     @property
     def planned(self) -> Planned:
@@ -306,20 +306,27 @@ class Releaser:
 
         ledger = self._stream.ledger
         made = self._stream.next_version()
-        return Releaser(
-            Stream.open(made, ledger, self._schema.dataset, self._charge_delta), self._schema, self._charge_delta
-        )
+        about = _about(ledger, made, self._schema, self._schema.dataset)
+        return Releaser(Stream.open(made, ledger, about, self._charge_delta), self._schema, self._charge_delta)
 
 
-def _check_trust(ledger: Ledger | None, made: Planned) -> None:
-    if ledger is None:
-        return
-    if ledger.trust != "local" or ledger.relation != "substitute" or ledger.unit != made.level:
+def _about(ledger: Ledger | None, made: Planned, schema: Schema, dataset: str | None) -> dict[str, Any]:
+    """What the charge of a protected table is about; `PlanError` where the ledger counts something else."""
+    from confide.gate.terms import check_ledger, pins
+
+    check_ledger(ledger)
+    about, told = pins(schema.to_dict(), dataset, made.level), made.statement
+    if ledger is not None and (ledger.trust, ledger.relation, ledger.unit) != (
+        told.trust,
+        told.relation,
+        about["unit"],
+    ):
         raise PlanError(
             f"a protected table has a ledger of its own, and this one counts unit={ledger.unit!r}, relation={ledger.relation!r}, "
             f"trust={ledger.trust!r}; open one: Ledger.create(path, dataset={ledger.dataset!r}, budget=cf.GDP(2.0, 1e-3, "
             f"relation='substitute', unit={made.level!r}, trust='local'))"
         )
+    return about
 
 
 def _drawn(draw: Callable[[], str]) -> str:

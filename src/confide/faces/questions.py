@@ -260,7 +260,8 @@ def method_of(form: Mapping[str, str]) -> Method:
     if asked.covers:
         if form.get("covers") not in ("population", "dataset"):
             raise PlanError(
-                "say what intervals are about: the population that the records are a sample of, or these very records"
+                "say what intervals are about: the population, where the records are a sample of those that the question is about, or "
+                "these very records"
             )
         settings["covers"] = form["covers"]
     first = parameters_of(registry.get(asked.method))[0]

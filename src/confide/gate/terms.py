@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from confide.schema import Schema, Unit
 if TYPE_CHECKING:
     from confide.ledger import Ledger
 
-__all__ = ["about", "as_asked", "as_charged", "check_ledger", "key_of", "keyed"]
+__all__ = ["about", "as_asked", "as_charged", "check_ledger", "key_of", "keyed", "pins"]
 
 
 def check_ledger(ledger: Ledger | None) -> None:
@@ -31,21 +32,36 @@ def check_ledger(ledger: Ledger | None) -> None:
 
 
 def about(source: Source, planned: Plan, charge_as: str | None = None) -> dict[str, Any]:
-    """What a release is about, for the ledger, which compares it with what it is pinned to: data set, unit, rows per unit."""
-    named = planned.schema["dataset"]
-    if named is not None and source.dataset is not None and not same_name(named, source.dataset):
+    """What a release is about (`pins`): a plan's schema, and the name under which its records were read."""
+    return pins(planned.schema, source.dataset, charge_as)
+
+
+def pins(schema: Mapping[str, Any], dataset: str | None, level: str | None = None) -> dict[str, Any]:
+    """What a charge is about, for the ledger, which compares it with what it is pinned to: data set, unit, rows per unit.
+
+    Whatever charges reads its schema here: a release, a publication, a protected table, a stream, the studio's price. Relation and trust
+    are those of the statement that is charged. schema: its dictionary, as plans hold it; dataset: the name under which the records were
+    read; level: the unit of the statement where that is not the schema's own: "record" for an enforced unit that is charged as records,
+    "record" or "attribute" for a protected table, whose schema is one of records (`local.release.planned`). Raises `PlanError`.
+
+    >>> from confide.schema import Numeric
+    >>> pins(Schema({"x": Numeric(0, 1)}, unit="household", rows_per_unit=5).to_dict(), "survey")
+    {'dataset': 'survey', 'unit': 'household', 'rows_per_unit': 5, 'enforced': False}
+    """
+    named = schema["dataset"]
+    if named is not None and dataset is not None and not same_name(named, dataset):
         raise PlanError(
-            f"the schema names dataset {named!r}, and the records were read as {source.dataset!r}; give one name: "
-            f"cf.read(data, schema) without dataset=, or dataset={source.dataset!r} in the schema"
+            f"the schema names dataset {named!r}, and the records were read as {dataset!r}; give one name: "
+            f"cf.read(data, schema) without dataset=, or dataset={dataset!r} in the schema"
         )
-    whose = protected(planned.schema)
-    if charge_as is not None:
-        return {"dataset": source.dataset, "unit": "record", "rows_per_unit": 1, "enforced": False}
+    if level is not None:
+        return {"dataset": dataset, "unit": level, "rows_per_unit": 1, "enforced": False}
+    whose = protected(schema)
     enforced = whose != "record"
     return {
-        "dataset": source.dataset,
-        "unit": whose if enforced else planned.schema["unit"],
-        "rows_per_unit": int(planned.schema["rows_per_unit"]),
+        "dataset": dataset,
+        "unit": whose if enforced else schema["unit"],
+        "rows_per_unit": int(schema["rows_per_unit"]),
         "enforced": enforced,
     }
 

@@ -38,8 +38,6 @@ def noised_columns(
     privacy: ApproxDP, or PureDP for a single column, at `level`; or noise: standard deviation over width, in place of it.
     Raises `PlanError` and `PrivacyError` from the schema and the request alone.
     """
-    if level not in LEVELS:
-        raise PlanError(f"level must be 'attribute' or 'record', got {level!r}; write level='record'")
     if (privacy is None) == (noise is None):
         raise PlanError(
             "give a guarantee, or the noise of each column as a share of its width; write privacy=cf.ApproxDP(1.0, 1e-3) or noise=1.0"
@@ -120,11 +118,13 @@ def told_columns(schema: Schema, levels: Mapping[str, float]) -> dict[str, Told]
 
 
 def rest_of(privacy: Guarantee | None, told: Mapping[str, Told], level: str) -> Guarantee | None:
-    """What a request leaves to the numbers beside columns of levels; `PlanError` where the levels alone ask for more.
+    """What a request leaves to the numbers beside columns of levels; `PlanError` for no level, or where the levels alone ask for more.
 
     Draws are independent, so that epsilons add up: of all columns of levels for a record, of the largest for one attribute, whose statement
     is about a number and a column of levels at once (`Protection.curves`).
     """
+    if level not in LEVELS:
+        raise PlanError(f"level must be 'attribute' or 'record', got {level!r}; write level='record'")
     if privacy is None or not told:
         return privacy
     if not isinstance(privacy, (ApproxDP, PureDP)):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from confide._version import __version__
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee, TradeOff
+from confide.ledger.names import same_name
 from confide.local.calibration import noised_columns, rest_of, told_columns
 from confide.local.protection import KEY, Protection
 from confide.noise import SecureNoise
@@ -143,11 +144,7 @@ def planned(
     about one attribute of a record or about all protected ones. zeta: the probability that a row goes without noise, which needs
     accept_verbatim_rows=True. Raises `PlanError`, `PrivacyError`, `NoConversion`, `SchemaError`.
     """
-    if isinstance(schema.unit, Unit):
-        raise PrivacyError(
-            f"a protected table protects each row at its place, and the schema protects {schema.unit.column!r} with all its rows; give a "
-            "table with one row for each, and a schema without unit="
-        )
+    _check_unit(schema, level, privacy)
     bare = tuple(public or ())
     twice = [name for name in bare if name in columns or name in (levels or {})]
     if twice:
@@ -170,6 +167,27 @@ def planned(
     own = stream or schema.dataset or "records"
     told = Protection(carried, bare, float(zeta), own, version, simulated, told_levels)
     return Planned(told, level, told.guarantee(level))
+
+
+def _check_unit(schema: Schema, level: str, privacy: Guarantee | None) -> None:
+    """Refuse whatever would make the statement, which is about one row at its place, another's.
+
+    A unit of several rows is protected less than a row: its rows carry noise of their own, and what tells of it adds up over them.
+    """
+    enforced, most = isinstance(schema.unit, Unit), schema.rows_per_unit
+    if enforced or most != 1 or not same_name(schema.protects, "record"):
+        rows = "all its rows" if enforced else f"at most {most} row{'s' if most != 1 else ''}"
+        raise PrivacyError(
+            f"a protected table protects one row at its place, and the schema protects one {schema.protects} with {rows}; where a row is "
+            "what is to be protected, or the table has one row for each of them, declare unit='record' in the schema, and leave "
+            "rows_per_unit out"
+        )
+    asked = (privacy.unit, privacy.relation) if isinstance(privacy, Guarantee) else ("record", None)
+    if asked[0] not in ("record", level) or asked[1] not in (None, "substitute"):
+        raise PrivacyError(
+            f"a protected table protects one {level} under substitute, and the guarantee says unit={asked[0]!r}, "
+            f"relation={asked[1]!r}; leave both out"
+        )
 
 
 def protected_batches(
@@ -232,14 +250,12 @@ def _bare(schema: Schema, name: str, values: NDArray[np.float64]) -> pa.Array:
 
 
 def charged(
-    made: Planned, ledger: Ledger, dataset: str | None, charge_delta: float | None, method: str = METHOD
+    made: Planned, ledger: Ledger, about: Mapping[str, Any], charge_delta: float | None, method: str = METHOD
 ) -> Any:
-    """Charge the statement of a planned table; returns the charge, for its receipt."""
+    """Charge the statement of a planned table; returns the charge, for its receipt. about: what it is about (`gate.terms.pins`)."""
     return ledger.charge(
         (made.statement,),
-        dataset=dataset,
-        unit=made.level,
-        rows_per_unit=1,
+        **about,
         method=method,
         plan_sha256=made.named(method),
         charge_delta=charge_delta,

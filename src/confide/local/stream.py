@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import starmap
@@ -43,15 +43,15 @@ class Stream:
     ledger: Ledger
 
     @classmethod
-    def open(cls, planned: Planned, ledger: Ledger, dataset: str | None, charge_delta: float | None) -> Stream:
-        """Go on with a version that was charged, or charge it.
+    def open(cls, planned: Planned, ledger: Ledger, about: Mapping[str, Any], charge_delta: float | None) -> Stream:
+        """Go on with a version that was charged, or charge it. about: what the charge is about (`gate.terms.pins`).
 
         A table of the same parameters (`protect`) pays for none: its rows have noise of their own. What was charged for another data set,
         unit or number of rows is refused here too.
         """
-        ledger.check(dataset=dataset, unit=planned.level, rows_per_unit=1)
+        ledger.check(**about)
         if not ledger.charged(planned.named(STREAM)):
-            charged(planned, ledger, dataset, charge_delta, STREAM)
+            charged(planned, ledger, about, charge_delta, STREAM)
         return cls(planned, ledger)
 
     def batches(

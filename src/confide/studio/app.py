@@ -38,8 +38,8 @@ from confide.schema import Schema
 from confide.sources import read
 from confide.studio import budgets
 from confide.studio.desk import Desk
-from confide.studio.folder import Folder, Request
-from confide.studio.forms import Form, asked_of, columns_of, plan_of, rows_of, rules_of, schema_of, stem_of
+from confide.studio.folder import SCHEMA, Folder, Request, stem_of
+from confide.studio.forms import Form, asked_of, columns_of, plan_of, rows_of, rules_of, schema_of
 from confide.studio.guard import Guard, Keys, policy
 from confide.studio.pages import CHANCES, SCRIPT, WRITTEN, download, report, templates, to, written
 from confide.studio.steps import STEPS
@@ -201,7 +201,7 @@ class Studio:
     def write_schema(self, web: Web, form: Form) -> Response:
         """Write `NAME.schema.toml`, or show the form again with what is wrong in it."""
         data = form.get("data", "")
-        name = f"{stem_of(data)}.schema.toml"
+        name = f"{stem_of(data)}{SCHEMA}"
         try:
             made = schema_of(self.folder.fields(data), form)
             with self.folder.path(name).open("x", encoding="utf-8") as file:
@@ -327,30 +327,41 @@ class Studio:
         """A request with its exact plan and where it stands: to be simulated, approved or refused."""
         asked = self.folder.request(web.path_params["name"])
         state = self.desk.state(asked)
+        plan, refused = None, ""
+        try:
+            plan = self._seen(asked)
+        except ConfideError as error:
+            refused = str(error)
         response = self._page(
             "request",
             asked=asked,
-            plan=self._seen(asked),
+            plan=plan,
             state=state,
             decision=self.folder.decision(asked.name),
             held=self.desk.held(asked.name),
-            data=self.folder.data(),
-            ledgers=[(name, own) for name in self.folder.ledgers() if (own := budgets.accounts(self.folder, name))],
             endings=list(STEPS),
             written=list(WRITTEN),
-            error=[],
+            error=refused.split("\n") if refused else [],
+            **({} if plan is None else self._choices(Schema.from_dict(plan.schema))),
         )
         if state.name == "running":
             response.headers["Refresh"] = "1"
         return response
 
+    def _choices(self, about: Schema) -> dict[str, Any]:
+        """Of which records and on whose account a request may be released; chosen beforehand is what its schema is of, and nothing else."""
+        ledgers = [(name, own) for name in self.folder.ledgers() if (own := budgets.accounts(self.folder, name))]
+        named = budgets.accounts_of(self.folder, about)
+        chosen = {"data": self.folder.written_for(about), "ledger": named[0] if len(named) == 1 else None}
+        return {"data": self.folder.data(), "ledgers": ledgers, "chosen": chosen}
+
     def _seen(self, asked: Request) -> Plan:
-        """The plan with what it is expected to give, where the form says for how many records: the same plan, by its digest."""
+        """The plan made anew, with what it is expected to give where the form says for how many records: the same plan, by its digest."""
         with suppress(ConfideError):
             made: Plan = self._plan(asked.form, Schema.from_dict(asked.plan.schema))
             if made.sha256 == asked.plan.sha256:
                 return made
-        return asked.plan
+        return asked.confirmed()
 
     def step(self, web: Web) -> Response:
         """A request as a script, as commands or as a notebook."""
@@ -394,6 +405,8 @@ class Studio:
         asked = self.folder.request(web.path_params["name"])
         if form.get("sha256") != asked.plan.sha256:
             raise PlanError("the request's file changed since this page was shown; nothing was done; read it again")
+        if not form.get("data") or not form.get("ledger"):
+            raise PlanError("choose the records, and the ledger that is charged; nothing was done")
         ledger, _, dataset = form.get("ledger", "").partition("/")
         made = self.desk.prepare(asked, form.get("data", ""), ledger, dataset or None, form.get("keep_others") == "yes")
         return to(f"/approve/{made.nonce}")

@@ -12,7 +12,7 @@ from confide.schema import Schema
 from confide.studio.folder import Folder
 from confide.studio.forms import Form
 
-__all__ = ["accounts", "beginning", "first_without", "has_one", "schemas_of"]
+__all__ = ["accounts", "accounts_of", "beginning", "first_without", "has_one", "schemas_of"]
 
 
 def accounts(folder: Folder, name: str) -> list[tuple[str, str]]:
@@ -26,10 +26,15 @@ def accounts(folder: Folder, name: str) -> list[tuple[str, str]]:
     return []
 
 
+def accounts_of(folder: Folder, about: Schema) -> list[str]:
+    """FILE/DATASET of each budget that the folder's ledgers have for the schema's data set."""
+    named = [(name, dataset) for name in folder.ledgers() for dataset, _ in accounts(folder, name)]
+    return [f"{name}/{one}" for name, one in named if about.dataset is not None and same_name(about.dataset, one)]
+
+
 def has_one(folder: Folder, about: Schema) -> bool:
     """Whether some ledger of the folder has a budget for the schema's data set."""
-    named = [dataset for name in folder.ledgers() for dataset, _ in accounts(folder, name)]
-    return about.dataset is not None and any(same_name(about.dataset, one) for one in named)
+    return bool(accounts_of(folder, about))
 
 
 def first_without(folder: Folder) -> Schema | None:

@@ -12,10 +12,12 @@ import secrets
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import IO, Any
 
 from confide import gate
 from confide.errors import ConfideError, LedgerBusy, PlanError, ReleaseError
+from confide.gate.terms import about
 from confide.ledger import Ledger
 from confide.protocol import Release
 from confide.schema import Schema
@@ -30,13 +32,19 @@ __all__ = ["Desk", "Prepared", "State"]
 class Prepared:
     """A release that may be begun: what, of which records, on whose account, and what that takes.
 
-    keep_others: whether the other questions of a publication are kept where one fails after the charge (`gate.release`).
+    words: what is asked for, in one line; size and changed: of the file, empty of a database elsewhere; others: records of the folder that
+    have the schema's columns, too; keep_others: whether the other questions of a publication are kept where one fails after the charge
+    (`gate.release`).
     """
 
     nonce: str
     request: str
     sha256: str
+    words: str
     data: str
+    size: str
+    changed: str
+    others: tuple[str, ...]
     ledger: str
     dataset: str
     price: str
@@ -74,30 +82,37 @@ class Desk:
     ) -> Prepared:
         """Everything that can be said before records are read; `ConfideError` where the release would be refused.
 
-        Only names and types of the file are looked at.
+        The price is that of the plan as it is made anew, whatever the request's file says. Only names and types of the file are looked at.
         """
-        schema = Schema.from_dict(asked.plan.schema)
+        plan = asked.confirmed()
+        schema = Schema.from_dict(plan.schema)
         mark = self._folder.mark(data)
-        read(self._folder.records(data), schema).check(schema.names)
+        records = read(self._folder.records(data), schema)
+        records.check(schema.names)
         if self._folder.path(f"{asked.name}.release.json").exists():
             raise PlanError(
                 f"{asked.name}.release.json is there already, and no release is written over another; move it away"
             )
         book = Ledger.open(self._folder.path(ledger), dataset=dataset or schema.dataset)
         try:
-            quote = book.preview(asked.plan.guarantees)
+            book.check(**about(records, plan))
+            quote = book.preview(plan.guarantees)
             made = Prepared(
-                secrets.token_urlsafe(16),
-                asked.name,
-                asked.plan.sha256,
-                data,
-                ledger,
-                book.dataset,
-                f"{quote.statement}, counted as {quote.price}",
-                str(quote.before),
-                "nothing: this takes all that is left" if quote.last else str(quote.after),
-                keep_others and bool(asked.plan.children),
-                mark,
+                nonce=secrets.token_urlsafe(16),
+                request=asked.name,
+                sha256=asked.plan.sha256,
+                words=plan.target or f"{plan.method.name} {plan.method.version}",
+                data=data,
+                size="" if mark is None else f"{mark.size:,} bytes",
+                changed="" if mark is None else _moment(mark.changed),
+                others=tuple(name for name in self._folder.with_columns_of(schema) if name != data),
+                ledger=ledger,
+                dataset=book.dataset,
+                price=f"{quote.statement}, counted as {quote.price}",
+                before=str(quote.before),
+                after="nothing: this takes all that is left" if quote.last else str(quote.after),
+                keep_others=keep_others and bool(plan.children),
+                mark=mark,
             )
         finally:
             book.close()
@@ -218,6 +233,11 @@ class Desk:
             if failed and not charged:
                 self._folder.reopen(asked.name)
             self._folder.let_go(asked.name, held)
+
+
+def _moment(nanoseconds: int) -> str:
+    """A time as this machine's clock tells it."""
+    return datetime.fromtimestamp(nanoseconds / 1e9).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _same(done: Release, asked: Request) -> bool:

@@ -13,24 +13,29 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
+from confide import gate
 from confide._text import clean
 from confide.errors import ConfideError, PlanError, SchemaError
 from confide.ledger import Ledger
 from confide.protocol import Plan, Release
+from confide.schema import Schema
 from confide.schema.draft import fields_of
-from confide.sources import Database
+from confide.sources import Database, read
 from confide.sources.parts import FileMark
 
-__all__ = ["DATA", "DATABASES", "Folder", "Request", "now"]
+__all__ = ["DATA", "DATABASES", "SCHEMA", "Folder", "Request", "now", "stem_of"]
 
 #: How names of files end that hold records, and of databases whose tables do.
 DATA = (".csv", ".csv.gz", ".parquet", ".pq")
 DATABASES = (".sqlite", ".sqlite3", ".duckdb", ".ddb", ".db")
+#: How the name of a schema's file ends that the studio wrote: before it stands the stem of its records' name.
+SCHEMA = ".schema.toml"
 _VARIABLE = "env:"
 _LONGEST = 60
 # A request is a plan and a few words.
@@ -47,10 +52,12 @@ class Request:
     purpose: str
     form: Mapping[str, str]
 
-    @property
-    def words(self) -> str:
-        """What is asked for, in one line."""
-        return self.plan.target or f"{self.plan.method.name} {self.plan.method.version}"
+    def confirmed(self) -> Plan:
+        """The plan as its own method, schema and budget make it anew: what the file says of a price or a guarantee is shown nowhere.
+
+        Raises `ConfideError` where it comes out as another one than the file's.
+        """
+        return gate.plan(gate.as_asked(self.plan), Schema.from_dict(self.plan.schema))
 
 
 @dataclass(frozen=True)
@@ -134,6 +141,25 @@ class Folder:
         """The state of the file that holds the records; None of a database elsewhere."""
         place = name.partition("/")[0]
         return None if place.startswith(_VARIABLE) else FileMark.of(self.path(place))
+
+    def written_for(self, schema: Schema) -> str | None:
+        """The records that a schema was written for: survey.schema.toml is of survey.csv. None where no file is, or several are."""
+        stems = set()
+        for name in self._names(SCHEMA):
+            with suppress(ConfideError):
+                if Schema.from_toml(self.path(name)).digest == schema.digest:
+                    stems.add(name.removesuffix(SCHEMA))
+        found = [name for name in self.data() if stem_of(name) in stems]
+        return found[0] if len(found) == 1 else None
+
+    def with_columns_of(self, schema: Schema) -> list[str]:
+        """All records that have the columns of a schema, by their names and types alone."""
+        found = []
+        for name in self.data():
+            with suppress(ConfideError):
+                read(self.records(name), schema).check(schema.names)
+                found.append(name)
+        return found
 
     def schemas(self) -> list[str]:
         return [name for name in self._names(".toml") if not name.endswith(".publication.toml")]
@@ -280,6 +306,14 @@ class Folder:
         if not isinstance(said, dict):
             raise PlanError(f"{name} is no {what}; ask for the file again")
         return said
+
+
+def stem_of(data: str) -> str:
+    """What files about some records are called: of survey.csv "survey", of survey.sqlite/answers "survey-answers"."""
+    place, mark, table = data.removeprefix(_VARIABLE).partition("/")
+    ending = next((one for one in (*DATA, *DATABASES) if place.lower().endswith(one)), "")
+    stem = place[: len(place) - len(ending)] or "table"
+    return f"{stem}-{re.sub(r'[^A-Za-z0-9_-]+', '-', table).strip('-') or 'table'}" if mark else stem
 
 
 def now() -> str:

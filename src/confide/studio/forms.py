@@ -15,7 +15,7 @@ from confide.publication import Publication
 from confide.schema import Categorical, Schema, Unit
 from confide.schema.toml import column_from_settings
 
-__all__ = ["Form", "asked_of", "columns_of", "plan_of", "rows_of", "rules_of", "schema_of", "stem_of"]
+__all__ = ["Form", "asked_of", "columns_of", "plan_of", "rows_of", "rules_of", "schema_of"]
 
 Form = Mapping[str, str]
 
@@ -108,13 +108,6 @@ def schema_of(fields: Sequence[tuple[str, str, str]], form: Form) -> Schema:
     return Schema(
         columns, dataset=form.get("dataset", "").strip() or None, unit="record" if unit == "record" else Unit(unit)
     )
-
-
-def stem_of(data: str) -> str:
-    """What files about some records are called: of survey.csv "survey", of survey.sqlite/answers "survey-answers"."""
-    place, mark, table = data.removeprefix("env:").partition("/")
-    stem = place.split(".")[0] or "table"
-    return f"{stem}-{re.sub(r'[^A-Za-z0-9_-]+', '-', table).strip('-') or 'table'}" if mark else stem
 
 
 def _rule(text: str, name: str, kind: str) -> str | float | int:

@@ -22,7 +22,7 @@ from starlette.requests import Request as Web
 from confide._lazy import later
 from confide.errors import ConfideError, PlanError
 from confide.schema import Schema
-from confide.studio.folder import DATA, DATABASES, Folder
+from confide.studio.folder import DATA, DATABASES, SCHEMA, Folder
 
 __all__ = ["ENDINGS", "LARGEST", "received"]
 
@@ -30,10 +30,10 @@ multipart = later("python_multipart")
 
 #: The most bytes of a form with a file; a larger file is copied into the folder by other means.
 LARGEST = 1 << 32
-_REQUEST, _SCHEMA = ".request.json", ".schema.toml"
+_REQUEST = ".request.json"
 _RECORDS = (*DATA, *(one for one in DATABASES if one != ".db"))
 #: What may be sent: records, databases, schemas and requests. No ledger: a budget is opened here, by the steward.
-ENDINGS = (*_RECORDS, _SCHEMA, _REQUEST)
+ENDINGS = (*_RECORDS, SCHEMA, _REQUEST)
 _LONGEST = 200  # bytes of a name: what else is written about the file has a longer one
 
 
@@ -157,7 +157,7 @@ def _checked(folder: Folder, given: bytes) -> str:
     if name.startswith("-"):
         raise PlanError(f"{name} would be an option of a command, not a file; give it another name")
     folder.path(name)
-    if not (name.lower().endswith(_RECORDS) or name.endswith((_SCHEMA, _REQUEST))):
+    if not (name.lower().endswith(_RECORDS) or name.endswith((SCHEMA, _REQUEST))):
         raise PlanError(
             f"{name} is not taken: the name of a file that is sent ends in {', '.join(ENDINGS)}; a budget is opened on the first page"
         )
@@ -203,7 +203,7 @@ def _page_of(folder: Folder, name: str) -> str:
     """The page that shows a file; `ConfideError` where it is not what its name says."""
     if name.endswith(_REQUEST):
         return f"/request/{quote(folder.request(name.removesuffix(_REQUEST)).name)}"
-    if name.endswith(_SCHEMA):
+    if name.endswith(SCHEMA):
         Schema.from_toml(folder.path(name))
         return f"/schema/{quote(name)}"
     if name.lower().endswith(DATABASES):
