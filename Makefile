@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types contracts unit bench docs links clean
+.PHONY: help demo test lint types contracts unit environments lowest newest bench docs links clean
 
 help:
 	@echo "make demo    a private regression table on a real survey, with plan, ledger and report (out/demo)"
 	@echo "make test    lint, types, import contracts and tests"
+	@echo "make environments   a smoke test of the wheel with the lowest and with the newest versions of what it needs"
 	@echo "make docs    the guides as a site, every page run, to be read without a network (out/docs/index.html)"
 	@echo "make links   the links of the guides that lead outside, each tried where there is a network; never in CI"
 	@echo "make bench   benchmarks, acceptance checks and long tests; writes JSON to out/bench"
@@ -38,6 +39,13 @@ contracts: $(READY)
 
 unit: $(READY)
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not long" -q
+
+# each needs a core
+environments: $(READY)
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target lowest newest
+
+lowest newest: $(READY)
+	@.ci/environment $@
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .ci/with-postgres $(BIN)/mkdocs build --strict --quiet

@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pytest
 import typer
 from tests.cli.cli_runner import entries, good, run, strict_json
 
+from confide import cli
 from confide._version import __version__
 from confide.cli import app
 from confide.cli.commands import OURS, Commands
@@ -199,6 +201,52 @@ def test_version_and_no_command():
         assert run(*words).code == 2
     assert run("--json").json["error"] == "UsageError"
     assert run("nonsense", "--json").json["exit_code"] == 2
+
+
+def _ends(*_, **__):
+    """What typer 0.12 does with click 8.5: the version is printed for every command, and the code is 0."""
+    typer.echo(f"confide {__version__}")
+    raise typer.Exit
+
+
+BROKEN = {
+    "ends while options are read": (cli.Front, "make_context", _ends),
+    "reads and runs nothing": (cli.Front, "invoke", lambda *_: None),
+    "runs another command": (cli.Front, "resolve_command", lambda front, *_: ("methods", Commands()["methods"], [])),
+    "leaves out the command's function": (typer.core.TyperCommand, "invoke", lambda *_: None),
+    "hands nothing on": (cli, "app", lambda: None),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+@pytest.mark.parametrize("json", [(), ("--json",)])
+def test_a_command_that_did_not_run_is_an_error(fault, json, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)  # put back after the test
+    line = ["confide", "ledger", "init", "book.db", "--dataset", "survey", "--mu", "2", *json]
+    monkeypatch.setattr(sys, "argv", line)
+    with monkeypatch.context() as broken:
+        broken.setattr(*BROKEN[fault], raising=False)
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+    assert end.value.code == 2
+    assert not Path("book.db").exists()
+    assert "did not run" in "".join(capsys.readouterr())
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 0
+    assert Path("book.db").exists()
+
+
+def test_no_option_before_a_command_takes_a_value():
+    """A command's words come first on its line, by which it is told whether the one that ran is the one that was named."""
+    groups = [typer.main.get_command(app)]
+    for group in groups:
+        assert all(getattr(one, "is_flag", False) for one in group.params)
+        context = typer.Context(group)
+        below = [group.get_command(context, name) for name in group.list_commands(context)]
+        groups += [one for one in below if hasattr(one, "commands")]
+    assert len(groups) >= 3
 
 
 HOSTILE = [

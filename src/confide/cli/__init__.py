@@ -10,15 +10,16 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
+from itertools import takewhile
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from confide._version import __version__
-from confide.cli.commands import OURS, Commands, built
+from confide.cli.commands import OURS, Commands
 from confide.cli.options import Json
-from confide.cli.session import Session
+from confide.cli.session import Refused, Session
 
 __all__ = ["app", "main"]
 
@@ -47,9 +48,25 @@ nothing else; an error too, as "error" (its class), "message", "exit_code".
 """
 
 
+_NOT_RUN = (
+    "the command that was named did not run: the installed typer does not hand command lines on; "
+    "write: pip install --upgrade typer"
+)
+
+
 def _brought() -> dict[str, EntryPoint]:
     """The commands that other packages bring (entry points of the group `confide.commands`: typer applications)."""
     return {point.name: point for point in entry_points(group="confide.commands")}
+
+
+def _words(given: Sequence[str]) -> tuple[str, ...]:
+    """What is no option, in its order: the command's words come first, since no option before them takes a value."""
+    return tuple(word for word in given if not word.startswith("-"))
+
+
+def _told(given: Sequence[str]) -> bool:
+    """Whether words alone are asked for: a page of help, or the version, which is an option before any command."""
+    return "--help" in given or "--version" in takewhile(lambda word: word.startswith("-"), given)
 
 
 class Front(TyperGroup):
@@ -60,7 +77,8 @@ class Front(TyperGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = Commands()  # type: ignore[assignment]
+        self._ours = Commands()
+        self.commands = self._ours  # type: ignore[assignment]
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         """Our commands, then those of other packages."""
@@ -72,7 +90,7 @@ class Front(TyperGroup):
         own = super().get_command(ctx, cmd_name)
         if own is not None or (point := _brought().get(cmd_name)) is None:
             return own
-        return built(point.load(), cmd_name)
+        return self._ours.built(point.load(), cmd_name)
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
         """`plan local` is a command of its own: what protected records give is asked in other words than a release."""
@@ -90,17 +108,26 @@ class Front(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
         """Run one command line and exit with its code."""
-        given = list(sys.argv[1:] if args is None else args)
+        given = tuple(sys.argv[1:] if args is None else args)
         # Looked up in the arguments and not where typer parses it: a usage error comes before anything is parsed.
-        session = Session(json="--json" in given and given[:2] != ["lab", "run"])
+        session = Session(json="--json" in given and given[:2] != ("lab", "run"))
 
         def work() -> None:
-            if given == ["--help"]:  # parsing it as an option would first load all that checks options
+            if given == ("--help",):  # parsing it as an option would first load all that checks options
                 typer.echo(self.get_help(typer.Context(self, info_name="confide", obj=session)))
                 return
-            with self.make_context("confide", given, obj=session) as ctx:
-                self.invoke(ctx)
+            try:
+                with self.make_context("confide", list(given), obj=session) as ctx:
+                    self.invoke(ctx)
+            except typer.Exit as end:
+                if end.exit_code:
+                    raise
+            # what reads command lines is another project's, and versions of it said 0 and ran nothing
+            ran = self._ours.ran
+            if not _told(given) and (not ran or _words(given)[: len(ran)] != ran):
+                raise Refused(_NOT_RUN)
 
+        self._ours.ran = ()
         sys.exit(session.run(work))
 
 
@@ -142,3 +169,6 @@ def main() -> None:
             # a terminal that cannot show a character shows its escape, instead of an error after the charge
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     app()
+    # `Front.main` ends the process: whoever comes here did not come by it
+    sys.stderr.write(f"error (UsageError): {_NOT_RUN}\n")
+    sys.exit(2)

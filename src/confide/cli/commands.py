@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import wraps
 from importlib import import_module
 from typing import Any
 
 import typer
 
-__all__ = ["OURS", "Commands", "built"]
+__all__ = ["OURS", "Commands"]
 
 #: Our commands in the order of a user's steps: where each is found, and its purpose, so that neither a list nor another command loads it.
 OURS: Mapping[str, tuple[str, str]] = {
@@ -96,27 +97,21 @@ OURS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def built(found: Any, name: str) -> Any:
-    """A command from a function, or from a typer application, under a name."""
-    if not isinstance(found, typer.Typer):
-        app = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        app.command(name)(found)
-        found = app
-    command = typer.main.get_command(found)
-    command.name = name
-    return command
-
-
 class Commands(Mapping[str, Any]):
-    """What `OURS` lists: name -> command. Whoever iterates over names loads none."""
+    """What `OURS` lists: name -> command. Whoever iterates over names loads none.
+
+    `ran` is the command whose own function was entered last, as its words: () before any was. No version of what reads
+    command lines has a say in it.
+    """
 
     def __init__(self) -> None:
         self._built: dict[str, Any] = {}
+        self.ran: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._built:
             module, attribute = OURS[name][0].split(":")
-            self._built[name] = built(getattr(import_module(f"confide.cli.{module}"), attribute), name)
+            self._built[name] = self.built(getattr(import_module(f"confide.cli.{module}"), attribute), name)
         return self._built[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -124,3 +119,29 @@ class Commands(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(OURS)
+
+    def built(self, found: Any, name: str) -> Any:
+        """A command from a function, or from a typer application, under a name."""
+        if not isinstance(found, typer.Typer):
+            app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+            app.command(name)(found)
+            found = app
+        command = typer.main.get_command(found)
+        command.name = name
+        self._watch(command, tuple(name.split()))
+        return command
+
+    def _watch(self, command: Any, words: tuple[str, ...]) -> None:
+        """Make a command, and every command below it, say in `ran` that it was entered."""
+        below = getattr(command, "commands", None)
+        if below is not None:
+            for name, one in below.items():
+                self._watch(one, (*words, name))
+        elif (function := command.callback) is not None:
+
+            @wraps(function)
+            def entered(*args: Any, **options: Any) -> Any:
+                self.ran = words
+                return function(*args, **options)
+
+            command.callback = entered
