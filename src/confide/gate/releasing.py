@@ -22,9 +22,6 @@ from confide.gate.terms import about, as_asked, check_ledger, key_of, keyed
 from confide.guarantees import Guarantee
 from confide.protocol import Method, Noise, Plan, Release, Source, check_plan
 from confide.protocol.units.whose import as_record
-from confide.sources import read
-from confide.sources.parts import of_practice
-from confide.sources.practice import PRACTICE_ROWS
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
@@ -158,9 +155,9 @@ def _rehearse(method: Method, source: Source, planned: Plan, *, as_plan: bool) -
         return
     try:
         _run_on_practice(method, source, planned)
-    except (PlanError, SchemaError, PrivacyError, SourceError):
+    except (PlanError, SchemaError, PrivacyError, SourceError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except Exception as error:
+    except BaseException as error:  # a panic of a compiled library is no Exception
         raise PlanError(
             f"{method.name} cannot be released: on practice records of the schema it raises {type(error).__name__}: {error}; nothing was "
             "charged, and no record was seen"
@@ -169,6 +166,10 @@ def _rehearse(method: Method, source: Source, planned: Plan, *, as_plan: bool) -
 
 
 def _run_on_practice(method: Method, source: Source, planned: Plan) -> None:
+    from confide.sources import read  # here, because pyarrow is slow to load and a plan does without it
+    from confide.sources.parts import of_practice
+    from confide.sources.practice import PRACTICE_ROWS
+
     own = getattr(type(source), "practice", None)
     practice = read(source.schema.sample(PRACTICE_ROWS, seed=1), source.schema) if own is None else own(source)
     noise, charged = randomness.SimulatedNoise(1), "nothing was charged"
