@@ -15,12 +15,16 @@ import pytest
 import confide as cf
 from confide import registry
 from confide.gate import releasing
+from confide.ledger.records import Entry, LedgerState
 from confide.protocol import Plan, Release
+from confide.protocol.events import Event
 from confide.protocol.exact import Numbers
+from confide.protocol.plan import MethodId
 from confide.protocol.release import Noisy
 from confide.protocol.serialization import codec
 from confide.sources import physical
 from confide.sources.practice import PRACTICE_ROWS
+from confide.testing.checks import _holds_code
 from tests.golden.golden_cases import CASES, frame_of, schema_of
 from tests.in_place import in_place
 from tests.third_party import Mean
@@ -32,8 +36,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:dataset 'd'")
 
 
 @pytest.fixture(autouse=True)
-def nothing_rehearsed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(releasing, "_rehearsed", set())
+def registered() -> Iterator[None]:
     registry.register(Mean)
     yield
     registry._registered.pop("toy_mean", None)
@@ -62,6 +65,7 @@ def test_a_plan_from_its_file_is_released_or_refused_with_nothing_spent(name: st
             release = cf.release(Plan.from_json(plan.to_json()), source, ledger=book)
         except cf.PlanError:
             assert untouched(book)
+            assert _holds_code(plan)  # which no file can hold
         else:
             assert cf.verify(release, book).ok
 
@@ -78,9 +82,6 @@ class Faulty(Mean):
             raise KeyError("theta")
         found = super().draw(source, plan, meter)
         return {"text": "no number"} if self.how == "text" else found
-
-    def plan(self, *given: Any, **named: Any) -> Plan:
-        return super().plan(*given, **named)
 
 
 @pytest.mark.parametrize(("how", "said"), [("raises", "KeyError: 'theta'"), ("text", "finite numbers")])
@@ -220,29 +221,28 @@ def test_a_release_that_no_file_can_hold_is_told_of_before_the_charge(
 
 def test_the_codec_knows_arrays_by_our_own_name() -> None:
     """What NumPy's annotations are made of differs between its versions: since 2.5 they are no `np.ndarray` any more."""
-    hints = [hint for kind in (Plan, Release, Noisy) for hint in get_type_hints(kind).values()]
+    written = (Plan, Release, Noisy, MethodId, Entry, LedgerState, *get_args(Event))
+    hints = [hint for kind in written for hint in get_type_hints(kind).values()]
     said = [one for hint in hints for one in (hint, *get_args(hint))]
     assert said.count(Numbers) == 2  # of a statistic, of public numbers
     assert not any("numpy" in repr(one) or "NDArray" in repr(one) for one in said)
     assert codec._KNOWN[Numbers][1] is codec.array_from_dict
 
 
-def test_a_plan_is_rehearsed_once_for_each_kind_of_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: list[str] = []
-    run = releasing._run_on_practice
-    monkeypatch.setattr(releasing, "_run_on_practice", lambda *given: (ran.append(given[0].name), run(*given)))
-    frame, method = SCHEMA.sample(N, 1), Mean("v")
-    for _ in range(2):
-        cf.release(method, cf.read(frame, SCHEMA), cf.GDP(1.0), ledger=None)
-    assert len(ran) == 1
-    cf.release(method, cf.read(_csv(tmp_path), SCHEMA), cf.GDP(1.0), ledger=None)
-    cf.release(method, cf.read(frame, SCHEMA), cf.GDP(2.0), ledger=None)
-    assert len(ran) == 3
-    # what is made anew from a file may lack what its twin in memory has
-    cf.release(cf.plan(method, SCHEMA, cf.GDP(1.0)), cf.read(frame, SCHEMA), ledger=None)
-    assert len(ran) == 4
-    cf.release(method, cf.read(frame, SCHEMA), cf.GDP(3.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
-    assert len(ran) == 4
+def test_a_method_that_was_edited_is_rehearsed_again(tmp_path: Path) -> None:
+    """As in a notebook whose cell was changed and run again: the plan is the same, the code is not."""
+    book, source = ledger(tmp_path), cf.read(SCHEMA.sample(N, 1), SCHEMA)
+    cf.release(Mean("v"), source, cf.GDP(1.0), ledger=book)
+    charges = [row for row in book.show().rows if row.kind == "charge"]
+
+    @dataclass(frozen=True)
+    class Edited(Mean):
+        def draw(self, source: Any, plan: Plan, meter: Any) -> Mapping[str, Any]:
+            raise NameError("name 'totl' is not defined")
+
+    with pytest.raises(cf.PlanError, match="totl"):
+        cf.release(Edited("v"), source, cf.GDP(1.0), ledger=book)
+    assert [row for row in book.show().rows if row.kind == "charge"] == charges
 
 
 def test_the_rehearsal_reads_no_record(tmp_path: Path) -> None:
@@ -254,4 +254,4 @@ def test_the_rehearsal_reads_no_record(tmp_path: Path) -> None:
 
     shut = Shut(SCHEMA, source._parts, dataset="d")
     planned = cf.plan(cf.tables.Counts("g", covers="population"), SCHEMA, cf.GDP(1.0))
-    releasing._rehearse(cf.tables.Counts("g", covers="population"), shut, planned, as_plan=False)
+    releasing._rehearse(cf.tables.Counts("g", covers="population"), shut, planned)

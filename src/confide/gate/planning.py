@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from confide import registry
 from confide.accuracy import Precision, check_accuracy, smallest
 from confide.errors import NoConversion, PlanError, ReleaseError
-from confide.gate.terms import check_ledger
+from confide.gate.terms import as_asked, check_ledger
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
 from confide.protocol import Method, Plan, check_plan
 from confide.protocol.serialization.reading import check_body
@@ -21,7 +21,7 @@ from confide.protocol.units.where import subgroup_size
 if TYPE_CHECKING:
     from confide.ledger import Ledger
 
-__all__ = ["plan", "precision"]
+__all__ = ["made_again", "plan", "precision"]
 
 
 def plan(
@@ -55,7 +55,7 @@ def plan(
         made = smallest(_at_levels(method, schema, n, ledger, guess), wanted, level)
         return replace(made, notes=(*made.notes, _TELLS_OF_N))
     if isinstance(method, Plan):
-        return registry.remake(method, schema)[1]
+        return made_again(method, schema)[1]
     if privacy is None and hasattr(method, "priced"):
         relation = method.relations[0] if ledger is None else ledger.show().relation
         privacy = method.priced(schema, relation, n)
@@ -76,6 +76,13 @@ def plan(
         return made
     seen = made.outlook(method.plan(schema, request, n=size), n)
     return replace(seen, notes=(*seen.notes, note)) if note else seen
+
+
+def made_again(asked: Plan, schema: Any) -> tuple[Method, Plan]:
+    """The method of a plan that somebody hands over, and the plan made anew: nothing that a file states is believed, its price included."""
+    method, planned = registry.remake(as_asked(asked), schema)
+    check_plan(planned, asked.requested)
+    return method, planned
 
 
 _TELLS_OF_N = "accuracy: the budget was chosen for the number of records given, and tells of it; that number counts as public by your word"

@@ -1,6 +1,6 @@
 """The gate between the wings: rehearse, charge, draw, receipt, in this order.
 
-The plan is first run on practice records of the schema: what fails there is told in full, since no record was seen, and costs nothing.
+The plan is first run on simulated rows of the schema: what fails there is told in full, since no record was seen, and costs nothing.
 The ledger is charged in one durable transaction before any noise is drawn. Whatever fails afterwards leaves the charge in place
 and says so, without a word about the cause: an error that depends on records would be a leak, and failing on purpose must buy
 nothing.
@@ -8,28 +8,26 @@ nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
 from confide import noise as randomness
 from confide import registry
 from confide._version import __version__
-from confide.aggregates.isolation.in_place import fallbacks
+from confide.aggregates.isolation.isolated import fallbacks_only
 from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError, SchemaError, SourceError
-from confide.gate.planning import plan
+from confide.gate.planning import made_again, plan
 from confide.gate.silence import drawn
-from confide.gate.terms import about, as_asked, check_ledger, key_of, keyed
+from confide.gate.terms import check_ledger, key_of, keyed, pins
 from confide.guarantees import Guarantee
-from confide.protocol import Method, Noise, Plan, Release, Source, check_plan
+from confide.protocol import Method, Noise, Plan, Release, Source
 from confide.protocol.units.whose import as_record
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
 
 __all__ = ["bounded", "release"]
-
-# What was rehearsed in this process: the plan's digest, whether a plan or a method was handed over, how the source is read.
-_rehearsed: set[tuple[object, ...]] = set()
 
 
 def release(
@@ -55,7 +53,7 @@ def release(
     of an enforced unit to a ledger of records, at twice its mu (`protocol.whose.as_record`).
 
     Raises `BudgetExceeded` (nothing drawn), `LedgerBusy` (nothing charged), `PlanError`, `PrivacyError` or `SourceError` (public
-    facts, nothing charged; also what fails on practice records of the schema, on which the plan is run first), and `ReleaseError` after the
+    facts, nothing charged; also what fails on simulated rows of the schema, on which the plan is run first), and `ReleaseError` after the
     charge: then the charge stays and there is no release.
     """
     check_ledger(ledger)
@@ -77,16 +75,17 @@ def release(
     charged = planned.guarantees
     if charge_as is not None:
         charged = (as_record(planned.guarantees, charge_as, planned.schema),)
+    terms = {} if ledger is None else pins(planned.schema, source.dataset, charge_as)
     if ledger is not None:
         # the ledger's own terms come before any look at the records: a refusal must not tell what nobody has paid for
-        ledger.check(**about(source, planned, charge_as))
+        ledger.check(**terms)
         ledger.preview(charged, charge_delta=charge_delta, convert=convert)
     # before any method sees the records: what one unit contributes is bounded here, so that no method can forget it
     with bounded(source, ledger, planned) as records:
         _check_source(records, planned)
-        if not noise.simulated:
-            _rehearse(made, source, planned, as_plan=isinstance(method, Plan))
-        done = _released(made, records, planned, ledger, noise, charged, charge_as, charge_delta, convert)
+        if ledger is not None:
+            _rehearse(made, source, planned)
+        done = _released(made, records, planned, ledger, noise, charged, terms, charge_delta, convert)
     if not keep_others:
         _check_failed(done)
     return done
@@ -110,7 +109,7 @@ def _released(
     ledger: Ledger | None,
     noise: Noise,
     charged: tuple[Guarantee, ...],
-    charge_as: str | None,
+    terms: Mapping[str, Any],
     charge_delta: float | None,
     convert: bool,
 ) -> Release:
@@ -121,7 +120,7 @@ def _released(
         return drawn(made, source, planned, noise, "no ledger was charged")
     charge = ledger.charge(
         charged,
-        **about(source, planned, charge_as),
+        **terms,
         method=f"{made.name} {made.version}",
         plan_sha256=planned.sha256,
         charge_delta=charge_delta,
@@ -141,28 +140,24 @@ def _released(
     return done
 
 
-def _rehearse(method: Method, source: Source, planned: Plan, *, as_plan: bool) -> None:
-    """Run a plan on practice records, once in a process for each plan and kind of source; nothing is charged and no record is read.
+def _rehearse(method: Method, source: Source, planned: Plan) -> None:
+    """Run a plan on simulated rows; nothing is charged and no record is read.
 
-    The records are of `Schema.sample`, behind readers of the same kinds as the source's. They are drawn with simulated noise, sealed, written
-    as a file and read back. Code on blocks does not run again: the plan tried it by itself (`aggregates.isolation`). as_plan: a plan was
-    handed over; the method that is made anew from it may lack what its twin in memory has.
+    The rows are of `Schema.sample`, in the physical types of the source's columns, CSV and Parquet behind their own readers. They are drawn
+    with simulated noise, sealed, written as a file and read back. Code on blocks does not run again: the plan tried it by itself
+    (`aggregates.isolation`), and workers of an executor are not asked.
 
     Raises `PlanError` with the words and the cause of whatever fails; errors that name a public fact stay what they are.
     """
-    key = (planned.sha256, as_plan, getattr(source, "form", type(source)))
-    if key in _rehearsed:
-        return
     try:
         _run_on_practice(method, source, planned)
     except (PlanError, SchemaError, PrivacyError, SourceError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # a panic of a compiled library is no Exception
         raise PlanError(
-            f"{method.name} cannot be released: on practice records of the schema it raises {type(error).__name__}: {error}; nothing was "
+            f"{method.name} cannot be released: on simulated rows of the schema it raises {type(error).__name__}: {error}; nothing was "
             "charged, and no record was seen"
         ) from error
-    _rehearsed.add(key)
 
 
 def _run_on_practice(method: Method, source: Source, planned: Plan) -> None:
@@ -173,13 +168,13 @@ def _run_on_practice(method: Method, source: Source, planned: Plan) -> None:
     own = getattr(type(source), "practice", None)
     practice = read(source.schema.sample(PRACTICE_ROWS, seed=1), source.schema) if own is None else own(source)
     noise, charged = randomness.SimulatedNoise(1), "nothing was charged"
-    with fallbacks(), of_practice(), bounded(practice, None, planned) as records:
+    with fallbacks_only(), of_practice(), bounded(practice, None, planned) as records:
         done = drawn(method, records, planned, noise, charged)
         for name in (name for name, status in done.statuses.items() if status == "failed"):
             # alone, because nothing is kept of what fails among others
             child = planned.children[name]
             drawn(registry.make(child.method.name, **child.method.parameters), records, child, noise, charged)
-            raise PlanError(f"question {name!r} fails on practice records of the schema; nothing was charged")
+            raise PlanError(f"question {name!r} fails on simulated rows of the schema; nothing was charged")
     Release.from_json(done.to_json())
 
 
@@ -199,8 +194,7 @@ def _planned(
             raise PlanError(
                 "a plan says its own privacy and n; write confide.release(plan, source, ledger=...) without them"
             )
-        made, planned = registry.remake(as_asked(method), source.schema)
-        check_plan(planned, method.requested)
+        made, planned = made_again(method, source.schema)
     else:
         made, planned = method, plan(method, source.schema, privacy, n=n, ledger=ledger)
     return made, keyed(planned, key_of(source.schema, ledger))

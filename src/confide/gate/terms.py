@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from confide.errors import PlanError
 from confide.ledger.names import same_name
-from confide.protocol import Plan, Source
+from confide.protocol import Plan
 from confide.protocol.units.whose import protected
 from confide.schema import Schema, Unit
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
 
-__all__ = ["about", "as_asked", "as_charged", "check_ledger", "key_of", "keyed", "pins"]
+__all__ = ["as_asked", "as_charged", "check_ledger", "key_of", "keyed", "pins"]
 
 
 def check_ledger(ledger: Ledger | None) -> None:
@@ -29,11 +29,6 @@ def check_ledger(ledger: Ledger | None) -> None:
             f"ledger must be an open cf.Ledger or None, got {type(ledger).__name__}; "
             'write ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
         )
-
-
-def about(source: Source, planned: Plan, charge_as: str | None = None) -> dict[str, Any]:
-    """What a release is about (`pins`): a plan's schema, and the name under which its records were read."""
-    return pins(planned.schema, source.dataset, charge_as)
 
 
 def pins(schema: Mapping[str, Any], dataset: str | None, level: str | None = None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from confide import gate
 from confide.errors import ConfideError, LedgerBusy, PlanError, ReleaseError
-from confide.gate.terms import about
+from confide.gate.terms import pins
 from confide.ledger import Ledger
 from confide.protocol import Release
 from confide.schema import Schema
@@ -95,7 +95,7 @@ class Desk:
             )
         book = Ledger.open(self._folder.path(ledger), dataset=dataset or schema.dataset)
         try:
-            book.check(**about(records, plan))
+            book.check(**pins(plan.schema, records.dataset))
             quote = book.preview(plan.guarantees)
             made = Prepared(
                 nonce=secrets.token_urlsafe(16),

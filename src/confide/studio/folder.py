@@ -57,7 +57,7 @@ class Request:
 
         Raises `ConfideError` where it comes out as another one than the file's.
         """
-        return gate.plan(gate.as_asked(self.plan), Schema.from_dict(self.plan.schema))
+        return gate.plan(self.plan, Schema.from_dict(self.plan.schema))
 
 
 @dataclass(frozen=True)

@@ -199,7 +199,7 @@ def release(
         planned = plan_in(plan) if is_publication(plan) else load_plan(plan)
         schema = Schema.from_dict(planned.schema)
         # made anew, because a price is said of it: nothing that a file states is believed
-        planned = gate.plan(gate.as_asked(planned), schema)
+        planned = gate.plan(planned, schema)
     with reserve(output, force=written.force) as place:
         with session.doing("opening the ledger"):
             book = open_ledger(account.ledger, account.dataset, schema.dataset)
