@@ -197,6 +197,33 @@ def test_a_release_that_somebody_put_there_is_not_the_requests(visitor, tmp_path
     assert answer.status == 422 and "is there already" in answer.text and _charges(tmp_path) == 1
 
 
+@pytest.mark.parametrize("what", ["release", "part"])
+def test_a_place_that_was_taken_after_the_approval_costs_nothing(visitor, tmp_path, what):
+    page = prepared(visitor)
+    price = approval(visitor, page)
+    if what == "release":
+        (tmp_path / "means.release.json").write_text("{}")
+    else:
+        (tmp_path / ".means.release.part").mkdir()
+    answer = visitor.post(price)
+    assert answer.status == 422 and _charges(tmp_path) == 0
+    assert Folder.at(tmp_path).decision("means") is None
+    assert visitor.get(page).status == 200
+
+
+def test_a_file_system_without_links_keeps_the_release(visitor, tmp_path, monkeypatch):
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    page = prepared(visitor)
+    monkeypatch.setattr(os, "link", refused)
+    visitor.post(approval(visitor, page))
+    assert "Released." in settled(visitor, page).text
+    done = Release.load(tmp_path / "means.release.json")
+    assert Ledger.open(tmp_path / "book.db").find(done.sha256) is not None
+    assert not list(tmp_path.glob(".*part"))
+
+
 def _chosen(page: str, name: str) -> list[str]:
     """What a field of choices has chosen, as a browser does: what is marked, else the first."""
     field = page.split(f'name="{name}" required>')[1].split("</select>")[0]

@@ -351,8 +351,8 @@ class Studio:
     def _choices(self, about: Schema) -> dict[str, Any]:
         """Of which records and on whose account a request may be released; chosen beforehand is what its schema is of, and nothing else."""
         ledgers = [(name, own) for name in self.folder.ledgers() if (own := budgets.accounts(self.folder, name))]
-        named = budgets.accounts_of(self.folder, about)
-        chosen = {"data": self.folder.written_for(about), "ledger": named[0] if len(named) == 1 else None}
+        named = budgets.accounts_of(ledgers, about)
+        chosen = {"data": self.folder.records_of_schema(about), "ledger": named[0] if len(named) == 1 else None}
         return {"data": self.folder.data(), "ledgers": ledgers, "chosen": chosen}
 
     def _seen(self, asked: Request) -> Plan:
@@ -361,7 +361,7 @@ class Studio:
             made: Plan = self._plan(asked.form, Schema.from_dict(asked.plan.schema))
             if made.sha256 == asked.plan.sha256:
                 return made
-        return asked.confirmed()
+        return asked.remade_plan()
 
     def step(self, web: Web) -> Response:
         """A request as a script, as commands or as a notebook."""

@@ -26,15 +26,15 @@ def accounts(folder: Folder, name: str) -> list[tuple[str, str]]:
     return []
 
 
-def accounts_of(folder: Folder, about: Schema) -> list[str]:
-    """FILE/DATASET of each budget that the folder's ledgers have for the schema's data set."""
-    named = [(name, dataset) for name in folder.ledgers() for dataset, _ in accounts(folder, name)]
+def accounts_of(ledgers: Sequence[tuple[str, list[tuple[str, str]]]], about: Schema) -> list[str]:
+    """FILE/DATASET of each budget for the schema's data set. ledgers: files with their `accounts`."""
+    named = [(name, dataset) for name, held in ledgers for dataset, _ in held]
     return [f"{name}/{one}" for name, one in named if about.dataset is not None and same_name(about.dataset, one)]
 
 
 def has_one(folder: Folder, about: Schema) -> bool:
     """Whether some ledger of the folder has a budget for the schema's data set."""
-    return bool(accounts_of(folder, about))
+    return bool(accounts_of([(name, accounts(folder, name)) for name in folder.ledgers()], about))
 
 
 def first_without(folder: Folder) -> Schema | None:

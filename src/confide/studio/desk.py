@@ -84,7 +84,7 @@ class Desk:
 
         The price is that of the plan as it is made anew, whatever the request's file says. Only names and types of the file are looked at.
         """
-        plan = asked.confirmed()
+        plan = asked.remade_plan()
         schema = Schema.from_dict(plan.schema)
         mark = self._folder.mark(data)
         records = read(self._folder.records(data), schema)
@@ -146,6 +146,12 @@ class Desk:
         held = self._folder.hold(own.request)
         if held is None:
             return own.request
+        try:
+            if self._folder.decision(own.request) is None:
+                self._folder.take_place(own.request)
+        except PlanError:
+            self._folder.let_go(own.request, held)
+            raise
         said = {"decision": "approved", "plan_sha256": own.sha256}
         said |= {"data": own.data, "ledger": own.ledger, "dataset": own.dataset}
         if not self._folder.decide(own.request, {**said, **({"keep_others": True} if own.keep_others else {})}):
@@ -166,6 +172,8 @@ class Desk:
         with self._lock:
             failed = self._failed.get(asked.name)
         said = self._folder.decision(asked.name)
+        if asked.name in self._held:
+            return State("stopped", failed or self._found(asked, said or {}))
         if said is None:
             return State("asked") if failed is None else State("failed", failed)
         # a file of that name may be anyone's: it is this request's where the steward approved and the plan is the same

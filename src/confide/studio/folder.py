@@ -52,7 +52,7 @@ class Request:
     purpose: str
     form: Mapping[str, str]
 
-    def confirmed(self) -> Plan:
+    def remade_plan(self) -> Plan:
         """The plan as its own method, schema and budget make it anew: what the file says of a price or a guarantee is shown nowhere.
 
         Raises `ConfideError` where it comes out as another one than the file's.
@@ -142,7 +142,7 @@ class Folder:
         place = name.partition("/")[0]
         return None if place.startswith(_VARIABLE) else FileMark.of(self.path(place))
 
-    def written_for(self, schema: Schema) -> str | None:
+    def records_of_schema(self, schema: Schema) -> str | None:
         """The records that a schema was written for: survey.schema.toml is of survey.csv. None where no file is, or several are."""
         stems = set()
         for name in self._names(SCHEMA):
@@ -270,17 +270,38 @@ class Folder:
     def _lock(self, name: str) -> Path:
         return self.path(f"{name}.request.json").with_name(f".{name}.running")
 
+    def take_place(self, name: str) -> None:
+        """See, before anything is charged, that a release can be kept; `PlanError` where it cannot."""
+        place, part = self._places(name)
+        if place.exists():
+            raise PlanError(f"{place.name} is there already, and no release is written over another; move it away")
+        try:
+            part.open("w").close()
+        except OSError as error:
+            raise PlanError(
+                f"the release could not be kept in this folder ({error.strerror}: {part.name}); nothing was done"
+            ) from None
+
     def keep(self, name: str, release: Release) -> None:
         """Write a release, whole or not at all, never over another."""
-        place, part = self.path(f"{name}.release.json"), self.root / f".{name}.release.part"
-        with part.open("w", encoding="utf-8", newline="") as file:
-            file.write(release.to_json())
-            file.flush()
-            os.fsync(file.fileno())
+        place, part = self._places(name)
         try:
-            os.link(part, place)
+            with part.open("w", encoding="utf-8", newline="") as file:
+                file.write(release.to_json())
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                os.link(part, place)
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without links: the name is taken first, by nobody else
+                place.touch(exist_ok=False)
+                part.replace(place)
         finally:
-            part.unlink()
+            part.unlink(missing_ok=True)
+
+    def _places(self, name: str) -> tuple[Path, Path]:
+        return self.path(f"{name}.release.json"), self.root / f".{name}.release.part"
 
     def release(self, name: str) -> Release | None:
         """The release of a request, None where there is none."""

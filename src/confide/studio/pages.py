@@ -16,7 +16,7 @@ from confide._special import ndtr
 from confide._text import clean
 from confide.errors import PlanError
 from confide.results.pages.written import save
-from confide.schema.formulas.expression import quoted
+from confide.schema.formulas.names import quoted
 
 __all__ = ["CHANCES", "SCRIPT", "WRITTEN", "download", "report", "templates", "to", "written"]
 
