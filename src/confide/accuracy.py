@@ -8,7 +8,7 @@ chosen from n tells of n**: whoever plans so says that n is public. A wrong gues
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, exp, inf, log
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from confide import _special as special
 from confide._lazy import later
 from confide._text import near_match
 from confide.errors import ConfideError, PlanError
+from confide.guarantees.validation import EXACT, is_finite, is_number
 from confide.protocol import Plan
 from confide.protocol.plan import BESIDE
 
@@ -29,6 +30,10 @@ __all__ = ["Precision", "check_accuracy", "smallest"]
 
 # Levels of mu or epsilon that are tried; beyond the largest, privacy protects nobody.
 _LEAST, _MOST = 1e-3, 64.0
+# Of an interval whose half-width is asked for: that of a smaller one is no multiple of the standard error that could be told from 0.
+_LEAST_LEVEL = 1e-3
+# How many times too large an error is, where no number of records would do.
+_FAR = 1e100
 # The level is found to this factor, and is then rounded up to four digits.
 _CLOSE = 1.005
 # Of the coefficients of all shapes that a forecast is of, so many must have an interval for its standard errors to count.
@@ -54,9 +59,9 @@ def check_accuracy(accuracy: Any, privacy: Any, n: Any, level: Any = None) -> di
 
     level: what is asked for are half-widths of normal intervals at this level; None: standard errors.
     """
-    if level is not None and (isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1):
+    if level is not None and not (is_number(level) and _LEAST_LEVEL <= level < 1):
         raise PlanError(
-            f"level must lie between 0 and 1, got {level!r}; write level=0.95 where accuracy names half-widths"
+            f"level must lie between {_LEAST_LEVEL:g} and 1, got {level!r}; write level=0.95 where accuracy names half-widths"
         )
     if privacy is not None:
         raise PlanError(
@@ -67,9 +72,7 @@ def check_accuracy(accuracy: Any, privacy: Any, n: Any, level: Any = None) -> di
             f"accuracy needs n, the number of records that the forecast is for, which then counts as public; {_EXAMPLE}"
         )
     fits = isinstance(accuracy, Mapping) and accuracy
-    if not fits or not all(
-        isinstance(x, (int, float)) and not isinstance(x, bool) and 0 < x < inf for x in accuracy.values()
-    ):
+    if not fits or not all(is_finite(x) and x > 0 for x in accuracy.values()):
         raise PlanError(
             f"accuracy must name standard errors above 0, as the plan's forecast names them, got {accuracy!r}; {_EXAMPLE}"
         )
@@ -95,7 +98,8 @@ def smallest(plan_at: PlanAt, accuracy: Mapping[str, float], level: float | None
     wrong = {name: found for name in accuracy if (found := best[1][name]) > accuracy[name]}
     if wrong:
         name, found = next(iter(wrong.items()))
-        need = "" if found == inf else f"; about {ceil(best[2] * (found / accuracy[name]) ** 2):,} records would do"
+        records = best[2] * min(found / accuracy[name], _FAR) ** 2
+        need = "" if records > EXACT else f"; about {ceil(records):,} records would do"
         z, what = _reach(level), "standard error" if level is None else "half-width"
         least = "no interval is expected" if found == inf else f"at least {z * found:.3g} is expected"
         raise PlanError(
@@ -191,6 +195,11 @@ class Precision:
     @classmethod
     def of(cls, plan_at: PlanAt, levels: Sequence[float], kind: str) -> Precision:
         """From a plan at each level."""
+        if isinstance(levels, str) or not isinstance(levels, Iterable):
+            raise PlanError(
+                f"levels must be numbers, got {levels!r}; write cf.precision(method, schema, n=2000, levels=(0.5, 1.0))"
+            )
+        levels = tuple(levels)
         rows: dict[str, list[tuple[float, float] | None]] = {}
         n = 0
         for level in levels:
@@ -201,7 +210,7 @@ class Precision:
             n = int(counts[0].replace(",", ""))
             for name, cell in forecast[counts[0]].items():
                 rows.setdefault(name, []).append(cell if cell is None or isinstance(cell, tuple) else (cell, cell))
-        return cls(kind, tuple(levels), {name: tuple(own) for name, own in rows.items()}, n)
+        return cls(kind, levels, {name: tuple(own) for name, own in rows.items()}, n)
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each level, two columns (low and high) for each number."""

@@ -21,13 +21,14 @@ from confide import registry
 from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
 from confide.noise import SimulatedNoise
 from confide.protocol import Either, Opaque, Spend, Test, Together, paths
-from confide.protocol.events import Event, is_path
-from confide.protocol.serialization.event_files import event_to_dict
+from confide.protocol.events import Event, event_to_dict, is_path
 from confide.protocol.serialization.facts import FILE_CHARACTERS
 from confide.protocol.serialization.files import FORMAT, from_file
 from confide.protocol.serialization.trees import DIFFERENT_DIGITS, EVENT_DEPTH, LEAVES, PATHS
 from confide_lab.methods import AdaSSP, BoostedAdaSSP, GradientDescent
 
+# Methods whose release runs code on blocks, which takes seconds.
+ON_BLOCKS = ("teacher_labels", "block_posterior")
 SECONDS = 2.0  # of processor time, for reading, inferring and printing together
 PER_METHOD = 25
 FORMATTED = f'{{"confide":"release","format_version":"{FORMAT}","body":'
@@ -362,6 +363,66 @@ def test_every_method_writes_what_is_read_to_the_bit(name: str) -> None:
     data = cf.read(schema_of(method).sample(1_500, 7), schema_of(method))
     release = cf.release(method, data, privacy, n=n, ledger=None, noise=SimulatedNoise(11))
     assert cf.Release.from_json(release.to_json()).to_json() == release.to_json()
+
+
+# A file whose digests and statements are in step, with parameters that no plan of its schema can have had.
+MISFITS: dict[str, Any] = {
+    "a subgroup that is no condition": ("where", "((( nonsense ==="),
+    "a subgroup of no column": ("where", "nobody > 3"),
+    "a subgroup that is a number": ("where", 5),
+    "an empty subgroup": ("where", ""),
+    "a subgroup that nothing was read in": ("where", "{column} > 1"),
+    "a formula that is none": ("formula", "((( ~ nonsense =="),
+    "a formula of no column": ("formula", "nobody ~ nothing"),
+    "a formula that is a number": ("formula", 10**6),
+    "a column that is not there": ("column", "nobody"),
+    "columns that are not there": ("columns", ["nobody"]),
+    "bounds of what is not there": ("term_bounds", {"nobody": [{"float": "0x0p+0"}, {"float": "0x1p+0"}]}),
+    "bounds that are a text": ("term_bounds", "nobody"),
+    "quantiles beyond 1": ("quantiles", [{"float": "0x1.8p+1"}]),
+    "a limit that is a list": ("leverage_cap", ["a"]),
+    "questions that are none": ("questions", "nobody"),
+    "a parameter that no method has": ("nobody", 1),
+}
+
+
+@cache
+def _golden(name: str) -> str:
+    method, privacy = CASES[name]
+    n = 400 if method.relations[0] == "substitute" else None
+    schema = schema_of(method)
+    if name.startswith("safe_release"):
+        method, n = replace(method, bound=cf.ptr.OrderStatistic(200, 0.0, 4.0, 0.4)), 400
+    data = cf.read(schema.sample(400, 7), schema)
+    return cf.release(method, data, privacy, n=n, ledger=None, noise=SimulatedNoise(11)).to_json()
+
+
+@pytest.mark.parametrize(
+    "name", sorted({one.name: name for name, (one, _) in CASES.items() if one.name not in ON_BLOCKS}.values())
+)
+def test_parameters_that_do_not_fit_are_release_error_for_every_method(name: str) -> None:
+    body = json.loads(_golden(name))["body"]
+    own = body["plan"]["method"]["parameters"]
+    column = next(one["name"] for one in body["plan"]["schema"]["columns"] if one["kind"] != "categorical")
+    tried = [(key, value) for key, value in MISFITS.values() if key in (*own, "where", "nobody")]
+    assert len(tried) > 5
+    for key, value in tried:
+        forged = deepcopy(body)
+        forged["plan"]["method"]["parameters"][key] = value.format(column=column) if isinstance(value, str) else value
+        for question in (None, cf.Question(subset=("x",))):
+            with pytest.raises(cf.ReleaseError):
+                cf.infer(cf.Release.from_json(signed(forged)), question)
+
+
+def test_a_method_that_is_not_installed_is_no_fault_of_the_file() -> None:
+    body = body_of("wavelet")
+    body["plan"]["method"]["name"] = "nobody"
+    with pytest.raises(cf.PlanError, match="no method 'nobody'"):
+        cf.infer(cf.Release.from_json(signed(body)))
+    body = body_of("wavelet")
+    body["plan"]["method"]["version"] = "99"
+    with pytest.raises(cf.PlanError, match="here is version"):
+        cf.infer(cf.Release.from_json(signed(body)))
 
 
 SIDECARS: dict[str, Callable[[Any], None]] = {

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf, nextafter
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 import confide as cf
 from confide import registry
 from confide.audit.watching.replay import replay
-from confide.errors import BudgetExceeded, NoResult, PlanError, ReleaseError, SchemaError
+from confide.errors import BudgetExceeded, NoResult, PlanError, PrivacyError, ReleaseError, SchemaError
+from confide.faces.selection import Select, register_loss
 from confide.methods.intervals.quantile import Quantile
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Plan, Release, exact_cost, leaves
@@ -139,13 +141,120 @@ def test_all_faulty_questions_are_named_at_once_and_nothing_is_charged(tmp_path:
         (lambda: cf.Publication({"a": "y ~ x"}), "must be a method"),
         (lambda: cf.Publication({"a": PUB}), "other than a publication"),
         (lambda: cf.Publication({"a": LINE}, shares={"b": 1}), "not asked"),
-        (lambda: cf.Publication({"a": LINE}, shares={"a": 0}), "above 0"),
+        (lambda: cf.Publication({"a": LINE}, shares={"a": 0}), "from 1e-9 to 1e9"),
         (lambda: cf.plan(cf.Publication({"a": LINE}, where="age > 3"), SCHEMA, cf.GDP(1.0)), "by its questions"),
     ],
 )
 def test_what_is_no_publication_is_refused(make: Any, words: str) -> None:
     with pytest.raises(PlanError, match=words):
         make()
+
+
+class Heavier(cf.regression.SSP):
+    """A stranger's class under a name that is taken."""
+
+
+@register_loss
+@dataclass(frozen=True)
+class Tilted:
+    """A loss that holds code."""
+
+    name: ClassVar[str] = "tilted of test_publication"
+    by: Any = None
+
+
+class Mean(cf.ptr.SafetyBound):
+    """A bound that no file holds."""
+
+    dim = 1
+    alpha = 1.0
+
+    def gamma(self, data: Any) -> int:
+        return len(data)
+
+    def estimate(self, data: Any) -> float:
+        return float(data[:, 0].mean())
+
+
+class Teacher:
+    """A classifier that no file holds."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {}
+
+    def fit(self, x: Any, y: Any) -> Teacher:
+        return self
+
+    def predict(self, x: Any) -> Any:
+        return np.zeros(len(x), dtype=int)
+
+
+_TWO = (cf.regression.SSP("y ~ x"), cf.regression.SSP("y ~ x", leverage_cap=2.0))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: cf.voting.TeacherLabels("region", Teacher(), [[1.0]], 30, ("x",)), "whose teacher and public no file"),
+        (lambda: cf.intervals.BlockPosterior(lambda table, g: table, {"x": (0, 1)}), "whose sampler no file can hold"),
+        (lambda: cf.ptr.SafeRelease(Mean(), ("x",), gamma_plan=30), "whose bound no file can hold"),
+        (lambda: Select(_TWO, score=Tilted(lambda loss: loss)), "whose score no file can hold"),
+        (lambda: cf.regression.SSP("y ~ x", term_bounds={"x": (len, 2)}), "whose term_bounds no file can hold"),
+        (lambda: cf.regression.LeastSquares, "got the class LeastSquares"),
+        (lambda: cf.Publication, "got the class Publication"),
+        (lambda: PUB, "other than a publication"),
+        (lambda: Heavier("y ~ x"), "is of the class Heavier, and 'ssp' is another one"),
+        (lambda: cf.plan(LINE, SCHEMA, cf.GDP(1.0)), "got Plan"),
+        (lambda: None, "got NoneType"),
+        (lambda: {"method": "ssp", "parameters": 3}, "must be a mapping of names, got 3"),
+        (lambda: {"method": "ssp", "parameters": {3: 4}}, "must be a mapping of names"),
+        (lambda: {"method": 3}, "must be a registered method"),
+    ],
+)
+def test_what_a_publication_cannot_hold_is_refused_with_the_call_that_works(make: Any, words: str) -> None:
+    """When it is made, so that no verb meets it."""
+    with pytest.raises(PlanError, match=words) as caught:
+        cf.Publication({"a": make()})
+    assert any(call in str(caught.value) for call in ("cf.release(method,", "cf.Publication({", "cf.register"))
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        Select(_TWO),
+        cf.voting.Majority("region"),
+        cf.regression.EfficientPTR("y ~ x"),
+        cf.regression.Logistic("region ~ x", mechanism="ptr"),
+        cf.regression.Logistic("region ~ x", mechanism="objective"),
+    ],
+    ids=lambda method: method.name,
+)
+def test_a_question_that_needs_another_guarantee_is_told_to_be_released_by_itself(method: Any) -> None:
+    columns = {
+        "x": cf.Numeric(0, 1, on_missing=0.5),
+        "y": cf.Numeric(0, 1, on_missing=0.0),
+        "region": cf.Categorical(["N", "S"]),
+    }
+    privacy = cf.GDP(1.0, relation=method.relations[0])
+    with pytest.raises(
+        PrivacyError, match=r"release it by itself: cf\.release\(method, data, privacy, ledger=ledger\)"
+    ):
+        cf.plan(cf.Publication({"a": method}), cf.Schema(columns), privacy, n=1_500)
+
+
+def test_pure_questions_alone_are_planned_too() -> None:
+    plan = cf.plan(cf.Publication({"a": Quantile("x")}), SCHEMA, cf.GDP(0.5))
+    (child,) = plan.children.values()
+    assert isinstance(child.guarantee, cf.PureDP) and child.guarantee.to_gdp().mu <= 0.5
+
+
+def test_a_share_that_no_float_holds_is_refused_and_a_small_level_ends_soon() -> None:
+    for weight in (1e-300, 10**400, float("nan"), True):
+        with pytest.raises(PlanError, match="from 1e-9 to 1e9"):
+            cf.Publication({"a": LINE}, shares={"a": weight})
+    assert cf.Publication({"a": LINE}, shares={"a": np.float64(2.0)}).fractions == {"a": 1}
+    with pytest.raises(cf.ConfideError):
+        cf.plan(cf.Publication({"a": LINE, "b": Quantile("x")}), SCHEMA, cf.GDP(1e-90))
 
 
 def test_subgroups_that_divide_the_records_are_said_to_be_one_question() -> None:
@@ -218,7 +327,7 @@ def test_the_report_holds_contents_sections_and_one_statement(tmp_path: Path) ->
         assert f'href="#q{place}">{name}</a>' in page and f'<section id="q{place}">' in page
     assert page.count("Guarantee of all questions together") == 1 and "SIMULATED" in page.upper()
     assert set(json.loads(report.to_json())["questions"]) == set(QUESTIONS)
-    with pytest.raises(ReleaseError, match="no question 'nobody'"):
+    with pytest.raises(PlanError, match="no question 'nobody'"):
         report["nobody"]  # type: ignore[index]
 
 

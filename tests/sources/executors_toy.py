@@ -46,7 +46,10 @@ METHODS = {
 
 @dataclass
 class Here:
-    """name of an engine, none behind it. twist: what to do to the documents of a pass; before: what happens before each pass."""
+    """name of an engine, none behind it. twist: what to do to the documents of a pass; before: what happens before each pass.
+
+    It behaves in the pass over no records that is asked for before a charge.
+    """
 
     name: str = "Here"
     twist: Callable[[list[str]], list[str]] = lambda documents: documents
@@ -65,10 +68,13 @@ class Here:
         return len(records)
 
     def run(self, records: list[Any], work: Any) -> list[str]:
-        self.before()
+        if work.rows:
+            self.before()
         work = pickle.loads(pickle.dumps(work))
         documents = [work(label, pickle.loads(one)) for label, one in enumerate(records)]
         assert all(isinstance(json.loads(one), dict) for one in documents)
+        if not work.rows:
+            return documents
         self.sent += documents
         return self.twist(documents[::-1])
 

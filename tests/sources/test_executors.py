@@ -38,7 +38,7 @@ from confide.schema import Design
 from confide.sources.executors import executor_of
 from confide.sources.executors.groups import Coding, group_of, unit_blocks, whole_units
 from confide.sources.executors.states import state_from_plain, state_to_plain
-from confide.sources.executors.work import Digest, Work, machine, portions
+from confide.sources.executors.work import FAILED, Digest, Work, machine, portions
 from confide.sources.grouping.groups import HashedGroups
 
 AGES = Gram(Plain(("age",)))
@@ -140,10 +140,13 @@ FAULTS: dict[str, tuple[Callable[[list[str]], list[str]], str | None]] = {
     "another shape": (edited(lambda one: one["states"][0].update(total=[1])), "no state"),
     "a field too many": (edited(lambda one: one["states"][0].update(code=1)), "no state"),
     "beyond 64 bits": (edited(lambda one: one["states"][0].update(part=[[1 << 70, 0], [0, 0]])), "no state"),
-    "a failure": (
-        lambda found: [json.dumps({"part": 0, "failed": "'f' could not be read"}), *found[1:]],
-        "could not be read",
+    "a failure": (lambda found: [json.dumps({"part": 0, "failed": True}), *found[1:]], f"^{FAILED}$"),
+    "a failure in words of its own": (
+        lambda found: [json.dumps({"part": 0, "failed": "record 17 is Smith, income 31415926"}), *found[1:]],
+        f"^{FAILED}$",
     ),
+    "a failure that is neither": (lambda found: [json.dumps(["failed", 31415926]), *found[1:]], f"^{FAILED}$"),
+    "a machine that is no text": (edited(lambda one: one.update(machine=[31415926])), "could not be put together"),
     "no JSON": (lambda found: ["31415926", *found], "could not be put together"),
 }
 
@@ -239,14 +242,14 @@ def test_faults(fault: str, schema: cf.Schema, data: list[Path]) -> None:
 
 
 def test_a_worker_says_what_failed_in_fixed_words() -> None:
-    """What is raised on a worker would stand in its log, in the scheduler's and here: with the cell that it is about."""
+    """What is raised on a worker would stand in its log, in the scheduler's and here: with the cell that it is about. No word travels."""
 
     class Broken:
         def coded(self, *_: Any) -> Any:
             raise ValueError("a cell said 31415926")
 
     document = Work(SCHEMA, ("age",), (AGES,), 0)(7, Broken())
-    assert json.loads(document)["part"] == 7 and "failed" in json.loads(document) and "31415926" not in document
+    assert json.loads(document) == {"part": 7, "failed": True}
 
 
 def test_a_worker_that_groups_fails_in_fixed_words() -> None:
@@ -276,13 +279,51 @@ def raising(documents: list[str]) -> list[str]:
     raise ConnectionError("31415926 is the secret of the connection")
 
 
-@pytest.mark.parametrize("fault", [raising, FAULTS["a lost result"][0], FAULTS["another machine"][0]])
+@pytest.mark.parametrize(
+    "fault",
+    [raising, *(FAULTS[name][0] for name in ("a lost result", "another machine", "a failure in words of its own"))],
+)
 def test_an_error_after_the_charge_says_so(fault: Any, data: list[Path], tmp_path: Path) -> None:
     book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(3.0))
     with pytest.raises(
         ReleaseError, match=r"the charge stays in the ledger as entry \d+ .*nothing is released"
     ) as caught:
         cf.release(METHODS["means"], cf.read(data, SCHEMA, executor=Here(twist=fault)), cf.GDP(1.0), ledger=book)
+    assert caught.value.__context__ is None and "31415926" not in str(caught.value)
+    assert len([row for row in book.show().rows if row.kind == "charge"]) == 1
+
+
+class _Deaf(Here):
+    """An engine of which one verb fails, or whose workers are of two kinds, whatever it is asked."""
+
+    fault, empty = "", 0
+
+    def placed(self, parts: Any) -> Any:
+        return raising([]) if self.fault == "placed" else super().placed(parts)
+
+    def run(self, records: Any, work: Any) -> list[str]:
+        documents = super().run(records, work)
+        self.empty += not work.rows
+        return {"run": raising, "lost": lambda found: found[1:], "failed": lambda found: ['{"failed": 31415926}']}.get(
+            self.fault, lambda found: found
+        )(documents)
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, OF_UNITS], ids=["records", "units"])
+@pytest.mark.parametrize("fault", ["placed", "run", "lost", "failed"])
+def test_workers_that_do_not_answer_are_found_before_the_charge(
+    fault: str, schema: cf.Schema, data: list[Path], tmp_path: Path
+) -> None:
+    """By one pass over no records, before each release and none before a pass; it leaves nothing on the workers."""
+    own = {} if schema is SCHEMA else {"unit": "person"}
+    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(3.0, **own))
+    here = _Deaf()
+    source = cf.read(data, schema, executor=here)
+    cf.release(METHODS["means"], source, cf.GDP(1.0), ledger=book)
+    assert here.sent and (here.empty, here.open) == (1, 0)
+    here.fault = fault
+    with pytest.raises(SourceError) as caught:
+        cf.release(METHODS["means"], source, cf.GDP(1.0), ledger=book)
     assert caught.value.__context__ is None and "31415926" not in str(caught.value)
     assert len([row for row in book.show().rows if row.kind == "charge"]) == 1
 

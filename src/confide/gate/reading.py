@@ -13,6 +13,9 @@ from confide.gate.terms import check_ledger
 from confide.protocol import Method, Plan, Question, Release, Result, statements_hold
 from confide.protocol.spending.proof import parts_agree, request_met
 from confide.protocol.units.contributions import shown
+from confide.protocol.units.where import check_subgroup
+from confide.schema import Schema
+from confide.schema.formulas.predicate import parse_predicate
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
@@ -33,7 +36,8 @@ def infer(
     that has the receipts of all of them, which says that they are of one data set.
 
     Raises `PlanError` when the method that made the release is not installed here, and for anything beside a question; `ReleaseError`
-    when the release does not agree with its own plan or its numbers are not those that its method releases.
+    when the release does not agree with its own plan, its parameters do not go with its schema, or its numbers are not those that its
+    method releases.
     """
     if isinstance(release, Sequence):
         return _infer_several(release, question, ledger, others)
@@ -42,9 +46,14 @@ def infer(
             "ledger is for several releases, infer([first, again], ledger=book); one release is read without it"
         )
     method = _read_method(release, question, others)
-    with _reading(release, asked=question is not None):
-        if consistent(release):
-            return shown(_titled(method.infer(release, question), release.plan), release)
+    try:
+        with _reading(release, asked=question is not None):
+            if consistent(release):
+                return shown(_titled(method.infer(release, question), release.plan), release)
+    except PlanError:
+        with _reading(release, asked=False):
+            method.infer(release)  # what cannot be read whatever is asked is no fault of the question
+        raise
     raise ReleaseError(_ALTERED)
 
 
@@ -78,14 +87,29 @@ def _infer_several(
 def _read_method(release: Release, question: Question | None, others: Any) -> Method:
     """The method behind a release, in the version that made it."""
     _check_question(release, question, others)
-    with _reading(release, asked=True):
-        method = registry.make(release.plan.method.name, **release.plan.method.parameters)
-    if release.plan.method.version not in (method.version, *method.reads):
+    made = release.plan.method
+    with _reading(release, asked=True):  # which methods there are is a fact of this machine, and not of the file
+        kind = registry.get(made.name)
+    if made.version not in (kind.version, *kind.reads):
         raise PlanError(
-            f"the release was made by {method.name} {release.plan.method.version}, here is version {method.version}; "
+            f"the release was made by {kind.name} {made.version}, here is version {kind.version}; "
             "install the version of confide that made it"
         )
+    with _reading(release, asked=False):
+        method = registry.make(made.name, **made.parameters)
+        _check_parameters(method, release.plan)
     return method
+
+
+def _check_parameters(method: Method, made: Plan) -> None:
+    """Raise what parameters raise that no plan of this schema can have had: a formula, a column, a subgroup."""
+    schema = Schema.from_dict(made.schema)
+    method.about(schema)
+    if method.where is not None:
+        parse_predicate(method.where, schema)
+        check_subgroup(method)
+        if made.titled(made.target) != made.target:
+            raise ReleaseError(_ALTERED)
 
 
 def _check_question(release: Any, question: Any, others: dict[str, Any]) -> None:

@@ -30,6 +30,9 @@ __all__ = ["calibrate_gaussian", "calibrate_laplace"]
 
 optimize = later("scipy.optimize")
 
+# The epsilon beyond which no grid of losses is made; what several releases gain there by composing is not looked for.
+_WIDEST = 1e6
+
 
 @way
 def calibrate_gaussian(privacy: Guarantee, *, releases: int = 1) -> float:
@@ -119,6 +122,8 @@ def _several(epsilon: float, delta: float, k: int, alone: float) -> float:
         return log(max(float(together), 1e-300)) - log(delta)
 
     low = _float_down(Fraction(epsilon) / k)  # they are epsilon-private together
+    if alone > _WIDEST:
+        return low
     if excess(low * (1 + 1e-6)) > 0 or excess(alone) <= 0:
         return low
     # For many releases the answer is near the level that meets the request as a Gaussian, which makes the search short.

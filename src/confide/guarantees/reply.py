@@ -67,6 +67,8 @@ _LONGEST = 1000
 _ROOM, _DUST = 1e-9, 1e-15
 # Below this the rounding of probabilities near 1 is no longer small against delta.
 _SMALLEST = 1e-12
+# e^epsilon is a float up to here.
+_LARGEST = 700.0
 # Relative width at which the search for the largest mu of a table stops; the table is made again at its lower end.
 _CLOSE = 1e-7
 
@@ -284,6 +286,10 @@ def exact_reply(epsilon: float, delta: float, gamma_plan: int, beta: float = 1e-
         )
     if not 0 < beta < 1:
         raise PlanError(f"beta must lie between 0 and 1, got {beta!r}; 0.001 is the default")
+    if epsilon > _LARGEST:
+        raise PlanError(
+            f"an exact law is computed for an epsilon of at most {_LARGEST:g}, got {epsilon!r}; take the Gaussian law"
+        )
     if delta < _SMALLEST:
         raise PlanError(
             f"an exact law is computed for a delta of at least {_SMALLEST:g}, got {delta!r}; take the Gaussian law"

@@ -9,23 +9,32 @@ from collections.abc import Iterable
 from itertools import accumulate, pairwise
 from math import inf, isfinite
 from numbers import Integral, Real
+from sys import float_info
 from typing import TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
 
 from confide.errors import PrivacyError
 
 __all__ = [
+    "EXACT",
     "RELATIONS",
     "TRUSTS",
     "assumption_tuple",
+    "check_reach",
     "count",
+    "is_count",
     "is_finite",
     "is_number",
     "is_whole",
     "level",
     "orders_tuple",
     "real",
+    "reals",
     "relation_name",
     "renyi_levels",
+    "renyi_order",
     "share",
     "trust_name",
     "unit_name",
@@ -33,11 +42,23 @@ __all__ = [
 
 RELATIONS = ("add-remove", "substitute")
 TRUSTS = ("central", "local")
+#: Whole numbers up to here are floats too; counts of anything stay below.
+EXACT = 2**53
+# Levels that can be asked for: forecasts and ledgers square them, multiply that by numbers of records, and divide by it.
+_LEAST_LEVEL, _MOST_LEVEL = 1e-100, 1e100
+# Of an order, so that twice the order is a float.
+_MOST_ORDER = 1e300
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a number of Python's own, and no bool."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Whether a value is a number of Python's own that a float can hold, and no bool.
+
+    >>> is_number(2), is_number(float("inf")), is_number(True), is_number(10**400)
+    (True, True, False, False)
+    """
+    return isinstance(value, float) or (
+        isinstance(value, int) and not isinstance(value, bool) and abs(value) <= float_info.max
+    )
 
 
 def is_finite(value: object) -> TypeGuard[float]:
@@ -52,6 +73,15 @@ def is_whole(value: object, least: float = -inf, most: float = inf) -> TypeGuard
     (True, False, False, False)
     """
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def is_count(value: object, least: int = 0) -> TypeGuard[int]:
+    """Whether a value is a whole number of Python's own that may count something: from `least` to 2^53, and no bool.
+
+    >>> is_count(3), is_count(0, 1), is_count(True), is_count(10**400)
+    (True, False, False, False)
+    """
+    return is_whole(value, least, EXACT)
 
 
 def real(value: object, name: str, example: str) -> float:
@@ -73,8 +103,22 @@ def real(value: object, name: str, example: str) -> float:
     return number + 0.0  # -0.0 becomes 0.0, so that equal values have one text
 
 
-def level(value: object, name: str, example: str) -> float:
-    """A privacy level: a finite number above 0.
+def reals(value: object, name: str, example: str) -> NDArray[np.float64]:
+    """One real number or an array of them, as floats; NaN, booleans and text are refused, infinity is left to the caller.
+
+    >>> reals([1, 2.5], "epsilon", "delta(1.0)").tolist()
+    [1.0, 2.5]
+    """
+    array = np.asarray(float(value) if is_number(value) else value)
+    if array.dtype.kind not in "fiu" or np.isnan(array).any():
+        raise PrivacyError(
+            f"{name} must be a number or an array of numbers, got {value!r}; write for instance {example}"
+        )
+    return np.asarray(array, dtype=np.float64)
+
+
+def level(value: object, name: str, example: str, *, least: float = 0.0, most: float = inf) -> float:
+    """A privacy level: a finite number above 0, and from `least` to `most` where a formula leaves the floats beyond.
 
     >>> level(0.5, "epsilon", "PureDP(0.5)")
     0.5
@@ -87,7 +131,23 @@ def level(value: object, name: str, example: str) -> float:
         )
     if number < 0:
         raise PrivacyError(f"{name} must be above 0, got {number!r}; write for instance {example}")
+    if not least <= number <= most:
+        allowed = f"from {least:g} to {most:g}" if least else f"at most {most:g}"
+        raise PrivacyError(f"{name} must be {allowed}, got {number!r}; write for instance {example}")
     return number
+
+
+def check_reach(privacy: object) -> None:
+    """Raise `PrivacyError` for a guarantee to ask for or to charge whose level is beyond reach: what squares it leaves the floats.
+
+    >>> check_reach(0.5)  # what has no level is for others to refuse
+    """
+    for name in ("mu", "epsilon", "rho"):
+        if not _LEAST_LEVEL <= getattr(privacy, name, 1.0) <= _MOST_LEVEL:
+            raise PrivacyError(
+                f"{name} must be from {_LEAST_LEVEL:g} to {_MOST_LEVEL:g} to be asked for or charged, got {privacy}; "
+                "levels of use are near 1: write for instance GDP(1.0)"
+            )
 
 
 def share(value: object, name: str, example: str, *, zero: bool) -> float:
@@ -105,18 +165,34 @@ def share(value: object, name: str, example: str, *, zero: bool) -> float:
 
 
 def count(value: object, name: str, example: str) -> int:
-    """A whole number of at least 1.
+    """A whole number from 1 to 2^53, up to which all are floats too.
 
     >>> count(3, "k", "group(g, 3)")
     3
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise PrivacyError(f"{name} must be a whole number of at least 1, got {value!r}; write for instance {example}")
+    if int(value) > EXACT:
+        raise PrivacyError(f"{name} must be at most 2^53, got {value!r}; write for instance {example}")
     return int(value)
 
 
+def renyi_order(value: object, name: str, example: str) -> float:
+    """A Renyi order: above 1, and at most 1e300.
+
+    >>> renyi_order(2, "order", "to_rdp((2, 8, 32))")
+    2.0
+    """
+    number = real(value, name, example)
+    if not 1 < number <= _MOST_ORDER:
+        raise PrivacyError(
+            f"{name} must be above 1 and at most {_MOST_ORDER:g}, got {number!r}; write for instance {example}"
+        )
+    return number
+
+
 def orders_tuple(values: object, example: str) -> tuple[float, ...]:
-    """Renyi orders: finite, above 1, strictly rising.
+    """Renyi orders: each as `renyi_order`, strictly rising.
 
     >>> orders_tuple((2, 4.5), "RDP((2, 8), (0.1, 0.4))")
     (2.0, 4.5)
@@ -126,7 +202,7 @@ def orders_tuple(values: object, example: str) -> tuple[float, ...]:
     orders = tuple(real(value, "each of orders", example) for value in values)
     if not orders or min(orders) <= 1 or any(a >= b for a, b in pairwise(orders)):
         raise PrivacyError(f"orders must be above 1 and strictly rising, got {orders!r}; write for instance {example}")
-    return orders
+    return tuple(renyi_order(value, "each of orders", example) for value in orders)
 
 
 def renyi_levels(values: object, orders: tuple[float, ...], example: str) -> tuple[float, ...]:

@@ -98,5 +98,5 @@ def _privacy(given: Any) -> Guarantee:
         )
     (name,), others = levels, {key: value for key, value in given.items() if key == "delta"}
     kind = ApproxDP if name == "epsilon" and others else _PRIVACY[name]
-    made: Guarantee = kind(float(given[name]), **others, relation=given.get("relation"))
+    made: Guarantee = kind(given[name], **others, relation=given.get("relation"))
     return made

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from confide import gate
 from confide.accuracy import check_accuracy, smallest
-from confide.errors import ConfideError, PlanError, ReleaseError
+from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import GDP, Guarantee, PureDP
+from confide.guarantees.rounding import sqrt_down
 from confide.methods.regression.moments.shared_columns import shared_columns
 from confide.methods.tables.method import TableMethod
 from confide.methods.tables.pooling import Pool, apart, pools, view
@@ -34,7 +35,16 @@ from confide.protocol.plan import LATE, method_parameters
 from confide.protocol.rounds import in_rounds
 from confide.protocol.units.contributions import counted_once, shown
 from confide.protocol.units.whose import protected
-from confide.publication.questions import EXAMPLE, faulty, method_of, pairs, request_of, root, stored, weights_of
+from confide.publication.questions import (
+    EXAMPLE,
+    faulty,
+    method_of,
+    needs_its_own,
+    pairs,
+    request_of,
+    stored,
+    weights_of,
+)
 from confide.results.pages.publication import Report
 from confide.schema import Practice, Schema
 from confide.schema.formulas.predicate import overlap, parse_predicate
@@ -116,29 +126,37 @@ class Publication(Method):
 
     # plan -----------------------------------------------------------------------------------------------------------
 
-    def plan(
-        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
-    ) -> Plan:
-        """The plans of all questions, as one. `PlanError` names every question that cannot be planned, with its reason."""
+    def about(self, schema: Any) -> Any:
+        """The schema; `PlanError` for a subgroup of all questions."""
         if self.where is not None:
             raise PlanError(
                 f"a publication is asked about subgroups by its questions, got where={self.where!r}; write it in the methods, as in "
                 f'cf.regression.LeastSquares("y ~ x", where={self.where!r})'
             )
+        return schema
+
+    def plan(
+        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """The plans of all questions, as one. `PlanError` names every question that cannot be planned, with its reason."""
+        self.about(schema)
         allowance = replace(_Whole.of(privacy, self, schema), weighted=False)
         level = allowance.level
         assert isinstance(level, GDP)
         whole = self._level(level.mu)
-        children, problems, warnings = {}, [], []
+        children, warnings = {}, []
+        problems: list[tuple[str, ConfideError]] = []
         pooled = self._pools(schema)
         for name, (method, share) in self._parts(pooled).items():
-            request = request_of(method, root(share * whole), allowance.relation)
+            request = request_of(method, sqrt_down(share * whole), allowance.relation)
             if isinstance(request, PureDP):
                 warnings.append(
                     f"{name}: {method.name} has a pure guarantee and is paid as {request.to_gdp()}, which costs more than it gives"
                 )
             try:
                 children[name] = gate.plan(method, schema, request, n=n)
+            except PrivacyError as error:
+                problems.append((name, needs_its_own(error, request)))
             except ConfideError as error:
                 problems.append((name, error))
         if problems:
@@ -293,7 +311,7 @@ class Publication(Method):
         found = {name: (one.method.name, dict(one.method.parameters)) for name, one in plan.children.items()}
         whole = self._level(level.mu) if isinstance(level, GDP) else Fraction(0)
         for name, (method, share) in parts.items():
-            request = request_of(method, root(share * whole), plan.relation)
+            request = request_of(method, sqrt_down(share * whole), plan.relation)
             if asked != found or plan.children[name].requested != replace(request, unit=whose):
                 raise ReleaseError(
                     "the questions of the publication are not those that its plan holds, or not at their shares: the file was altered; ask "
@@ -325,7 +343,8 @@ class _Whole(Allowance):
     """The allowance of all questions: costs that are not Gaussian are added up as the Gaussian ones that they imply."""
 
     def guarantees(self, event: Event) -> tuple[Guarantee, ...]:
-        if exact_cost(event) is not None:
+        exact = exact_cost(event)
+        if exact is not None and exact.kind is type(self.level):
             return super().guarantees(event)
         # the statements of the level itself, which the questions must then be covered by
         stated = super().guarantees(Opaque("all questions", self.level, "the level"))

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from math import inf, log, nextafter, sqrt
 from typing import Any
 
-from confide import _special as special
 from confide import registry
-from confide.errors import ConfideError, PlanError
-from confide.guarantees import GDP, Guarantee, PureDP
+from confide.errors import ConfideError, PlanError, PrivacyError
+from confide.guarantees import GDP, Guarantee, PureDP, calibrate_pure
 from confide.protocol import Method
+from confide.protocol.exact import pack
 from confide.protocol.plan import method_parameters
 
-__all__ = ["EXAMPLE", "faulty", "method_of", "pairs", "request_of", "root", "stored", "weights_of"]
+__all__ = ["EXAMPLE", "faulty", "method_of", "needs_its_own", "pairs", "request_of", "stored", "weights_of"]
 
 #: A publication, as messages show it.
 EXAMPLE = 'write cf.Publication({"model": cf.regression.LeastSquares("y ~ x"), "ages": cf.classification.ClassMeans("sex ~ age")})'
@@ -31,24 +30,57 @@ def pairs(questions: Any) -> list[tuple[Any, Any]]:
     raise PlanError(f"questions must be a mapping of names to methods, got {type(questions).__name__}; {EXAMPLE}")
 
 
+# How what a publication cannot hold is released.
+_ALONE = "release it by itself: cf.release(method, data, privacy, ledger=ledger)"
+
+
 def stored(name: Any, question: Any) -> dict[str, Any]:
-    """A question as plain values: its name, its method's registered name, its parameters."""
+    """A question as plain values: its name, its method's registered name, its parameters.
+
+    Raises `PlanError` for what no publication can hold: no method, one that is not registered, one of live code, which no file can hold.
+    """
     if not isinstance(name, str) or not name.strip() or "/" in name or not name.isprintable() or len(name) > 200:
         raise PlanError(f"a question's name is printable text without '/', got {name!r}; {EXAMPLE}")
     if isinstance(question, Mapping):
-        method, parameters = registry.current(str(question.get("method")), question.get("parameters", {}))
-        own = {"question": name, "method": method, "parameters": parameters}
+        given = question.get("parameters", {})
+        if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+            raise PlanError(
+                f"the parameters of the question {name!r} must be a mapping of names, got {given!r}; {EXAMPLE}"
+            )
+        method, parameters = registry.current(str(question.get("method")), given)
+        own: dict[str, Any] = {"question": name, "method": method, "parameters": parameters}
     elif isinstance(question, Method):
         own = {"question": name, "method": question.name, "parameters": method_parameters(question)}
     else:
-        raise PlanError(f"the question {name!r} must be a method, got {type(question).__name__}; {EXAMPLE}")
+        kind = f"the class {question.__name__}" if isinstance(question, type) else type(question).__name__
+        raise PlanError(f"the question {name!r} must be a method with its parameters, got {kind}; {EXAMPLE}")
     if own["method"] not in registry.known() or own["method"] == "publication":
         raise PlanError(
             f"the question {name!r} must be a registered method other than a publication, got {own['method']!r}; `confide methods` lists "
             "them, and cf.register makes one of your own known; a t, F or chi-square test is read, uncharged, from means or counts "
             "that are asked here: report[name].test(...)"
         )
+    if isinstance(question, Method) and registry.get(own["method"]) is not type(question):
+        raise PlanError(
+            f"the question {name!r} is of the class {type(question).__name__}, and {own['method']!r} is another one that is registered; "
+            "give yours a name of its own, and cf.register it"
+        )
+    live = [key for key, value in own["parameters"].items() if not _is_plain(value)]
+    if live:
+        raise PlanError(
+            f"the question {name!r} is a {own['method']} whose {' and '.join(live)} no file can hold, and a publication is its file; "
+            f"{_ALONE}"
+        )
     return own
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a parameter has an exact text form."""
+    try:
+        pack(value)
+    except TypeError:
+        return False
+    return True
 
 
 def method_of(question: Mapping[str, Any]) -> Method:
@@ -73,34 +105,26 @@ def weights_of(shares: Any, names: list[str]) -> dict[str, Fraction] | None:
             raise PlanError(
                 f"shares name the question {name!r}, which is not asked; the questions are: {', '.join(names)}"
             )
-        if isinstance(weight, bool) or not isinstance(weight, (int, float, Fraction)) or not 0 < weight < 1e9:
+        if isinstance(weight, bool) or not isinstance(weight, (int, float, Fraction)) or not 1e-9 <= weight <= 1e9:
             raise PlanError(
-                f"the share of {name!r} must be a weight above 0, got {weight!r}; leave the question out, or write 1"
+                f"the share of {name!r} must be a weight from 1e-9 to 1e9, got {weight!r}; leave the question out, or write 1"
             )
-        found[name] = weight if isinstance(weight, Fraction) else Fraction(repr(weight))
+        found[name] = weight if isinstance(weight, Fraction) else Fraction(repr(float(weight)))
     return found
-
-
-def root(amount: Fraction) -> float:
-    """The largest double whose square is at most `amount`."""
-    mu = sqrt(amount)
-    while Fraction(mu) ** 2 > amount:
-        mu = nextafter(mu, 0.0)
-    while Fraction(nextafter(mu, inf)) ** 2 <= amount:
-        mu = nextafter(mu, inf)
-    return mu
 
 
 def request_of(method: Method, mu: float, relation: str) -> Guarantee:
     """What a question may spend, in the kind of guarantee that its method has."""
     if method.native != "PureDP":
         return GDP(mu, relation=relation)
-    # mu(epsilon) = -2 q(1/(1 + e^epsilon)), q the normal quantile
-    tail = float(special.ndtr(-mu / 2))
-    epsilon = log((1 - tail) / tail)
-    while PureDP(epsilon, relation=relation).to_gdp().mu > mu:
-        epsilon *= 1 - 2.0**-50
-    return PureDP(epsilon, relation=relation)
+    return PureDP(calibrate_pure(GDP(mu)), relation=relation)
+
+
+def needs_its_own(error: PrivacyError, request: Guarantee) -> PrivacyError:
+    """The refusal of a question that cannot give what a publication asks of it, with the way out."""
+    return type(error)(
+        f"{error}. A publication asks this question for {request} and has no other guarantee to give; {_ALONE}"
+    )
 
 
 def faulty(problems: list[tuple[str, ConfideError]]) -> ConfideError:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 from confide.errors import SchemaError
 from confide.schema.provenance import is_unicode
-from confide.schema.settings import entries
+from confide.schema.settings import entries, is_number
 
 __all__ = ["Clusters", "clusters_from_settings"]
 
@@ -49,16 +48,13 @@ class Clusters:
                 f"column must be the name of the clusters' id column in the data, got {self.column!r}; {_CALL}"
             )
         for name, value, low, high in (("size", self.size, 1.0, 1e6), ("icc", self.icc, 0.0, 1.0)):
-            number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
-            if not number or not low <= value <= high:
+            if not is_number(value) or not low <= value <= high:
                 raise SchemaError(f"{name} must be a number from {low:g} to {high:g}, got {value!r}; {_CALL}")
-        if self.largest is not None:
-            number = isinstance(self.largest, (int, float)) and not isinstance(self.largest, bool)
-            if not number or not self.size <= self.largest <= 1e9:
-                raise SchemaError(
-                    f"largest must be the number of units in the largest clusters, at least size={self.size!r}, "
-                    f"got {self.largest!r}; {_CALL}"
-                )
+        if self.largest is not None and not (is_number(self.largest) and self.size <= self.largest <= 1e9):
+            raise SchemaError(
+                f"largest must be the number of units in the largest clusters, at least size={self.size!r}, "
+                f"got {self.largest!r}; {_CALL}"
+            )
         whole = isinstance(self.count, int) and not isinstance(self.count, bool)
         if self.count is not None and (not whole or not 2 <= self.count <= 1 << 30):
             raise SchemaError(

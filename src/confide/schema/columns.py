@@ -34,8 +34,8 @@ class Numeric(Grid):
 
     Values outside the bounds count as the nearest bound. `on_missing` is "drop" (the record), "midpoint", or a number
     within the bounds. `typical=(5e3, 9e4)`: about 95 % of the values lie there, from public knowledge; it makes forecasts sharper and
-    touches no record (`Typical`). Raises `SchemaError` unless low < high, high - low is finite, 2 <= steps <= 2^22, and a typical spread
-    lies within the bounds.
+    touches no record (`Typical`). Raises `SchemaError` unless low < high, both at most 1e300 in size, 2 <= steps <= 2^22, and a typical
+    spread lies within the bounds.
 
     >>> column = Numeric(0, 1, steps=11, on_missing=0.2)
     >>> column.code([0.31, -4, 7, float("nan")]).tolist(), column.decode([10]).tolist(), column.scale

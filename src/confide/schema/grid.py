@@ -16,7 +16,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,16 +23,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from confide.errors import SchemaError
 from confide.schema.provenance import PUBLIC, Provenance, checked_provenance
+from confide.schema.settings import is_number
 from confide.schema.typical import Typical, typical_of
 
-__all__ = ["MAX_STEPS", "MISSING", "Codes", "Grid", "is_number"]
+__all__ = ["MAX_STEPS", "MISSING", "Codes", "Grid"]
 
 Codes = NDArray[np.float64]
 
 # 2^22 steps keep a block of 512 rows exact in a float64 matrix product: block = 2^(53 - 2b) rows at b bits.
 MAX_STEPS = 2**22
 MISSING = -1.0
-_SMALLEST_NORMAL = float(np.finfo(np.float64).smallest_normal)
+# Of a bound: sums of a few such numbers are floats.
+_LARGEST = 1e300
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,8 @@ class Grid:
             raise SchemaError(
                 f"{self._name}: low must be below high, got low={self.low:g}, high={self.high:g}; write {better}"
             )
-        if not math.isfinite(self.high - self.low):
-            raise SchemaError(
-                f"{self._name}: high - low must be finite, got low={self.low:g}, high={self.high:g}; "
-                f"give bounds that the values can really take, as in {self._example}"
-            )
         self._set("steps", self._checked_steps())
-        if not _SMALLEST_NORMAL <= self.scale < math.inf:
+        if not self.scale < math.inf:
             raise SchemaError(
                 f"{self._name}: (steps - 1)/(high - low) must be an ordinary double, got low={self.low!r}, "
                 f"high={self.high!r}, steps={self.steps}; change the unit of the column, as in {self._example}"
@@ -100,6 +96,11 @@ class Grid:
             raise SchemaError(
                 f"{self._name}: {name} must be a finite number, got {value!r} ({type(value).__name__}); "
                 f"write {self._example} with the column's public bounds"
+            )
+        if abs(value) > _LARGEST:
+            raise SchemaError(
+                f"{self._name}: {name} must be at most {_LARGEST:g} in size, got {value!r}; change the unit of the column, as in "
+                f"{self._example}"
             )
         return float(value) + 0.0  # + 0.0 turns -0.0 into 0.0
 
@@ -203,17 +204,3 @@ class Grid:
                 f"{self._name}: the stored scale {data['scale']!r} is not the one of its bounds, {self.scale.hex()!r}; "
                 "the description is damaged, write it anew with to_dict()"
             )
-
-
-def is_number(value: Any) -> bool:
-    """Whether a public setting is a finite real number; booleans are not.
-
-    >>> is_number(0.5), is_number(True), is_number("1"), is_number(float("inf"))
-    (True, False, False, False)
-    """
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        return False
-    try:
-        return math.isfinite(float(value))
-    except OverflowError:
-        return False

@@ -1,14 +1,18 @@
-"""Tables of a schema's file that are no column (units, clusters, designs), checked and read once for all of them."""
+"""Settings of a schema, checked once for all: numbers, and tables of its file that are no column (units, clusters, designs)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
+from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from confide._text import near_match
 from confide.errors import SchemaError
 
-__all__ = ["entries"]
+__all__ = ["entries", "is_number"]
 
 
 def entries(
@@ -37,7 +41,21 @@ def entries(
         if isinstance(own.get(name), str):
             try:
                 value = float.fromhex(own[name])
-            except ValueError:
+            except (ValueError, OverflowError):
                 raise SchemaError(f"{name} of {of} must be a number, got {own[name]!r}; {call}") from None
             own[name] = int(value) if whole and value.is_integer() else value
     return own
+
+
+def is_number(value: Any) -> bool:
+    """Whether a public setting is a finite real number; booleans are not.
+
+    >>> is_number(0.5), is_number(True), is_number("1"), is_number(float("inf"))
+    (True, False, False, False)
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        return False
+    try:
+        return isfinite(float(value))
+    except OverflowError:
+        return False

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 from confide._text import near_match
 from confide.errors import SchemaError
 from confide.schema.clusters import Clusters
 from confide.schema.columns import Categorical, Column
-from confide.schema.settings import entries
+from confide.schema.settings import entries, is_number
 
 __all__ = ["ASSUMPTION", "DRAWN", "DRAWN_TABLES", "NOT_COVERED", "UNFORESEEN", "SurveyDesign", "survey_from_settings"]
 
@@ -100,20 +99,19 @@ class SurveyDesign:
         ranges = {"size": (1.0, 1e6), "icc": (0.0, 1.0), "deff": (1.0, 1e4), "fraction": (0.0, 1.0)}
         for name, (low, high) in ranges.items():
             value = getattr(self, name)
-            number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
-            if value is not None and (not number or not low <= value <= high):
+            if value is not None and (not is_number(value) or not low <= value <= high):
                 raise SchemaError(f"{name} must be a number from {low:g} to {high:g}, got {value!r}; {_CALL}")
         for name, least in (("count", 2), ("population", 1)):
             value = getattr(self, name)
             whole = isinstance(value, int) and not isinstance(value, bool)
             if value is not None and (not whole or not least <= value <= 1 << 50):
                 raise SchemaError(f"{name} must be a whole number of at least {least}, public, got {value!r}; {_CALL}")
-        if self.largest is not None:
-            number = isinstance(self.largest, (int, float)) and not isinstance(self.largest, bool)
-            if self.size is None or not number or not self.size <= self.largest <= 1e9:
-                raise SchemaError(
-                    f"largest must be the number of persons in the largest PSUs, at least size={self.size!r}, got {self.largest!r}; {_CALL}"
-                )
+        if self.largest is not None and not (
+            self.size is not None and is_number(self.largest) and self.size <= self.largest <= 1e9
+        ):
+            raise SchemaError(
+                f"largest must be the number of persons in the largest PSUs, at least size={self.size!r}, got {self.largest!r}; {_CALL}"
+            )
 
     def _check_psus(self) -> None:
         if self.psu is None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any
 
 from confide.errors import SchemaError
 from confide.schema.provenance import PUBLIC, Provenance, checked_provenance
+from confide.schema.settings import is_number
 
 __all__ = ["Shares", "Typical", "shares_of", "typical_of"]
 
@@ -118,7 +118,7 @@ def shares_of(given: Any, levels: tuple[str, ...]) -> Shares | None:
         given, where = given["shares"], where if isinstance(where, Provenance) else Provenance.from_dict(where)
     if isinstance(given, Mapping) and set(given) == set(levels):
         given = [given[level] for level in levels]
-    fits = isinstance(given, (list, tuple)) and len(given) == len(levels) and all(map(_is_real, given))
+    fits = isinstance(given, (list, tuple)) and len(given) == len(levels) and all(map(is_number, given))
     if not fits or min(given) <= 0 or not abs(sum(given) - 1) <= _ROUNDING:
         even = {level: round(1 / len(levels), 3) for level in levels[:3]}
         raise SchemaError(
@@ -140,7 +140,7 @@ def typical_of(owner: str, given: Any, low: float, high: float, example: str) ->
     if given is None:
         return None
     numbers, own, where = _read(owner, given, example)
-    if not all(map(_is_real, numbers)):
+    if not all(map(is_number, numbers)):
         raise _refused(owner, f"two numbers of the column, got {given!r}", example)
     least, most = (float(number) + 0.0 for number in numbers)
     if not low <= least < most <= high:
@@ -149,17 +149,12 @@ def typical_of(owner: str, given: Any, low: float, high: float, example: str) ->
             f"a low number below a high one, both within the bounds {low:g} and {high:g}, got {least:g} and {most:g}",
             example,
         )
-    if own is not None and not (_is_real(own) and 0 < own <= 1):
+    if own is not None and not (is_number(own) and 0 < own <= 1):
         raise SchemaError(
             f"{owner}: own must be a share above 0 and at most 1, got {own!r}: what a line in the other columns would leave of the "
             f"variance; write typical=cf.Typical({least:g}, {most:g}, own=0.5), or leave it out"
         )
     return Typical(least, most, checked_provenance(f"{owner}: typical", where), own=None if own is None else float(own))
-
-
-def _is_real(given: Any) -> bool:
-    """A number; a bool is one to Python, and no value of a column."""
-    return isinstance(given, Real) and not isinstance(given, bool)
 
 
 def _read(owner: str, given: Any, example: str) -> tuple[tuple[Any, Any], Any, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from confide.errors import PrivacyError
-from confide.guarantees.validation import is_whole
+from confide.guarantees.validation import is_count
 from confide.schema import Categorical, Integer, Schema, Unit
 
 __all__ = ["RELATIONS", "Axis", "Domain", "Found", "Record", "checked_relation", "search"]
@@ -266,7 +266,7 @@ def search(
     search. The same arguments find the same pair.
     """
     checked_relation(relation)
-    if n is not None and not is_whole(n, 1):
+    if n is not None and not is_count(n, 1):
         raise PrivacyError(f"n must be a whole number of records of at least 1, got {n!r}; leave it out to try 0 to 30")
     generator = np.random.Generator(np.random.PCG64(seed))
     fixed = relation == "substitute"

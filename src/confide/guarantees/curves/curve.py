@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees.curves.charging import least_mu
 from confide.guarantees.curves.plotting import plot_curves
-from confide.guarantees.validation import count, is_number, real
+from confide.guarantees.validation import count, real, reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +78,7 @@ class Curve(ABC):
         >>> round(laplace(1.0).delta(0.0), 6), laplace(1.0).delta(1.0)
         (0.393469, 0.0)
         """
-        points = np.asarray(_numbers(epsilon, "epsilon", "delta(1.0)"), dtype=np.float64)
+        points = reals(epsilon, "epsilon", "delta(1.0)")
         if not np.isfinite(points).all():
             raise PrivacyError("epsilon must be finite, got NaN or infinity; write for instance delta(1.0)")
         sizes = np.abs(points.ravel())
@@ -97,7 +97,7 @@ class Curve(ABC):
         >>> laplace(1.0).f(1.0), round(laplace(1.0).f(0.5), 6)
         (0.0, 0.18394)
         """
-        points = np.asarray(_numbers(alpha, "alpha", "f(0.05)"), dtype=np.float64)
+        points = reals(alpha, "alpha", "f(0.05)")
         if not ((points >= 0) & (points <= 1)).all():
             raise PrivacyError("alpha is a type I error, a number from 0 to 1; write for instance f(0.05)")
         values = [self._between(float(a)) for a in points.ravel()]
@@ -242,14 +242,3 @@ class Curve(ABC):
         Returns the matplotlib figure.
         """
         return plot_curves({repr(self): self}, kind=kind, ax=ax)
-
-
-def _numbers(value: ArrayLike, name: str, example: str) -> ArrayLike:
-    if is_number(value):
-        return value
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiu":
-        raise PrivacyError(
-            f"{name} must be a number or an array of numbers, got {value!r}; write for instance {example}"
-        )
-    return array

@@ -23,7 +23,7 @@ from confide.guarantees.curves.elementary import (
 from confide.guarantees.curves.objective import Objective
 from confide.guarantees.curves.symmetric_laplace import SymmetricLaplace
 from confide.guarantees.rounding import sqrt_up
-from confide.guarantees.validation import count, level, orders_tuple, renyi_levels, share
+from confide.guarantees.validation import EXACT, count, level, orders_tuple, renyi_levels, share
 
 __all__ = [
     "approx_dp",
@@ -35,6 +35,9 @@ __all__ = [
     "symmetric_laplace",
     "zero_inflated",
 ]
+
+# Shifts whose radial laws are told by floats: noise of 1e-8 to 1e12 times the largest change.
+_LEAST_SHIFT, _MOST_SHIFT = 1e-12, 1e8
 
 
 def gaussian(mu: float) -> Curve:
@@ -78,16 +81,16 @@ def perfect() -> Curve:
 def symmetric_laplace(d: float, c: float) -> Curve:
     """The curve of d-dimensional symmetric Laplace noise under a shift of c noise standard deviations; d may be `math.inf`.
 
-    d: a whole number of at least 1, or infinity; c: above 0. Exact for d up to 100, beyond that the limit, which is safe.
+    d: a whole number of at least 1, or infinity; c: from 1e-12 to 1e8. Exact for d up to 100, beyond that the limit, which is safe.
 
     >>> round(symmetric_laplace(3, 0.5).delta(0.8), 5), round(symmetric_laplace(float("inf"), 0.5).delta(0.8), 6)
     (0.06775, 0.125282)
     """
-    shift = level(c, "c", "symmetric_laplace(3, 0.5)")
+    shift = level(c, "c", "symmetric_laplace(3, 0.5)", least=_LEAST_SHIFT, most=_MOST_SHIFT)
     whole = isinstance(d, Integral) or (isinstance(d, float) and (d.is_integer() or d == inf))
-    if isinstance(d, bool) or not whole or d < 1:
+    if isinstance(d, bool) or not whole or not (1 <= d <= EXACT or d == inf):
         raise PrivacyError(
-            f"d is the number of coordinates, a whole number of at least 1 or infinity, got {d!r}; "
+            f"d is the number of coordinates, a whole number from 1 to 2^53 or infinity, got {d!r}; "
             "write symmetric_laplace(3, 0.5) or symmetric_laplace(math.inf, 0.5)"
         )
     if d == 1:

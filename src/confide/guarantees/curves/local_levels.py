@@ -15,6 +15,8 @@ from confide.guarantees.validation import count, level, share
 __all__ = ["calibrate_symmetric_laplace", "levels"]
 
 _DIGITS = 1e-7  # a calibrated shift is rounded down to this
+# Of a calibration: the shift that it asks for is near epsilon, and ends at 1e8.
+_MOST_EPSILON = 1e8
 
 
 def levels(
@@ -65,7 +67,7 @@ def calibrate_symmetric_laplace(epsilon: float, delta: float, d: float, *, zeta:
     >>> round(calibrate_symmetric_laplace(0.8, 0.17, float("inf"), zeta=0.05), 5)
     0.50252
     """
-    goal_epsilon = level(epsilon, "epsilon", "calibrate_symmetric_laplace(1.0, 1e-3, 3)")
+    goal_epsilon = level(epsilon, "epsilon", "calibrate_symmetric_laplace(1.0, 1e-3, 3)", most=_MOST_EPSILON)
     goal = share(delta, "delta", "calibrate_symmetric_laplace(1.0, 1e-3, 3)", zero=True)
     bare = share(zeta, "zeta", "calibrate_symmetric_laplace(1.0, 0.1, 3, zeta=0.05)", zero=True)
     if bare > goal or (bare == goal and d != 1):

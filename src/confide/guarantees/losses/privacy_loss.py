@@ -38,7 +38,7 @@ from confide.guarantees.losses.loss_grid import (
     default_window,
     gaussian_scale,
 )
-from confide.guarantees.validation import count, level, real
+from confide.guarantees.validation import count, level, real, reals
 
 __all__ = ["PrivacyLoss"]
 
@@ -47,6 +47,8 @@ signal = later("scipy.signal")
 Floats = NDArray[np.float64]
 
 _UNIT = 2.0**-53
+_FARTHEST = 1e280  # of an epsilon, which is divided by the step
+_NARROWEST, _WIDEST = 1e-290, 1e7  # of a window whose step, and the exponential of it, are floats
 _STAGE = 16  # a power is taken in stages of 16, and the grid is widened by 4 = sqrt(16) in between
 
 
@@ -108,7 +110,7 @@ class PrivacyLoss:
         def value(epsilon: float) -> float:
             return float(at(np.array([epsilon]))[0])
 
-        top = default_window(value) if high is None else level(high, "high", "from_profile(delta, high=8.0)")
+        top = default_window(value) if high is None else _checked_high(high)
         size = default_step(value(0.0), top) if step is None else _checked_step(step)
         epsilons = size * np.arange(ceil(max(min(top, HIGHEST), size) / size) + 1, dtype=np.float64)
         # not a difference of exponentials, which for small losses has lost most of its digits
@@ -318,7 +320,11 @@ class PrivacyLoss:
         >>> float(PrivacyLoss(1.0, 0, np.array([0.0, 1.0]), 0.0).delta(1.0))
         0.0
         """
-        asked = np.asarray(epsilon, dtype=np.float64)
+        asked = reals(epsilon, "epsilon", "delta(1.0)")
+        if not (np.abs(asked) <= _FARTHEST).all():
+            raise PrivacyError(
+                f"epsilon must be at most {_FARTHEST:g} in size, got {epsilon!r}; write for instance delta(1.0)"
+            )
         profile = self._profile
         top = self.step * (self.first + len(profile) - 1)
         # A loss lies where it does but for the last digits of the largest one, which near the end of a bounded loss is more than
@@ -388,6 +394,13 @@ def _sum(parts: list[tuple[PrivacyLoss, int]]) -> PrivacyLoss:
             infinity = min(1.0, (at_infinity + beyond) * (1 + 8 * sum(times for _, times in parts) * _UNIT))
             return PrivacyLoss(step, first, masses, infinity)
         step *= 2
+
+
+def _checked_high(high: float) -> float:
+    size = level(high, "high", "from_profile(delta, high=8.0)", most=_WIDEST)
+    if size < _NARROWEST:
+        raise PrivacyError(f"high must be at least {_NARROWEST:g}, got {size!r}; write for instance high=8.0")
+    return size
 
 
 def _checked_step(step: float) -> float:

@@ -21,6 +21,9 @@ from confide.guarantees.validation import level, share
 
 __all__ = ["laplace_epsilon", "laplace_mu"]
 
+# With a delta, round-off takes the whole of an exponent from here on.
+_MOST_MU, _MOST_EPSILON = 1e8, 1e15
+
 
 def laplace_epsilon(mu: float, delta: float = 0.0) -> float:
     """The largest epsilon = sensitivity/scale whose Laplace mechanism is (mu, delta)-Gaussian differentially private.
@@ -35,6 +38,7 @@ def laplace_epsilon(mu: float, delta: float = 0.0) -> float:
     delta = share(delta, "delta", "laplace_epsilon(1.0, 1e-6)", zero=True)
     if delta == 0:  # -2 log erfc(mu / sqrt 8)
         return -2 * log1p(-erf(mu / sqrt(8))) if mu < 1 else -2 * (log(2) + float(log_ndtr(-mu / 2)))
+    mu = level(mu, "mu", "laplace_epsilon(1.0, 1e-6)", most=_MOST_MU)
 
     def reached(e: float) -> float:
         return float(ndtr(e / mu - mu / 2)) - exp(e + float(log_ndtr(-e / mu - mu / 2))) - delta
@@ -62,4 +66,5 @@ def laplace_mu(epsilon: float, delta: float = 0.0) -> float:
         return -2 * float(ndtri_exp(-epsilon / 2 - log(2)))
     if delta >= -expm1(-epsilon / 2):
         return 0.0
+    epsilon = level(epsilon, "epsilon", "laplace_mu(1.0, 1e-6)", most=_MOST_EPSILON)
     return bracket(lambda mu: laplace_epsilon(mu, delta) - epsilon, start=1.0)[1]

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import cosh, exp, expm1, log, log1p, sinh
 
-from confide.guarantees.validation import level, real
+from confide.guarantees.validation import level, renyi_order
 
 __all__ = ["DEFAULT_ORDERS", "laplace_renyi", "pure_renyi", "rdp_epsilon", "rdp_log_delta"]
 
@@ -62,7 +62,10 @@ def pure_renyi(order: float, epsilon: float) -> float:
     >>> round(pure_renyi(2.0, 1.0), 6), round(pure_renyi(1e6, 1.0), 6)
     (0.735326, 1.0)
     """
-    order, epsilon = real(order, "order", "pure_renyi(2.0, 1.0)"), level(epsilon, "epsilon", "pure_renyi(2.0, 1.0)")
+    order, epsilon = (
+        renyi_order(order, "order", "pure_renyi(2.0, 1.0)"),
+        level(epsilon, "epsilon", "pure_renyi(2.0, 1.0)"),
+    )
     half, rest = order * epsilon / 2, (order - 1) * epsilon / 2
     if half < 10:
         return log1p(2 * sinh(half) * sinh(rest) / cosh(epsilon / 2)) / (order - 1)
@@ -77,7 +80,7 @@ def laplace_renyi(order: float, epsilon: float) -> float:
     >>> round(laplace_renyi(2.0, 1.0), 6), round(laplace_renyi(2.0, 1e-9), 24)
     (0.619124, 1e-18)
     """
-    order = real(order, "order", "laplace_renyi(2.0, 1.0)")
+    order = renyi_order(order, "order", "laplace_renyi(2.0, 1.0)")
     epsilon = level(epsilon, "epsilon", "laplace_renyi(2.0, 1.0)")
     a, b = order, order - 1
     if a * epsilon < 0.5:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian, calibrate_pure
+from confide.guarantees.validation import check_reach
 from confide.protocol.events import Event, Spend, Test, exact_cost
 from confide.protocol.exact import round_up, sqrt_up
 from confide.protocol.statistic import Statistic
@@ -40,13 +41,14 @@ _COARSE = 1 << 56
 
 
 def checked_privacy(privacy: object) -> Guarantee:
-    """The request itself, when it is a guarantee; `PrivacyError` otherwise."""
+    """The request itself, when it is a guarantee at levels whose squares are ordinary floats; `PrivacyError` otherwise."""
     if not isinstance(privacy, Guarantee):
         shown = repr(privacy) if isinstance(privacy, (int, float, str, type(None))) else type(privacy).__name__
         raise PrivacyError(
             f"privacy says what the release may cost and has no default, got {shown}; "
             "write privacy=cf.GDP(1.0) or privacy=cf.ApproxDP(1.0, 1e-6)"
         )
+    check_reach(privacy)
     return privacy
 
 

@@ -15,13 +15,13 @@ from typing import Any
 
 from confide.errors import SourceError
 from confide.sources.executors.groups import Coding, Group, bounded, dealt
-from confide.sources.executors.work import Portion, Work, portions
+from confide.sources.executors.work import FAILED, Portion, Work, portions
 from confide.sources.grouping.keep import Keep
 from confide.sources.parts import Part, guarded
 
 __all__ = ["Dask"]
 
-#: Seconds for which a scheduler is looked for.
+#: Seconds for which a scheduler is looked for, and for which one may have no worker.
 _WAIT = 20
 # A clustering pass has as many tasks as there are portions times groups: at a millisecond each, some seconds at most.
 _PORTIONS, _GROUPS = 128, 64
@@ -59,6 +59,8 @@ class Dask:
         return getattr(part, "travels", False)
 
     def placed(self, parts: Sequence[Part]) -> list[Any]:
+        # without a worker a task would wait for ever
+        self._client.wait_for_workers(1, timeout=_WAIT)
         return list(portions(parts))
 
     def size(self, records: list[Any]) -> int:
@@ -104,21 +106,18 @@ def _coarser(records: list[Portion], most: int) -> list[tuple[Portion, ...]]:
 
 
 # What fails on a worker is written into its log and told to the scheduler: in fixed words.
-_FAILED = "the records could not be read or coded on a worker"
-
-
 def _alone(portion: Portion, coding: Coding, rule: Keep) -> Group:
-    own = guarded(_FAILED, partial(dealt, portion, coding, 1))
-    return guarded(_FAILED, partial(bounded, 0, 1, own, coding.rows, rule))
+    own = guarded(FAILED, partial(dealt, portion, coding, 1))
+    return guarded(FAILED, partial(bounded, 0, 1, own, coding.rows, rule))
 
 
 def _dealt(several: tuple[Portion, ...], coding: Coding, groups: int) -> list[list[Any]]:
-    parts = [guarded(_FAILED, partial(dealt, one, coding, groups)) for one in several]
+    parts = [guarded(FAILED, partial(dealt, one, coding, groups)) for one in several]
     return [[own[label] for own in parts if own[label] is not None] for label in range(groups)]
 
 
 def _bounded(label: int, groups: int, dealt_to: list[list[Any]], rows: tuple[str, ...], rule: Keep) -> Group:
-    return guarded(_FAILED, partial(bounded, label, groups, [one for own in dealt_to for one in own], rows, rule))
+    return guarded(FAILED, partial(bounded, label, groups, [one for own in dealt_to for one in own], rows, rule))
 
 
 def _group_of(split: list[list[Any]], label: int) -> list[Any]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
@@ -24,7 +24,8 @@ from confide.protocol.units.whose import UNIT_ROW, WHOLE_ROW
 from confide.schema import Unit
 from confide.sources.aggregation import named_rows
 from confide.sources.executors.states import check_states, state_from_plain
-from confide.sources.executors.work import Work
+from confide.sources.executors.work import FAILED, Work
+from confide.sources.formats.tables import Table
 from confide.sources.grouping.groups import HashedGroups
 from confide.sources.grouping.keep import Keep, rule_of_rows
 from confide.sources.grouping.pairs import Levels
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     from confide.sources.passes import Passes
 
 __all__ = ["Executor", "RemoteSource", "merged"]
+
+T = TypeVar("T")
+
+_NOTHING = Table("table without records", (), {}, 0)
 
 
 class Executor(Protocol):
@@ -104,8 +109,16 @@ class RemoteSource(Behind):
         raise TypeError("records do not leave the workers that read them: a source of one release is not pickled")
 
     def check_statistics(self, statistics: Sequence[Statistic]) -> None:
-        """Raise `SourceError` where a statistic is no sum of integers, before anything is charged."""
+        """Raise `SourceError` where a statistic is no sum of integers or no worker answers, before anything is charged.
+
+        The workers are asked for one pass over no records: it goes the way of all passes.
+        """
         check_states(statistics, self._executor.name)
+        records = self._asked(partial(self._executor.placed, [_NOTHING]))
+        try:
+            self._merged(records, Work(self.schema, (), (), self._seed))
+        finally:
+            self._forgotten(records)
 
     @contextmanager
     def kept(self, rows: Sequence[str]) -> Iterator[RemoteSource]:
@@ -135,7 +148,7 @@ class RemoteSource(Behind):
 
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         """As `RecordSource.aggregate`, to the bit."""
-        self.check_statistics(statistics)
+        check_states(statistics, self._executor.name)
         self._source.check(named_rows(statistics))
         sums = self._summed(statistics if self._key is None else of_kept_rows(statistics, self._most, self._whole))
         self._source.check(())
@@ -143,28 +156,36 @@ class RemoteSource(Behind):
 
     def close(self) -> None:
         if self._records is not None:
-            guarded(
-                f"{self._executor.name} could not forget the records", partial(self._executor.dropped, self._records)
-            )
+            self._forgotten(self._records)
+
+    def _forgotten(self, records: Any) -> None:
+        guarded(f"{self._executor.name} could not forget the records", partial(self._executor.dropped, records))
 
     def _summed(self, statistics: Sequence[Statistic], asked: Sequence[str] = ()) -> tuple[NDArray[Any], ...]:
         rows = tuple(dict.fromkeys((*self._rows, *asked, *named_rows(statistics))))
         if self._key is not None:
             rows = (*self._coding.rows, UNIT_ROW, *([WHOLE_ROW] if self._whole else []))
-        work = Work(self.schema, rows, tuple(statistics), self._seed)
-        lost = (
-            f"the records could not be added up on {self._executor.name}: workers, or the connection to them, were lost"
-        )
-        records = guarded(lost, self._placed)
-        documents = iter(guarded(lost, partial(self._executor.run, records, work)))
-        each = iter(lambda: guarded(lost, partial(next, documents, None)), None)
-        number, digest, sums = merged(each, statistics, self._executor.size(records))
+        records = self._asked(self._placed)
+        number, digest, sums = self._merged(records, Work(self.schema, rows, tuple(statistics), self._seed))
         if self._number not in (None, number) or self._digests.setdefault(rows, digest) != digest:
             raise SourceError(
                 "the records changed between two passes of this release; read them from where they stay as they are"
             )
         self._number = number
         return sums
+
+    def _asked(self, action: Callable[[], T]) -> T:
+        """What the engine gives; what it says of a failure is not told."""
+        name = self._executor.name
+        return guarded(
+            f"the records could not be added up on {name}: workers, or the connection to them, were lost", action
+        )
+
+    def _merged(self, records: Any, work: Work) -> tuple[int, int, tuple[NDArray[Any], ...]]:
+        documents = iter(self._asked(partial(self._executor.run, records, work)))
+        each = iter(lambda: self._asked(partial(next, documents, None)), None)
+        size = self._asked(partial(self._executor.size, records))
+        return merged(each, work.statistics, size)
 
     def _placed(self) -> Any:
         if self._records is None:
@@ -190,15 +211,14 @@ class RemoteSource(Behind):
         return int(self.schema.rows_per_unit)
 
 
-def _read(text: str) -> dict[str, Any]:
+def _read(text: str) -> dict[str, Any] | None:
+    """What a worker sent, as far as it is looked at; None where it says that it failed, whatever it says of that."""
     one: dict[str, Any] = json.loads(text)
-    if "failed" not in one and not all(type(one[name]) is int for name in ("part", "records", "digest")):
+    if "failed" in one:
+        return None
+    if not all(type(one[name]) is int for name in ("part", "records", "digest")) or type(one["machine"]) is not str:
         raise ValueError
-    return (
-        {"failed": str(one["failed"])}
-        if "failed" in one
-        else {**one, "machine": one["machine"], "states": list(one["states"])}
-    )
+    return {**one, "states": list(one["states"])}
 
 
 def merged(
@@ -211,8 +231,8 @@ def merged(
     states = [one.zero() for one in statistics]
     for text in documents:
         one = guarded("what a worker sent could not be put together", partial(_read, text))
-        if "failed" in one:
-            raise SourceError(one["failed"])
+        if one is None:
+            raise SourceError(FAILED)
         own = hashlib.sha256(text.encode()).digest()
         if one["part"] in seen:
             if seen[one["part"]] == own:

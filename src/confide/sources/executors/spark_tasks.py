@@ -17,7 +17,7 @@ from confide.schema import Schema
 from confide.sources.aggregation import BLOCK_ROWS, Codes
 from confide.sources.coding import Coder, columns_behind
 from confide.sources.executors.groups import Coding, places, unit_blocks, whole_units
-from confide.sources.executors.work import Work
+from confide.sources.executors.work import FAILED, Work
 from confide.sources.formats.plain import kind_of
 from confide.sources.grouping.keep import Keep
 from confide.sources.parts import Block, Piece, cut, guarded
@@ -49,6 +49,7 @@ class SparkFrame:
     type: str = field(default="Spark DataFrame", init=False)
     place: str = field(default="the Spark DataFrame", init=False)
     rereadable: bool = field(default=True, init=False)
+    file: None = field(default=None, init=False)
 
     @classmethod
     def open(cls, frame: Any) -> SparkFrame:
@@ -143,7 +144,5 @@ def _columns(codes: list[Any]) -> dict[str, Any]:
 
 def _guarded(values: Iterator[Any]) -> Iterator[Any]:
     """What fails on a worker is written into Spark's logs: in fixed words."""
-    while (
-        one := guarded("the records could not be read or coded on a worker", partial(next, values, None))
-    ) is not None:
+    while (one := guarded(FAILED, partial(next, values, None))) is not None:
         yield one

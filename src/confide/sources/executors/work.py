@@ -27,7 +27,11 @@ from confide.sources.coding import Coder, columns_behind
 from confide.sources.executors.states import state_to_plain
 from confide.sources.parts import Block, Part, guarded
 
-__all__ = ["Portion", "Work", "portions"]
+__all__ = ["FAILED", "Portion", "Work", "portions"]
+
+#: All that is ever said of what went wrong on a worker, in its log, in the scheduler's and here. It never travels: a worker says that it
+#: failed, and each process has the sentence of its own.
+FAILED = "the records could not be read, coded or added up on a worker"
 
 # Tasks of one pass at most: a scheduler takes about a millisecond for each.
 _TASKS = 1024
@@ -74,11 +78,11 @@ class Work:
     seed: int = field(repr=False)
 
     def __call__(self, label: int, portion: Any) -> str:
-        """`portion` has `coded(rows, schema)`. A failure is said in words that are the same whatever the records are."""
+        """`portion` has `coded(rows, schema)`. Of a failure the document says that there was one, and nothing of it."""
         try:
-            return guarded("the records could not be read or added up on a worker", lambda: self._done(label, portion))
-        except SourceError as error:
-            return json.dumps({"part": label, "failed": str(error)})
+            return guarded(FAILED, lambda: self._done(label, portion))
+        except SourceError:
+            return json.dumps({"part": label, "failed": True})
 
     def _done(self, label: int, portion: Any) -> str:
         picks = [[self.rows.index(name) for name in one.map.columns] for one in self.statistics]
