@@ -13,7 +13,7 @@ from confide.protocol import Allowance, Method, Plan, Total
 from confide.protocol.exact import digest
 from confide.results import Estimates
 from confide.schema import Schema
-from confide.sources.practice import PRACTICE_ROWS
+from confide.sources.simulated import SIMULATED_ROWS
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Raising(NoisyMean):
     name: ClassVar[str] = "stranger_raising"
 
     def draw(self, source, plan, meter):
-        if source.count() == PRACTICE_ROWS:  # what fails in the rehearsal is never charged
+        if source.count() == SIMULATED_ROWS:  # what fails in the rehearsal is never charged
             return super().draw(source, plan, meter)
         raise ValueError("SENTINEL in the text of an exception")
 
@@ -108,7 +108,7 @@ class Interrupted(NoisyMean):
     name: ClassVar[str] = "stranger_interrupted"
 
     def draw(self, source, plan, meter):
-        if source.count() == PRACTICE_ROWS:  # what fails in the rehearsal is never charged
+        if source.count() == SIMULATED_ROWS:  # what fails in the rehearsal is never charged
             return super().draw(source, plan, meter)
         raise KeyboardInterrupt
 
@@ -120,7 +120,7 @@ class Exiting(NoisyMean):
     name: ClassVar[str] = "stranger_exiting"
 
     def draw(self, source, plan, meter):
-        if source.count() == PRACTICE_ROWS:  # what fails in the rehearsal is never charged
+        if source.count() == SIMULATED_ROWS:  # what fails in the rehearsal is never charged
             return super().draw(source, plan, meter)
         raise SystemExit("SENTINEL in the text of an exit")
 

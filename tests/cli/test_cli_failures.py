@@ -133,7 +133,11 @@ REGRESS = ("regress", "happy ~ age", "survey.csv", "--schema", "schema.toml", "-
 
 
 def test_a_table_that_cannot_be_shown_after_the_charge(book, monkeypatch):
-    def fail(*_, **__):
+    right = LeastSquares.infer
+
+    def fail(self, release, *rest):
+        if release.simulated:  # what fails in the rehearsal is never charged
+            return right(self, release, *rest)
         raise ZeroDivisionError("SENTINEL")
 
     monkeypatch.setattr(LeastSquares, "infer", fail)
@@ -144,7 +148,12 @@ def test_a_table_that_cannot_be_shown_after_the_charge(book, monkeypatch):
 
 
 def test_a_report_that_cannot_be_written_after_the_charge_keeps_the_release(book, monkeypatch):
+    right, drawings = facts._save_plot, []
+
     def fail(drawn, path):
+        drawings.append(path)
+        if len(drawings) % 2:  # the rehearsal
+            return right(drawn, path)
         raise PlanError("the plot cannot be written: " + "No space left on device")
 
     monkeypatch.setattr(facts, "_save_plot", fail)

@@ -16,7 +16,7 @@ _ASK = ("--schema", "schema.toml", "--no-ledger")
     ("verb", "column", "asked"),
     [
         ("mean", "happy", ("--mu", "1", "--relation", "substitute")),
-        ("rate", "children", ("--epsilon", "1", "--relation", "substitute", "--kind", "confidence")),
+        ("mean", "children", ("--epsilon", "1", "--relation", "substitute", "--kind", "poisson")),
         ("mean", "age", ("--mu", "1", "--relation", "add-remove")),
         ("quantile", "age", ("--mu", "1", "--q", ".25,.5")),
     ],
@@ -64,7 +64,10 @@ def test_a_missing_value_that_must_count_and_a_percentile_are_told_in_words_of_t
     [
         (("proportion", "--column", "children", "--level", "2.5"), "write --level 8 (of a plan: --set level=8)"),
         (("proportion", "--column", "age"), 'kind = "categorical" with its levels'),
-        (("rate", "--column", "age"), 'kind = "integer" with low = 0, high = MOST and on_missing = 0'),
+        (
+            ("mean", "--column", "age", "--kind", "poisson"),
+            'kind = "integer" with low = 0, high = MOST and on_missing = 0',
+        ),
         (
             ("mean", "--column", "age", "--prior", "beta(1, 1)"),
             "write --prior 'uniform' (of a plan: --set prior='uniform')",

@@ -12,6 +12,7 @@ import confide as cf
 from confide import Plan, Release, registry
 from confide.classification import ClassMeans
 from confide.results.pages.publication import FAILED
+from confide.sources.simulated import SIMULATED_ROWS
 
 QUESTIONS = """[questions.model]
 method = "ssp"
@@ -92,7 +93,11 @@ def test_plan_and_release_take_the_file(book: Any) -> None:
 
 
 def test_a_failed_question_is_written_only_on_request(book: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = ClassMeans.draw
+
     def draw(self: Any, source: Any, plan: Any, meter: Any) -> Any:
+        if source.count() == SIMULATED_ROWS:  # what fails in the rehearsal is never charged
+            return right(self, source, plan, meter)
         raise ValueError("qwzx")
 
     monkeypatch.setattr(ClassMeans, "draw", draw)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from fractions import Fraction
 from math import sqrt
 from pathlib import Path
@@ -17,6 +19,7 @@ import confide as cf
 from confide.guarantees.curves import symmetric_laplace
 from confide.local.protection import KEY, Noised, Protection
 from confide.noise import SimulatedNoise
+from confide.sources.physical import Labels
 
 SCHEMA = cf.Schema(
     {
@@ -177,8 +180,12 @@ def test_rows_without_noise_are_in_the_curve() -> None:
 def test_nothing_is_left_of_a_draw_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     book = _book(tmp_path)
 
-    def broken(*_: Any, **__: Any) -> Any:
-        raise RuntimeError("a cell said 37.123")
+    real = pq.ParquetWriter.write_table
+
+    def broken(file: Any, table: Any, **more: Any) -> Any:
+        if table.num_rows == 50:  # what the rehearsal sees is never charged
+            raise RuntimeError("a cell said 37.123")
+        return real(file, table, **more)
 
     monkeypatch.setattr("confide.local.write.pq.ParquetWriter.write_table", broken)
     with pytest.raises(cf.ReleaseError, match="the charge stays") as caught:
@@ -424,3 +431,72 @@ def test_a_stream_that_goes_on_locks_nothing_until_it_writes(tmp_path: Path, mon
     made = _stream(book).planned.named("local stream 1")
     assert book.charged(made) and not book.charged("0" * 64)
     book.outputs(made)
+
+
+def _as_folder(place: Path, frame: pd.DataFrame) -> Any:
+    place.mkdir()
+    return frame
+
+
+def _as_its_own_input(place: Path, frame: pd.DataFrame) -> Any:
+    frame.to_parquet(place)
+    return place
+
+
+def _as_a_link_to_its_input(place: Path, frame: pd.DataFrame) -> Any:
+    frame.to_parquet(place.with_name("records.parquet"))
+    place.symlink_to(place.with_name("records.parquet"))
+    return place.with_name("records.parquet")
+
+
+@pytest.mark.parametrize("way", [_as_folder, _as_its_own_input, _as_a_link_to_its_input])
+def test_a_place_that_cannot_take_the_table_costs_nothing(tmp_path: Path, way: Any) -> None:
+    book, place = _book(tmp_path), tmp_path / "p.parquet"
+    records = way(place, _frame(50))
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(cf.PlanError, match="give"):
+        cf.local.protect(records, SCHEMA, place, columns=["x"], noise=0.5, ledger=book, charge_delta=1e-4, force=True)
+    assert _kinds(book) == ["open"]
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_disk_without_room_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    book = _book(tmp_path)
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    with pytest.raises(cf.PlanError, match="No space left"):
+        cf.local.protect(
+            _frame(50), SCHEMA, tmp_path / "p.csv", columns=["x"], noise=0.5, ledger=book, charge_delta=1e-4
+        )
+    assert _kinds(book) == ["open"]
+    assert not list(tmp_path.glob("*.csv"))
+
+
+def test_a_table_that_cannot_be_protected_here_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(*_: Any) -> Any:
+        raise AttributeError("module 'pyarrow' has no attribute 'string_view'")
+
+    book = _book(tmp_path)
+    monkeypatch.setattr(Labels, "text", lacking)
+    with pytest.raises(cf.PlanError, match="string_view"):
+        cf.local.protect(
+            _frame(50),
+            SCHEMA,
+            tmp_path / "p.csv",
+            columns=["x"],
+            public=["g"],
+            noise=0.5,
+            ledger=book,
+            charge_delta=1e-4,
+        )
+    assert _kinds(book) == ["open"]
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
+def test_room_that_was_set_aside_is_given_back(tmp_path: Path, name: str) -> None:
+    book = _book(tmp_path)
+    cf.local.protect(_frame(300), SCHEMA, tmp_path / name, columns=["x"], noise=0.5, ledger=book, charge_delta=1e-4)
+    assert len(cf.local.read(tmp_path / name)) == 300
+    assert (tmp_path / name).stat().st_size < 300 * 26 + 4_096

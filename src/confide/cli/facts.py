@@ -6,12 +6,12 @@ import csv
 import inspect
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from confide.cli.files import Drawings
+from confide.cli.files import Output, put
 from confide.cli.session import Session
 from confide.errors import PlanError
 
@@ -114,28 +114,31 @@ class Further:
 
 
 def show_result(
-    session: Session, result: Any, alpha: float | None, drawings: Drawings, further: Sequence[Further] = ()
+    session: Session, result: Any, alpha: float | None, drawn: Mapping[str, Output], further: Sequence[Further] = ()
 ) -> None:
-    """The table on stdout; the report, the plot and the table as CSV in their files, with further tables below it in all but the plot."""
+    """The table on stdout; the report, the plot and the table as CSV in their places, with further tables below it in all but the plot.
+
+    drawn: the places by their options (`Drawings.reserved`).
+    """
     with session.doing("showing the result"):
         text = result.summary(**_level(result.summary, alpha))
     session.say(text)
-    if drawings.report is not None:
-        from confide.results.pages.written import save
+    ways: dict[str, tuple[str, Callable[[Path], object]]] = {
+        "--report": ("writing the report", lambda path: _save_report(result, path, alpha, further)),
+        "--plot": ("drawing the plot", lambda path: _save_plot(result.plot(**_level(result.plot, alpha)), path)),
+        "--csv": ("writing the table", lambda path: _save_table(result, path, alpha, further)),
+    }
+    for name, output in drawn.items():
+        step, write = ways[name]
+        with session.doing(step):
+            put(output, write)
+        session.say(f"wrote {output.path}")
 
-        with session.doing("writing the report"):
-            save(
-                result, drawings.report, lambda verb: _level(verb, alpha), tuple(_below(one, result) for one in further)
-            )
-        session.say(f"wrote {drawings.report}")
-    if drawings.plot is not None:
-        with session.doing("drawing the plot"):
-            _save_plot(result.plot(**_level(result.plot, alpha)), drawings.plot)
-        session.say(f"wrote {drawings.plot}")
-    if drawings.csv is not None:
-        with session.doing("writing the table"):
-            _save_table(result, drawings.csv, alpha, further)
-        session.say(f"wrote {drawings.csv}")
+
+def _save_report(result: Any, path: Path, alpha: float | None, further: Sequence[Further]) -> None:
+    from confide.results.pages.written import save
+
+    save(result, path, lambda verb: _level(verb, alpha), tuple(_below(one, result) for one in further))
 
 
 def _save_table(result: Any, path: Path, alpha: float | None, further: Sequence[Further]) -> None:

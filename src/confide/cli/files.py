@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,11 +42,12 @@ class Output:
     """A file whose place is taken before anything is spent, so that what was paid for can be kept.
 
     A new file is created at once, exclusively: nobody else can take its name in the meantime. With --force the text
-    goes to a file beside the old one, which is replaced only when the new one is complete.
+    goes to a file beside the old one, which is replaced only when the new one is complete. option: what named it, for messages.
     """
 
-    def __init__(self, path: Path, *, force: bool) -> None:
+    def __init__(self, path: Path, *, force: bool, option: str = "-o") -> None:
         self.path = path
+        self._option = option
         self._target = path
         self._place: Path | None = None
         self._reserve(force)
@@ -58,10 +59,12 @@ class Output:
             self._target = self.path.resolve()
             self._check(force)
             fresh = not self._target.exists()
-            place = self._target if fresh else self._target.with_name(f".confide-{secrets.token_hex(8)}.part")
+            # the same ending: what writes pictures goes by it
+            beside = f".confide-{secrets.token_hex(8)}.part{self._target.suffix}"
+            place = self._target if fresh else self._target.with_name(beside)
             os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         except FileExistsError:
-            raise Refused(f"{self.path} exists; nothing was done; give another -o, or --force to replace it") from None
+            raise self._there() from None
         except (OSError, ValueError, RuntimeError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else "no usable file name"
             raise Refused(
@@ -69,23 +72,53 @@ class Output:
             ) from None
         self._place = place
 
+    def _there(self) -> Refused:
+        return Refused(f"{self.path} exists; nothing was done; give another {self._option}, or --force to replace it")
+
     def _check(self, force: bool) -> None:
         if self._target.exists():
             if not self._target.is_file():
-                raise Refused(f"{self.path} is not a file that can be replaced; give another -o")
+                raise Refused(f"{self.path} is not a file that can be replaced; give another {self._option}")
             if not force:
-                raise Refused(f"{self.path} exists; nothing was done; give another -o, or --force to replace it")
+                raise self._there()
         elif not self._target.parent.is_dir():
             raise Refused(
                 f"{self.path} cannot be written: its folder does not exist; nothing was done; make the folder first"
             )
 
+    def take(self, size: int) -> None:
+        """Take room for so many bytes, which what is written later has for itself; `Refused` where there is none."""
+        assert self._place is not None
+        try:
+            with self._place.open("r+b") as file:
+                file.write(bytes(size))
+                file.flush()
+                os.fsync(file.fileno())  # some file systems learn only now that they are full
+        except OSError as error:
+            raise Refused(
+                f"{self.path} has no room for what will be written ({error.strerror}); nothing was done; make room, or give another "
+                f"{self._option}"
+            ) from None
+
     def write(self, content: str | bytes) -> None:
         """Write all of it to the disk; `OSError` when that fails."""
         assert self._place is not None
-        with self._place.open("wb") as file:
+        with self._place.open(
+            "r+b"
+        ) as file:  # over the room that was taken, none of which is given away before it is used
             file.write(content.encode("utf-8") if isinstance(content, str) else content)
-            file.flush()
+            file.truncate()
+        self._finish()
+
+    def by(self, write: Callable[[Path], object]) -> None:
+        """Have the file written by what takes a path; `OSError` when that fails."""
+        assert self._place is not None
+        write(self._place)
+        self._finish()
+
+    def _finish(self) -> None:
+        assert self._place is not None
+        with self._place.open("r+b") as file:
             os.fsync(file.fileno())
         if self._place != self._target:
             self._place.replace(self._target)
@@ -99,21 +132,21 @@ class Output:
             self._place = None
 
 
-def put(output: Output, content: str | bytes) -> None:
-    """Write an output that can be made again; `Refused` when that fails."""
+def put(output: Output, content: str | bytes | Callable[[Path], object]) -> None:
+    """Write an output that can be made again, or have it written; `Refused` when that fails."""
     try:
-        output.write(content)
+        output.by(content) if callable(content) else output.write(content)
     except OSError as error:
         raise Refused(f"{output.path} could not be written: {error.strerror or type(error).__name__}") from None
 
 
 @contextmanager
-def reserve(path: Path | None, *, force: bool = False) -> Iterator[Output | None]:
+def reserve(path: Path | None, *, force: bool = False, option: str = "-o") -> Iterator[Output | None]:
     """The place of an output for the length of a block; None stays None. Raises `Refused` when it cannot be had."""
     if path is None:
         yield None
         return
-    output = Output(path, force=force)
+    output = Output(path, force=force, option=option)
     try:
         yield output
     finally:
@@ -167,30 +200,24 @@ class Drawings:
         """Each by its option."""
         return {"--report": self.report, "--plot": self.plot, "--csv": self.csv}
 
-    def check(self, *, force: bool) -> None:
-        """What can be known before anything is spent: endings, folders, and files that are there already."""
-        for name, path in self.places.items():
-            if path is None:
-                continue
-            if path.suffix.lower() not in _ENDINGS[name]:
-                raise Refused(f"{name} {path} must end in {', '.join(_ENDINGS[name])}")
-            if path.suffix.lower() == ".docx":
-                from confide.results.pages.written import check_word
+    @contextmanager
+    def reserved(self, *, force: bool) -> Iterator[Mapping[str, Output]]:
+        """The places by their options, for the length of a block. Raises `Refused` when an ending is none, or a place cannot be had."""
+        with ExitStack() as stack:
+            found = {}
+            for name, path in self.places.items():
+                if path is None:
+                    continue
+                if path.suffix.lower() not in _ENDINGS[name]:
+                    raise Refused(f"{name} {path} must end in {', '.join(_ENDINGS[name])}")
+                if path.suffix.lower() == ".docx":
+                    from confide.results.pages.written import check_word
 
-                check_word()
-            folder = path.resolve().parent
-            there = path.exists()
-            if (
-                path.is_dir()
-                or not folder.is_dir()
-                or not os.access(folder, os.W_OK)
-                or (there and not os.access(path, os.W_OK))
-            ):
-                raise Refused(
-                    f"{name} {path} cannot be written; give a file in a folder that exists and that you may write to"
-                )
-            if there and not force:
-                raise Refused(f"{path} exists; nothing was done; give another {name}, or --force to replace it")
+                    check_word()
+                output = stack.enter_context(reserve(path, force=force, option=name))
+                assert output is not None
+                found[name] = output
+            yield found
 
 
 # inputs ---------------------------------------------------------------------------------------------------------------

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -17,7 +20,7 @@ from confide.cli.files import Drawings, Output, check_places, keep, ledger_file,
 from confide.cli.hints import for_command_line, plan_command
 from confide.cli.options import Account, Alpha, Charged, Keep, Parameters, delimiter_of
 from confide.cli.session import Refused, Session
-from confide.errors import ConfideError, PlanError
+from confide.errors import ConfideError, NoResult, PlanError
 
 if TYPE_CHECKING:
     from confide.cli.questions.beyond import Beyond
@@ -44,6 +47,11 @@ __all__ = [
 ]
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+# Of an output's room: as much again as the rehearsal wrote, and some more for longer numbers and more rows.
+_MORE = 1 << 16
+
+#: What a command does with a release that was drawn, into these places by their options; what it says under --json.
+Show = Callable[[Session, "Release", Mapping[str, Output]], dict[str, Any]]
 
 BANNER = """\
 !!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!
@@ -125,6 +133,8 @@ def begin(
     account.check(simulate)
     read = {**inputs, "the ledger": ledger_file(account.ledger), **{f"the data {path}": path for path in data}}
     check_places(outputs, read)
+    if account.ledger is not None and all(path is None for name, path in outputs.items() if name.startswith("-o")):
+        session.check_heard()
 
 
 def plan_and_pay(
@@ -136,8 +146,11 @@ def plan_and_pay(
     *,
     keep_others: bool = False,
     kept: bool = True,
+    place: Output | None,
+    drawn: Mapping[str, Output],
+    show: Show,
 ) -> Paid:
-    """Plan from the schema and the ledger, open the data, say the price, charge, draw; see `pay`."""
+    """Plan from the schema and the ledger, open the data, say the price, rehearse, charge, draw; see `pay`."""
     account = asked.account
     with session.doing("plan"):
         found = load_schema(schema)
@@ -147,7 +160,19 @@ def plan_and_pay(
         source = source_of(data, found, asked.delimiter, asked.executor)
     _tell_lacking(session, source, found, data)
     remember(session, planned, schema, account)
-    return pay(session, planned, source, book, account, asked.simulate, keep_others=keep_others, kept=kept)
+    return pay(
+        session,
+        planned,
+        source,
+        book,
+        account,
+        asked.simulate,
+        keep_others=keep_others,
+        kept=kept,
+        place=place,
+        drawn=drawn,
+        show=show,
+    )
 
 
 def _tell_lacking(session: Session, source: Any, schema: Schema, data: Sequence[Path]) -> None:
@@ -171,19 +196,69 @@ def pay(
     *,
     keep_others: bool = False,
     kept: bool = True,
+    place: Output | None,
+    drawn: Mapping[str, Output] = MappingProxyType({}),
+    show: Show | None = None,
 ) -> Paid:
-    """Through the gate: the price, charge, draw, receipt.
+    """Through the gate: the price, rehearsal, charge, draw, receipt.
 
-    kept: whether the release goes into a file.
+    kept: whether the release goes into a file, which is place, or one of drawn; show: what is done with the release afterwards, in the
+    places drawn.
     """
     from confide import gate
 
     earlier = _say_cost(session, plan, book, account)
-    if not kept and book is not None and not session.json:
-        session.note("note: without -o the table is shown and the release itself is not kept")
+    if book is not None:
+        if not kept and not session.json:
+            session.note("note: without -o the table is shown and the release itself is not kept")
+        _rehearse(session, plan, source, book, place, drawn, show)
     with charging(session, book, seed) as noise:
         done = gate.release(plan, source, ledger=book, noise=noise, keep_others=keep_others, **account.counted)
     return Paid(done, book, earlier)
+
+
+def _rehearse(
+    session: Session,
+    plan: Plan,
+    source: Source,
+    book: Ledger,
+    place: Output | None,
+    drawn: Mapping[str, Output],
+    show: Show | None,
+) -> None:
+    """Do, without a word, what is to come after the charge with a release of simulated rows, and take room for what it writes.
+
+    What fails there fails for public facts, since no record was seen, and is told in full. That a release has no result may depend on its
+    numbers, and refuses nothing. A plan that cannot be released is refused by the gate, in its own order.
+    """
+    from confide import gate
+
+    try:
+        done = gate.rehearsed(plan, source, book)
+    except Exception:
+        return
+    with TemporaryDirectory() as folder:
+        trial = {
+            name: Output(Path(folder, f"trial{number}{output.path.suffix}"), force=False)
+            for number, (name, output) in enumerate(drawn.items())
+        }
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                if show is not None:
+                    show(Session(json=session.json, mute=True), done, trial)
+        except NoResult:
+            pass
+        except (ConfideError, Refused):
+            raise
+        except Exception as error:
+            raise PlanError(
+                f"the result could not be shown: on simulated rows of the schema that raises {type(error).__name__}: {error}; no record "
+                "was seen; nothing was charged"
+            ) from error
+        for name, output in drawn.items():
+            output.take(2 * trial[name].path.stat().st_size + _MORE)
+    if place is not None:
+        place.take(2 * len(done.to_json()) + _MORE)
 
 
 @contextmanager
@@ -309,11 +384,10 @@ def at_once(
     beside it.
     """
     terms = once.privacy.terms()
-    drawings = once.drawings
+    drawings, force = once.drawings, once.written.force
     outputs = {"-o": once.output, **drawings.places}
     begin(session, once.account, once.simulate, outputs, {"the schema": schema}, data)
-    drawings.check(force=once.written.force)
-    with reserve(once.output, force=once.written.force) as place:
+    with drawings.reserved(force=force) as drawn, reserve(once.output, force=force) as place:
         from confide import gate
 
         def plan_of(found: Schema, book: Ledger | None) -> Plan:
@@ -321,16 +395,21 @@ def at_once(
             check_relation(chosen, book)
             return gate.plan(chosen, found, n=once.n, ledger=book, **terms)
 
-        reading = gate.infer if read is None else read
-        paid = plan_and_pay(session, once, data, schema, plan_of, kept=place is not None)
-        show_once(session, place, paid.release, once.alpha, drawings, reading)
+        def show(session: Session, done: Release, drawn: Mapping[str, Output]) -> dict[str, Any]:
+            with session.doing("infer"):
+                result = gate.infer(done) if read is None else read(done)
+            show_result(session, result, once.alpha, drawn)
+            more = {} if beyond is None else beyond.show(session, result, once.alpha)
+            return {"result": result_facts(result, once.alpha), **more} if session.json else {}
+
+        kept = place is not None
+        paid = plan_and_pay(session, once, data, schema, plan_of, kept=kept, place=place, drawn=drawn, show=show)
+        shown = show_once(session, place, paid.release, drawn, show)
     after(session, paid, once.output)
-    more = {} if beyond is None else beyond.show(session, reading(paid.release), once.alpha)
     if session.json:
         session.answer(
             {
-                "result": result_facts(reading(paid.release), once.alpha),
-                **more,
+                **shown,
                 **paid_facts(paid),
                 "wrote": once.output,
                 "release": json.loads(paid.release.to_json()) if once.output is None else None,
@@ -340,21 +419,12 @@ def at_once(
 
 
 def show_once(
-    session: Session,
-    place: Output | None,
-    done: Release,
-    alpha: float | None,
-    drawings: Drawings,
-    read: Callable[[Release], Any] | None = None,
-) -> None:
+    session: Session, place: Output | None, done: Release, drawn: Mapping[str, Output], show: Show
+) -> dict[str, Any]:
     """Keep and show a release that was just drawn; one without a file is printed if it cannot be shown: it was paid."""
-    from confide import gate
-
     keep(session, place, done)
     try:
-        with session.doing("infer"):
-            result = gate.infer(done) if read is None else read(done)
-        show_result(session, result, alpha, drawings)
+        return show(session, done, drawn)
     except BaseException:
         if place is None and session.charge == "made":
             session.last_resort(done.to_json())

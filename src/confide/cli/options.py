@@ -384,12 +384,14 @@ def delimiter_of(text: str) -> str:
 
 
 def named(text: str | None) -> tuple[str, ...] | None:
-    """Names that commas outside of parentheses separate; None stays None.
+    """Names that commas outside of parentheses and backticks separate; None stays None.
 
     >>> named("age, income"), named("cut(age, 40), sex")
     (('age', 'income'), ('cut(age, 40)', 'sex'))
     """
-    return None if text is None else tuple(part.strip() for part in re.split(r",(?![^()]*\))", text))
+    from confide.schema.formulas.names import parted  # here, because schemas are slow to load
+
+    return None if text is None else tuple(parted(text, ","))
 
 
 def value_of(text: str) -> Any:

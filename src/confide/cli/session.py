@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+import select
+import stat
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -30,6 +33,8 @@ _PARSER_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 PIPE_CLOSED = 141  # 128 + SIGPIPE
+# Bytes that the disk of a stdout that is a file must have left: many tables, and the JSON of most releases.
+_LEFT = 1 << 20
 
 
 class Refused(Exception):
@@ -44,7 +49,7 @@ class Session:
     of that step. charging: whether the command is one that
     charges. charge: "none", "possible" (inside the gate, with a
     ledger) or "made". ledger: the ledger that was named. cheaper: the `confide plan` for another price, from its options.
-    kept: where the release was written. spoke: whether stdout has its JSON document.
+    kept: where the release was written. spoke: whether stdout has its JSON document. mute: says nothing, for a rehearsal.
     """
 
     json: bool = False
@@ -56,28 +61,31 @@ class Session:
     cheaper: Callable[[str], str] | None = None
     kept: str | None = None
     spoke: bool = False
+    mute: bool = False
 
     # speaking -------------------------------------------------------------------------------------------------------
 
     def say(self, text: str = "") -> None:
         """Text for people on stdout; nothing under --json."""
-        if not self.json:
+        if not self.json and not self.mute:
             shown = printable(text)
             typer.echo(painted(shown) if paints(sys.stdout) else shown)
 
     def say_as_is(self, text: str) -> None:
         """The same for text that was cleaned and has the escapes of colours in it."""
-        if not self.json:
+        if not self.json and not self.mute:
             typer.echo(text)
 
     def note(self, text: str) -> None:
         """Text for people on stderr, so that it never mixes with what a pipe carries."""
+        if self.mute:
+            return
         shown = printable(text)
         typer.echo(painted(shown) if paints(sys.stderr) else shown, err=True)
 
     def answer(self, payload: Mapping[str, Any]) -> None:
         """The one JSON document of a run with --json; nothing otherwise."""
-        if self.json:
+        if self.json and not self.mute:
             typer.echo(json.dumps(strict(payload), allow_nan=False))
             self.spoke = True
 
@@ -104,7 +112,7 @@ class Session:
 
     @contextmanager
     def _spinner(self, step: str) -> Iterator[None]:
-        if not sys.stderr.isatty():
+        if self.mute or not sys.stderr.isatty():
             yield
             return
         from rich.console import Console
@@ -116,6 +124,18 @@ class Session:
 
     def run(self, work: Callable[[], Any]) -> int:
         """Run the work and turn every way in which it can end into a message and an exit code."""
+        with _streams():
+            return self._run(work)
+
+    def check_heard(self) -> None:
+        """Refuse where stdout, which alone is to hold what will be paid for, is closed, full or a pipe that nobody reads."""
+        reason = _unheard(sys.stdout)
+        if reason is not None:
+            raise Refused(
+                f"the result would go to stdout alone, which cannot take it ({reason}); keep the release in a file as well: -o release.json"
+            )
+
+    def _run(self, work: Callable[[], Any]) -> int:
         code = self._ended(work)
         try:
             sys.stdout.flush()
@@ -138,7 +158,8 @@ class Session:
         except BrokenPipeError:
             return PIPE_CLOSED
         except Refused as error:
-            return self._fail("UsageError", str(error), 2)
+            made = self.charge == "made"
+            return self._fail("UsageError", str(error) + (self._charge_words() if made else ""), 6 if made else 2)
         except _PARSER_ERROR as error:
             return self._parser(error)
         except ConfideError as error:
@@ -215,15 +236,67 @@ class Session:
         with suppress(OSError):
             if self.json and not self.spoke:
                 self.answer({"error": kind, "message": message, "exit_code": code, **more})
-            else:
-                self.note(f"error ({kind}): {message}")
+                return code
+        with suppress(OSError):
+            self.note(f"error ({kind}): {message}")
         return code
 
     def last_resort(self, text: str) -> None:
-        """Print a paid release on stdout because its file could not be written: the alternative is to lose it."""
-        self.note("the release has no file and follows on stdout: save it, it was paid for and cannot be drawn again")
-        typer.echo(text, nl=not text.endswith("\n"))
+        """Print a paid release because its file could not be written, on stdout, or on stderr where that fails: the alternative is to
+        lose it.
+        """
+        self.note("the release has no file and follows here: save it, it was paid for and cannot be drawn again")
+        try:
+            heard = _unheard(sys.stdout) is None
+            typer.echo(text, nl=not text.endswith("\n"), err=not heard)
+            (sys.stdout if heard else sys.stderr).flush()
+        except OSError:
+            typer.echo(text, err=True)
         self.spoke = True
+
+
+class _Nowhere(io.TextIOWrapper):
+    """Where a stream leads that was closed before we began."""
+
+
+@contextmanager
+def _streams() -> Iterator[None]:
+    """Give a process that was started without stdout or stderr streams that lead nowhere; Python has None there."""
+    closed = [name for name in ("stdout", "stderr") if getattr(sys, name) is None]
+    for name in closed:
+        setattr(sys, name, _Nowhere(io.FileIO(os.devnull, "w"), errors="backslashreplace"))
+    try:
+        yield
+    finally:
+        for name in closed:
+            getattr(sys, name).close()
+            setattr(sys, name, None)
+
+
+def _unheard(stream: Any) -> str | None:
+    """Why what is written to a stream will not arrive; None where it may. Writes nothing."""
+    if isinstance(stream, _Nowhere):
+        return "it is closed"
+    try:
+        number = stream.fileno()
+    except (OSError, ValueError, AttributeError):  # no file of the system: a notebook's, a test's
+        return None
+    try:
+        stream.flush()
+        os.write(number, b"")  # a device that is full refuses this much
+        kind = os.fstat(number).st_mode
+        if stat.S_ISREG(kind) and hasattr(os, "fstatvfs"):
+            disk = os.fstatvfs(number)
+            if disk.f_bavail * disk.f_frsize < _LEFT:
+                return "the disk is full"
+        if hasattr(select, "poll"):
+            asked = select.poll()
+            asked.register(number, select.POLLOUT)
+            if any(event & (select.POLLERR | select.POLLHUP | select.POLLNVAL) for _, event in asked.poll(0)):
+                return "nobody reads it"
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return None
 
 
 def _line_of(error: BaseException) -> str:

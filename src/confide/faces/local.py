@@ -212,27 +212,57 @@ def protect_source(
 ) -> Planned:
     """`protect` for records that `cf.read` opened."""
     from confide.local.release import arrow_schema, charged, planned, protected_batches, receipt
-    from confide.local.write import check_place, written
+    from confide.local.write import Place
     from confide.noise import SecureNoise, SimulatedNoise
     from confide.sources.rowwise import RowSource
 
-    place = Path(path)
     if ledger is not None and seed is not None:
         raise PrivacyError(
             "simulated noise protects nobody and is never charged; write ledger=None with a seed, or leave the seed out"
         )
-    check_place(place, force)
     made = planned(source.schema, columns, simulated=seed is not None, **asked)
     rows = RowSource(source)
-    rows.check((*made.protection.protected, *made.protection.public))
+    names = (*made.protection.protected, *made.protection.public)
+    rows.check(names)
     about = _about(ledger, made, source.schema, source.dataset)
-    charge = None if ledger is None else charged(made, ledger, about, charge_delta)
-    sampler = SecureNoise() if seed is None else SimulatedNoise(seed)
     told = arrow_schema(source.schema, made.protection)
-    digest = _drawn(lambda: written(protected_batches(rows, made, sampler, progress), told, place))
+    if source.reads(path):
+        raise PlanError(f"{str(path)!r} is the file that is read; give the protected table another name")
+    with Place(Path(path), force) as place:
+        if ledger is not None:
+            _rehearse(source, made, told, place)
+            place.set_aside(source.count(), len(names))
+        charge = None if ledger is None else charged(made, ledger, about, charge_delta)
+        sampler = SecureNoise() if seed is None else SimulatedNoise(seed)
+        digest = _drawn(lambda: place.write(protected_batches(rows, made, sampler, progress), told))
     if ledger is not None:
         receipt(ledger, charge, digest)
     return made
+
+
+def _rehearse(source: Any, made: Planned, told: Any, place: Any) -> None:
+    """Protect simulated rows behind readers of the same kinds, into memory; `PlanError` for whatever fails."""
+    import io
+
+    from confide.local.release import protected_batches
+    from confide.local.write import write_table
+    from confide.noise import SimulatedNoise
+    from confide.sources.parts import of_simulated
+    from confide.sources.rowwise import RowSource
+    from confide.sources.simulated import simulated_source
+
+    try:
+        with of_simulated():
+            rows = RowSource(simulated_source(source))
+            suffix, file = place.path.suffix.lower(), io.BytesIO()
+            write_table(protected_batches(rows, made, SimulatedNoise(1)), told, suffix, file)
+    except ConfideError:
+        raise
+    except Exception as error:
+        raise PlanError(
+            f"the table cannot be protected: on simulated rows of the schema it raises {type(error).__name__}: {error}; nothing was "
+            "charged, and no record was seen"
+        ) from error
 
 
 class Releaser:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from confide.errors import PrivacyError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
+from confide.guarantees.validation import check_reach
 from confide.ledger.account import Account
 from confide.ledger.counting.currency import checked_delta
 from confide.ledger.counting.units import Price
@@ -36,7 +37,7 @@ class Chosen:
 
 
 def check_terms(account: Account, statement: Guarantee) -> None:
-    """Refuse a statement that is not complete or speaks of another relation, unit or trust than the ledger.
+    """Refuse a statement that is not complete, beyond reach, or of another relation, unit or trust than the ledger.
 
     Raises `PrivacyError`.
     """
@@ -44,6 +45,7 @@ def check_terms(account: Account, statement: Guarantee) -> None:
         raise PrivacyError(
             f"a charge must be a guarantee such as GDP(1.0), got {type(statement).__name__}; give the plan's guarantees"
         )
+    check_reach(statement)
     if not statement.complete:
         raise PrivacyError(
             f"the charge {statement} leaves its relation open, and a ledger takes complete statements only; "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +44,7 @@ from confide.ledger.records import Charge, LedgerState, Quote, Receipt, Verifica
 from confide.ledger.refusal import quote
 from confide.ledger.storage import rows
 from confide.ledger.storage.places import check_text, checked_path, store_of
+from confide.ledger.storage.room import Room
 from confide.ledger.storage.store import Store
 
 __all__ = ["Ledger"]
@@ -75,6 +77,8 @@ class Ledger:
     def __init__(self, store: Store, dataset: str) -> None:
         self._store = store
         self._dataset = dataset
+        # the room of receipts that are still to come; a charge that is dropped gives it back
+        self._rooms: weakref.WeakKeyDictionary[Charge, Room | None] = weakref.WeakKeyDictionary()
 
     @classmethod
     def create(
@@ -314,7 +318,11 @@ class Ledger:
                 plan_sha256=plan_sha256,
                 note=charge_delta_to_text(checked_delta(charge_delta)),
             )
-        return Charge(row["seq"], chosen.statement, row["hash"], row["time"])
+            # before the commit: what was charged can have its receipt, however full the disk gets until then
+            room = self._store.room(sum(len(value.encode()) for value in row.values() if isinstance(value, str)))
+        charge = Charge(row["seq"], chosen.statement, row["hash"], row["time"])
+        self._rooms[charge] = room
+        return charge
 
     def charged(self, plan_sha256: str) -> bool:
         """Whether a plan was charged here: a protected stream that goes on is not charged again."""
@@ -352,10 +360,15 @@ class Ledger:
         """
         _check_digest("release_sha256", release_sha256)
         check_text("version", version)
+        room = self._rooms.get(charge)
+        if room is not None:
+            room.give_back(locked=False)
         try:
             with self._store.writing() as connection:
                 account = rows.locked_account(connection, self._dataset)
                 paid = rows.unpaid_charge(connection, self._dataset, charge)
+                if room is not None:
+                    room.give_back(locked=True)  # no charge of another process can take it
                 row, _ = rows.append(
                     connection,
                     account,

@@ -207,7 +207,7 @@ def release(
         with session.doing("opening the data", private=True):
             source = source_of(data, schema, delimiter, executor)
         remember(session, planned, None, account)
-        paid = pay(session, planned, source, book, account, simulate, keep_others=keep_others)
+        paid = pay(session, planned, source, book, account, simulate, keep_others=keep_others, place=place)
         keep(session, place, paid.release)
     after(session, paid, output)
     session.say(f"infer with: confide infer {output}")
@@ -268,17 +268,16 @@ def infer(
     calibrated.check()
     read = {"the release": release, "--predict": beyond.predict, **calibrated.files}
     check_places({"-o": output, **drawings.places}, read)
-    drawings.check(force=written.force)
     from confide import gate
     from confide.faces.calls.results_file import with_results
 
-    with session.doing("reading the release"):
-        loaded = load_release(release)
-    with reserve(output, force=written.force) as place:
+    with drawings.reserved(force=written.force) as drawn, reserve(output, force=written.force) as place:
+        with session.doing("reading the release"):
+            loaded = load_release(release)
         with session.doing("infer"):
             result = asked.of(gate.infer(loaded, anew.question()), release, formula)
         moved = calibrated.moved(session, result, alpha)
-        show_result(session, result, alpha, drawings, tuple(moved.tables.values()))
+        show_result(session, result, alpha, drawn, tuple(moved.tables.values()))
         if place is not None:
             with session.doing("writing the results"):
                 put(place, with_results(loaded, result_facts(result, alpha)))

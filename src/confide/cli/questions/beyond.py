@@ -143,7 +143,7 @@ def _note(name: str, frame: pd.DataFrame, result: Any) -> str:
 def _title(name: str, result: Any) -> str:
     levels = getattr(result, "levels", None)
     if name == "average_marginal_effects":
-        return "Average marginal effects: mean slopes over the records, of 0/1 columns and levels too"
+        return "Average marginal effects over the records: mean slopes; of levels and columns of two values the mean change"
     if name != "predictions":
         return name.replace("_", " ").capitalize()
     return "Predictions" if levels is None else f"Predictions: the probability of {levels[1]}"
@@ -166,8 +166,11 @@ def _rows(path: Path, result: Any) -> pd.DataFrame:
 
 
 def facts_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """One mapping for each row, its name first where it has one; None where there is no number."""
-    rows = [{str(c): None if v != v else float(v) for c, v in row.items()} for row in frame.to_dict("records")]
+    """One mapping for each row, its name first where it has one; None where there is no number, text as it is."""
+    rows = [
+        {str(c): v if isinstance(v, str) else None if v != v else float(v) for c, v in row.items()}
+        for row in frame.to_dict("records")
+    ]
     # predictions are numbered, ratios and effects are named
     numbered = frame.index.dtype.kind == "i"
     return rows if numbered else [{"name": str(key), **row} for key, row in zip(frame.index, rows, strict=True)]

@@ -37,8 +37,9 @@ def interval(
         str | None,
         typer.Option(
             "--kind",
-            metavar="credible|confidence",
-            help="A posterior, or exact confidence limits, of the same release.",
+            metavar="credible|confidence|poisson",
+            help="A posterior, or confidence limits, of the same release; poisson, of a mean: the rate of counts whose variance is "
+            "their mean.",
         ),
     ] = None,
     level: Annotated[
@@ -55,7 +56,7 @@ def interval(
     Where the number of records is public (substitute) it is a posterior or
     confidence limits, else (add-remove) it is read from the release of a table.
 
-    Step by step: confide plan COLUMN --method proportion, mean_and_variance, rate ...
+    Step by step: confide plan COLUMN --method proportion, mean_and_variance ...
 
     Examples:
 

@@ -223,13 +223,13 @@ def fit(
     session: Session = ctx.obj
     from confide.local.estimates import fit as fitted
 
-    drawings.check(force=written.force)
-    with session.doing("fitting the protected table"):
-        try:
-            result = fitted(table, formula, loss=loss, tau=tau, k=k, method=method)
-        except ReleaseError as error:
-            raise reading_only(error) from None
-    show_result(session, result, alpha, drawings)
+    with drawings.reserved(force=written.force) as drawn:
+        with session.doing("fitting the protected table"):
+            try:
+                result = fitted(table, formula, loss=loss, tau=tau, k=k, method=method)
+            except ReleaseError as error:
+                raise reading_only(error) from None
+        show_result(session, result, alpha, drawn)
     session.answer({"result": result_facts(result, alpha), **vars(drawings)} if session.json else {})
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide.cli.facts import result_facts
-from confide.cli.files import Drawings, load_schema, reserve
+from confide.cli.facts import result_facts, show_result
+from confide.cli.files import Drawings, Output, load_schema, reserve
 from confide.cli.gate import after, begin, paid_facts, plan_and_pay, show_once
 from confide.cli.options import Charged, Csv, Data, Keep, KeepOthers, Report
 from confide.cli.session import Refused, Session
@@ -16,7 +17,7 @@ from confide.cli.spread import spread
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
-    from confide.protocol import Plan
+    from confide.protocol import Plan, Release
     from confide.schema import Schema
 
 __all__ = ["asked_in", "is_publication", "plan_in", "publish"]
@@ -94,20 +95,28 @@ def publish(
         raise Refused('the publication\'s file names no schema; write --schema FILE, or schema = "schema.toml" in it')
     own = charged.privacy.given or (asked.privacy is None and asked.accuracy is None)
     terms = asked.terms(charged.privacy.guarantee() if own else None)
-    drawings.check(force=charged.written.force)
-    with reserve(output, force=charged.written.force) as place:
+    force = charged.written.force
+    with drawings.reserved(force=force) as drawn, reserve(output, force=force) as place:
         from confide import gate
 
         def plan_of(found: Schema, book: Ledger | None) -> Plan:
             return gate.plan(asked.publication, found, n=charged.n or asked.n, ledger=book, **terms)
 
-        paid = plan_and_pay(session, charged, data, where, plan_of, keep_others=keep_others)
-        show_once(session, place, paid.release, None, drawings)
+        def show(session: Session, done: Release, drawn: Mapping[str, Output]) -> dict[str, Any]:
+            with session.doing("infer"):
+                result = gate.infer(done)
+            show_result(session, result, None, drawn)
+            return {"result": result_facts(result, None)} if session.json else {}
+
+        paid = plan_and_pay(
+            session, charged, data, where, plan_of, keep_others=keep_others, place=place, drawn=drawn, show=show
+        )
+        shown = show_once(session, place, paid.release, drawn, show)
     after(session, paid, output)
     if session.json:
         session.answer(
             {
-                "result": result_facts(gate.infer(paid.release), None),
+                **shown,
                 **paid_facts(paid),
                 "statuses": paid.release.statuses,
                 "wrote": output,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,21 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from confide.cli.facts import result_facts, show_result
-from confide.cli.files import Drawings, check_places, keep, reserve
-from confide.cli.gate import begin, paid_facts, plan_and_pay, say_charged
+from confide.cli.files import Drawings, Output, check_places, reserve
+from confide.cli.gate import begin, paid_facts, plan_and_pay, say_charged, show_once
 from confide.cli.options import Alpha, Charged, Data, SchemaFile, Written
 from confide.cli.session import Refused, Session
 from confide.cli.spread import spread
 
 if TYPE_CHECKING:
-    from confide.cli.files import Output
     from confide.ledger import Ledger
-    from confide.protocol import Plan
+    from confide.protocol import Plan, Release
     from confide.schema import Schema
 
 __all__ = ["refit", "synthesize"]
 
 _ENDINGS = (".parquet", ".csv")
+_TRIED = 100_000  # rows of a rehearsal at most
 
 
 @spread
@@ -86,9 +87,9 @@ def synthesize(
     force = charged.written.force
     with ExitStack() as stack:
         kept = stack.enter_context(reserve(release, force=force))
-        reserved = [stack.enter_context(reserve(path, force=force)) for path in places]
+        reserved = {str(path): stack.enter_context(reserve(path, force=force)) for path in places}
+        drawn = {name: output for name, output in reserved.items() if output is not None}
         from confide import gate
-        from confide.faces.synthesis import build_files
         from confide.methods.synthesis.build import Options
         from confide.synthesis import SyntheticTable
 
@@ -98,27 +99,25 @@ def synthesize(
             Options(rows, bounded).check(method.design_of(found))
             return gate.plan(method, found, requested, n=charged.n, ledger=book)
 
-        paid = plan_and_pay(session, charged, data, schema, plan_of)
-        done = paid.release
-        keep(session, kept, done)
-        try:
+        def show(session: Session, done: Release, drawn: Mapping[str, Output]) -> dict[str, Any]:
+            many = min(rows, _TRIED) if rows is not None and session.mute else rows
             with session.doing("making the rows"):
-                made = build_files(method, done, rows=rows, files=files, bounded=bounded)
+                made = method.build(done, rows=many, files=files, bounded=bounded)
             with session.doing("writing the rows"):
-                _write(made, places, reserved)
-        except BaseException:
-            if kept is None and session.charge == "made":
-                session.last_resort(done.to_json())
-            raise
+                _write(made, places, list(drawn.values()))
+            return {"text": made.summary(), "facts": made.to_dict()}
+
+        paid = plan_and_pay(session, charged, data, schema, plan_of, place=kept, drawn=drawn, show=show)
+        made = show_once(session, kept, paid.release, drawn, show)
     session.kept = str(places[0])
-    session.say(made.summary())
+    session.say(made["text"])
     for path in places[::2]:
         session.say(f"wrote {path} with its sidecar {path.name}.confide.json")
     say_charged(session, paid)
     session.say(f"for intervals: confide refit {places[0]}")
     session.answer(
         {
-            **made.to_dict(),
+            **made["facts"],
             **paid_facts(paid),
             "wrote": [str(path) for path in places],
             "release_file": release,
@@ -135,14 +134,13 @@ def _places(output: Path, files: int) -> list[Path]:
     return [place for table in file_names(output, files) for place in (table, sidecar_path(table))]
 
 
-def _write(made: Any, places: list[Path], outputs: list[Output | None]) -> None:
+def _write(made: Any, places: list[Path], outputs: list[Output]) -> None:
     from confide.methods.synthesis.sidecar import table_bytes
 
     for number, (table, text) in enumerate(made.texts()):
         for output, content in zip(
             outputs[2 * number : 2 * number + 2], (table_bytes(table, text, places[2 * number]), text), strict=True
         ):
-            assert output is not None
             output.write(content)
 
 
@@ -174,19 +172,21 @@ def refit(
     session: Session = ctx.obj
     table, formula = _tables_and_formula(words)
     check_places(drawings.places, {f"the table {path}": path for path in table})
-    drawings.check(force=written.force)
     from confide.faces.synthesis import refit
 
-    with session.doing("refit"):
-        result = refit(table[0] if len(table) == 1 else list(table), formula)
-    show_result(session, result, alpha, drawings)
+    with drawings.reserved(force=written.force) as drawn:
+        with session.doing("refit"):
+            result = refit(table[0] if len(table) == 1 else list(table), formula)
+        show_result(session, result, alpha, drawn)
     session.answer({"result": result_facts(result, alpha), **vars(drawings)} if session.json else {})
 
 
 def _tables_and_formula(words: list[str]) -> tuple[list[Path], str | None]:
     """The tables, and the last word when it is a formula: when it has a ~ and no ending of a table."""
+    from confide.schema.formulas.names import sides  # here, because schemas are slow to load
+
     last = words[-1]
-    formula = last if "~" in last and not last.lower().endswith(_ENDINGS) else None
+    formula = last if len(sides(last)) > 1 and not last.lower().endswith(_ENDINGS) else None
     tables = [Path(word) for word in (words if formula is None else words[:-1])]
     if not tables:
         raise Refused(f"which table? write: confide refit table.parquet {last!r}")

@@ -77,8 +77,10 @@ def table(
     confide table "happy ~ region" survey.csv --schema schema.toml --covers population \
       --accuracy mean=.1 --n 5000 --ledger book.db    (the least mu for this half-width)
     """
-    left = formula.partition("~")[0] if "~" in formula else ""
-    name = kind or ("ratios" if "/" in left else "means" if left else "counts")
+    from confide.schema.formulas.names import parted, sides  # here, because schemas are slow to load
+
+    left = sides(formula)[0] if len(sides(formula)) > 1 else ""
+    name = kind or ("ratios" if len(parted(left, "/")) > 1 else "means" if left else "counts")
     if name not in _KINDS:
         raise Refused(f"--kind must be one of {', '.join(_KINDS)}, got {name!r}")
     settings = once.parameters.settings(covers=covers, within=named(within), weights=weights)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
+# Bytes for the release of a column's bounds, several times what it takes.
+_RELEASE = 1 << 16
+
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="What is public about the data: columns, bounds, levels."
 )
@@ -245,6 +248,8 @@ def bounds(
 
         with session.doing("opening the ledger"):
             book = open_ledger(account.ledger, account.dataset, None)
+        if place is not None:
+            place.take(_RELEASE)
         with charging(session, book, simulate, "finding the bounds") as noise:
             found = find_bounds(
                 data,

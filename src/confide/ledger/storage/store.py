@@ -18,6 +18,7 @@ from sqlalchemy import BigInteger, Connection, Engine, inspect
 from confide.errors import LedgerBusy
 from confide.ledger.storage.failures import Progress
 from confide.ledger.storage.forks import register
+from confide.ledger.storage.room import Room
 from confide.ledger.storage.tables import ADDED, FORMAT
 
 __all__ = ["Store"]
@@ -73,6 +74,13 @@ class Store(ABC):
                 # after a COMMIT that failed, and the connection would go back to the pool with the lock.
                 connection.invalidate()
                 raise
+
+    def room(self, size: int) -> Room | None:
+        """The room that a receipt will need, taken before its charge is committed; None on a server, whose disk is its own.
+
+        size: bytes of text in an entry. Raises `LedgerBusy` where there is none.
+        """
+        return None
 
     @abstractmethod
     def create(self) -> None:
