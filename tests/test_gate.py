@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,10 +13,13 @@ import pandas as pd
 import pytest
 
 import confide as cf
+from confide import registry
 from confide.noise import SimulatedNoise
-from confide.protocol import Meter, Method
+from confide.protocol import Meter, Method, Spend
 from confide.sources import RecordSource
+from confide.sources.simulated import SIMULATED_ROWS
 from confide.testing import ZeroNoise
+from tests.third_party import Mean
 
 SCHEMA = cf.Schema({"a": cf.Numeric(0, 1), "y": cf.Numeric(0, 2)})
 METHOD = cf.regression.SSP("y ~ a")
@@ -138,6 +142,8 @@ class Failing(Method):
         )
 
     def draw(self, source: Any, plan: cf.Plan, meter: Meter) -> Mapping[str, Any]:
+        if source.count() == SIMULATED_ROWS:  # what the rehearsal sees costs nothing: tests/test_rehearsal.py
+            return cf.regression.SSP(self.formula, cov="classical", clipping_check=False).draw(source, plan, meter)
         (total,) = source.aggregate(plan.statistic("moments"))
         if self.how == "raise":
             raise RuntimeError(f"the secret is {total[0, 0]}")
@@ -203,6 +209,57 @@ def test_a_plan_from_a_file_is_made_again_not_believed(book: cf.Ledger) -> None:
     with pytest.raises(cf.PlanError, match="privacy"):
         cf.release(plan, source(), cf.GDP(1.0), ledger=book)
     assert _left(book) == pytest.approx(3.0, abs=0.02)
+
+
+@dataclass(frozen=True)
+class Understated(Mean):
+    """A stranger's method whose plans, each time anew, say less than its record map moves."""
+
+    fault: str = "half"
+    name: ClassVar[str] = "understated"
+
+    def plan(self, schema: Any, privacy: Any, *, n: int | None = None, public: Any = None) -> cf.Plan:
+        made = super().plan(schema, privacy, n=n)
+        spend = made.event
+        assert isinstance(spend, Spend)
+        changed = {
+            # the same cost, of half the sensitivity and so half the noise
+            "half": replace(spend, sensitivity=spend.sensitivity / 2, scale=spend.scale / 4),
+            "a hair": replace(spend, sensitivity=spend.sensitivity * (1 - Fraction(1, 2**50))),
+            "finer steps": replace(spend, step=spend.step / 2),
+            "another map": replace(spend, map="0" * 64),
+            "another name": replace(spend, name="other"),
+            "less noise": replace(spend, scale=spend.scale / 2),
+        }
+        return replace(made, event=changed.get(self.fault, spend))
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("half", "smaller sensitivity"),
+        ("a hair", "smaller sensitivity"),
+        ("finer steps", "smaller sensitivity"),
+        ("another map", "smaller sensitivity"),
+        ("another name", "holds no statistic"),
+        ("less noise", "spends exceed"),
+    ],
+)
+def test_a_plan_that_says_less_than_its_maps_is_refused_from_a_file_too(
+    book: cf.Ledger, fault: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made again it has the same digest, since its method says the same each time: what it spends must be compared with its maps."""
+    monkeypatch.setitem(registry._registered, Understated.name, Understated)
+    made = Understated("y", fault=fault).plan(SCHEMA, cf.GDP(1.0, relation="add-remove"))
+    stored = cf.Plan.from_json(made.to_json())
+    assert registry.remake(stored, SCHEMA)[1] == stored
+    with pytest.raises(cf.PlanError, match=words):
+        cf.release(stored, source(), ledger=book)
+    with pytest.raises(cf.PlanError, match=words):
+        cf.release(Understated("y", fault=fault), source(), cf.GDP(1.0), ledger=book)
+    assert not [row for row in book.show().rows if row.kind == "charge"]
+    fair = cf.Plan.from_json(Understated("y", fault="none").plan(SCHEMA, cf.GDP(1.0, relation="add-remove")).to_json())
+    assert cf.release(fair, source(), ledger=book).plan == fair
 
 
 def test_a_plan_for_another_schema_is_refused(book: cf.Ledger) -> None:

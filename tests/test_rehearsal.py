@@ -1,4 +1,4 @@
-"""What public facts alone can make fail costs nothing: a plan runs on practice records before it is charged."""
+"""What public facts alone can make fail costs nothing: a plan runs on simulated rows before it is charged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from confide.protocol.plan import MethodId
 from confide.protocol.release import Noisy
 from confide.protocol.serialization import codec
 from confide.sources import physical
-from confide.sources.practice import PRACTICE_ROWS
+from confide.sources.simulated import SIMULATED_ROWS, simulated_source
 from confide.testing.checks import _holds_code
 from tests.golden.golden_cases import CASES, frame_of, schema_of
 from tests.in_place import in_place
@@ -155,15 +155,23 @@ _KINDS: Mapping[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("kind", _KINDS)
-def test_practice_records_are_behind_readers_of_the_same_kind(kind: str, tmp_path: Path) -> None:
+def test_simulated_rows_are_behind_readers_of_the_same_kind(kind: str, tmp_path: Path) -> None:
     source = cf.read(_KINDS[kind](tmp_path), SCHEMA, delimiter=";" if kind == "packed CSV" else ",")
-    practice = source.practice()
-    assert practice.count() == PRACTICE_ROWS
-    kinds = [{name: source._parts[0].kind(name) for name in SCHEMA.names} for source in (source, practice)]
+    simulated = simulated_source(source)
+    assert simulated.count() == SIMULATED_ROWS
+    kinds = [{name: source._parts[0].kind(name) for name in SCHEMA.names} for source in (source, simulated)]
     assert kinds[0] == kinds[1] or kind == "database"  # SQLite says what type a column has when its cells come
-    total, *_ = practice.aggregate(*_counted().values())
+    total, *_ = simulated.aggregate(*_counted().values())
     # words in a column of numbers, and levels that no whole number names, are missing there as they are in the records
-    assert total.sum() == (0 if kind in ("Arrow", "NumPy") else PRACTICE_ROWS)
+    assert total.sum() == (0 if kind in ("Arrow", "NumPy") else SIMULATED_ROWS)
+
+
+def test_a_source_of_another_kind_has_simulated_rows_of_its_schema() -> None:
+    class Other:
+        schema = SCHEMA
+
+    simulated: Any = simulated_source(Other())  # type: ignore[arg-type]
+    assert simulated.count() == SIMULATED_ROWS and simulated.schema == SCHEMA
 
 
 def _counted() -> Mapping[str, Any]:
@@ -187,12 +195,24 @@ def test_a_reader_that_cannot_read_such_a_column_is_told_of_before_the_charge(
     assert untouched(book)
 
 
+def test_damaged_data_behind_sound_metadata_are_charged(tmp_path: Path) -> None:
+    """No rehearsal sees them: of a file its metadata alone are public."""
+    path, book = _parquet(tmp_path), ledger(tmp_path)
+    content = path.read_bytes()
+    sound = int.from_bytes(content[-8:-4], "little") + 8  # bytes of the metadata, at the end
+    path.write_bytes(content[:4] + bytes(len(content) - 4 - sound) + content[-sound:])
+    source = cf.read(path, SCHEMA)
+    with pytest.raises(cf.ReleaseError):
+        cf.release(cf.tables.Counts("g", covers="population"), source, cf.GDP(1.0), ledger=book)
+    assert not untouched(book)
+
+
 def test_what_readers_say_of_records_stays_unsaid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Practice records alone are read without the guard, in the thread that rehearses."""
+    """Simulated rows alone are read without the guard, in the thread that rehearses."""
     source, real = cf.read(SCHEMA.sample(N, 1), SCHEMA), physical.Labels.text
 
     def quoting(self: Any, cells: Any) -> Any:
-        if len(cells) != PRACTICE_ROWS:
+        if len(cells) != SIMULATED_ROWS:
             raise ValueError(f"the cell {cells[0]}")
         return real(self, cells)
 
@@ -254,4 +274,4 @@ def test_the_rehearsal_reads_no_record(tmp_path: Path) -> None:
 
     shut = Shut(SCHEMA, source._parts, dataset="d")
     planned = cf.plan(cf.tables.Counts("g", covers="population"), SCHEMA, cf.GDP(1.0))
-    releasing._rehearse(cf.tables.Counts("g", covers="population"), shut, planned)
+    releasing._rehearse(cf.tables.Counts("g", covers="population"), shut, planned, None)

@@ -65,7 +65,7 @@ def test_statements_name_the_id_column(tmp_path: Path) -> None:
     plan = cf.plan(LINE, UNIT, cf.GDP(1.0))
     assert {one.unit for one in plan.guarantees} == {"pid"} == {plan.requested.unit}
     assert "any one pid with all its rows; at most 1 row's worth counts (enforced)" in plan.summary()
-    assert plan.guarantee.assumptions == ("pid is given to the person, not by its place in the data",)
+    assert plan.guarantee.assumptions == ("pid is given to the unit, not by its place in the data",)
     assert cf.plan(LINE, UNIT, cf.GDP(1.0, unit="pid")) == plan
     release = cf.release(LINE, cf.read(people(), UNIT), cf.GDP(1.0), ledger=ledger)
     assert cf.verify(release, ledger).ok
@@ -151,7 +151,8 @@ def test_the_releases_of_a_ledger_agree_on_who_counts(tmp_path: Path) -> None:
         cf.release(LINE, cf.read(data, UNIT), cf.GDP(1.0), ledger=None)
     finally:
         clustering._clustered = right
-    assert keys == [ledger.unit_key, ledger.unit_key, bytes.fromhex(UNIT.digest)]
+    # each of the ledger's is rehearsed
+    assert keys == [ledger.unit_key] * 4 + [bytes.fromhex(UNIT.digest)]
 
 
 def test_several_rows_are_refused_where_intervals_take_them_as_independent() -> None:
@@ -247,7 +248,11 @@ def test_plans_pay_one_percent_for_the_histogram_and_tables_show_it() -> None:
     units, share = int(facts.split()[0].replace(",", "")), int(facts.split("; ")[1].split("%")[0])
     assert abs(units - 1_000) < 45  # noise of sd 2 in each of 17 cells: 5 standard deviations
     assert abs(share - 10) < 5
-    assert "rows_truncated" not in result.flags, "each unit counts once, as the title says"
+    # of each person one row is counted, as the title says, and the histogram tells that most rows are not
+    assert result.target.endswith("; one row of each pid, chosen at random") and "rows_truncated" in result.flags
+    assert "; one row of each pid, chosen at random" in " ".join(result.summary().splitlines()[0].split())
+    alone = cf.infer(cf.release(LINE, cf.read(people(), UNIT), cf.GDP(5.0), ledger=None, noise=SimulatedNoise(3)))
+    assert "rows_truncated" not in alone.flags
     three = cf.Schema(SCHEMA.columns, unit=cf.Unit("pid", rows=3))
     release = cf.release(AnalyzeGauss("y ~ x"), cf.read(visits(), three), cf.GDP(5.0), ledger=None)
     assert "rows_truncated" in cf.infer(release).flags
@@ -280,3 +285,30 @@ def test_one_call_says_that_a_unit_is_declared() -> None:
 def test_a_unit_that_nobody_has_decided_is_no_record() -> None:
     with pytest.raises(cf.SchemaError, match=r"still to be decided.*unit='record'"):
         cf.Schema({"x": cf.Numeric(0, 1)}, unit="?")
+
+
+def test_titles_say_which_rows_of_a_unit_are_counted_by_its_own_name() -> None:
+    home = {**SCHEMA.columns, "station": cf.Categorical(["a", "b"])}
+    once, weighed = (cf.Schema(home, unit=cf.Unit("household", rule=rule)) for rule in (None, "weight"))
+    counts = cf.tables.Counts("station", covers="dataset")
+    frame = once.sample(900, seed=1)
+    frame["household"] //= 3
+    said = "one row of each household, chosen at random"
+    for method in (counts, cf.tables.Distribution("x"), cf.tables.TableOne("x ~ station", covers="population")):
+        found = cf.infer(cf.release(method, cf.read(frame, once), cf.GDP(5.0), ledger=None))
+        assert found.target.endswith(f"; {said}") and "rows_truncated" in found.flags
+        for text in (found.summary(), found.to_markdown(), found.to_latex(), found._repr_html_()):
+            assert said in " ".join(text.split())
+    heads = [
+        cf.infer(cf.release(counts, cf.read(frame, own), cf.GDP(5.0), ledger=None)).head()[1][0]
+        for own in (once, cf.Schema(home))
+    ]
+    assert heads == ["Rows counted", "Records"]
+    spread = cf.infer(cf.release(counts, cf.read(frame, weighed), cf.GDP(5.0), ledger=None))
+    assert spread.target.endswith("; each household counts once, by all its rows")
+    assert said not in spread.summary() and "rows_truncated" not in spread.flags
+    persons = cf.plan(cf.tables.PersonCounts("station", covers="dataset"), once, cf.GDP(1.0))
+    assert persons.target.endswith("; each household counts once, by all its rows") and persons.kept == ""
+    five = cf.Schema(home, unit=cf.Unit("household", rows=5, rule="keep"))
+    line = cf.plan(cf.regression.LeastSquares("y ~ x"), five, cf.GDP(1.0))
+    assert line.target.endswith("; at most 5 rows of each household, chosen at random")

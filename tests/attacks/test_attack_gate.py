@@ -17,6 +17,7 @@ from confide.aggregates import ColumnMoments
 from confide.guarantees.selection import run_law
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Method, Noisy, Plan, Total, leaves
+from confide.sources.simulated import SIMULATED_ROWS
 
 TABLE = cf.Schema({"v": cf.Numeric(0, 10), "w": cf.Numeric(0, 10)}, dataset="d")
 
@@ -38,6 +39,8 @@ class Thief(Method):
         return {"moments": (Total(rows, nonnegative=True), Fraction(1))}
 
     def draw(self, source: Any, plan: Plan, meter: Meter) -> Any:
+        if self.how != "public" and source.count() == SIMULATED_ROWS:  # it behaves while it is rehearsed
+            return super().draw(source, plan, meter)
         (exact,) = source.aggregate(plan.statistic("moments"))
         spend = plan.spend("moments")
         forged = Noisy(np.asarray(exact, dtype=object), spend.step, spend.law, spend.scale, spend.norm)

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.sources.records import SCHEMA, Plain, codes_of, gram_of, table
 
+from confide.errors import SourceError
 from confide.protocol import Gram, Total
 from confide.schema import Categorical, Numeric, Schema
 from confide.sources import read
@@ -314,3 +315,26 @@ def test_a_subclass_of_a_frame():
 
     expected = read(arrow_of(RECORDS), SCHEMA).aggregate(Gram(Plain(NAMES)))[0]
     assert (read(Survey(arrow_of(RECORDS).to_pandas()), SCHEMA).aggregate(Gram(Plain(NAMES)))[0] == expected).all()
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_a_codec_that_pyarrow_lacks_is_told_from_the_footer(within: bool, tmp_path: Path) -> None:
+    """Which codecs there are hangs on how pyarrow was built. Here one column is packed by one that it never had."""
+    whole = arrow_of(RECORDS)
+    place = tmp_path / "d" / "g=1" / "a.parquet" if within else tmp_path / "a.parquet"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    given = tmp_path / "d" if within else place
+    for codec in ("none", "snappy", "gzip", "brotli", "zstd", "lz4"):
+        pq.write_table(whole, place, compression=codec)
+        assert read(given, SCHEMA).count() == 400
+    pq.write_table(whole, place, compression={name: "snappy" if name == "k" else "zstd" for name in NAMES})
+    raw = place.read_bytes()
+    footer = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+    # the list of a column's path, which has one name, and its codec after it: SNAPPY is 1, LZO 3, as thrift writes numbers
+    sent, other = b"\x19\x18\x01k\x15\x02", b"\x19\x18\x01k\x15\x06"
+    assert raw[footer:].count(sent) == 1
+    place.write_bytes(raw[:footer] + raw[footer:].replace(sent, other))
+    with pytest.raises(SourceError) as caught:
+        read(given, SCHEMA)
+    assert within or "is packed by LZO, which this pyarrow cannot unpack" in str(caught.value)
+    assert caught.value.__context__ is None

@@ -209,8 +209,8 @@ def _behind(source: Any) -> str:
 
 
 def test_public_attributes():
-    """Nothing private can be asked for by name: only `count`, whose docstring says whom it is for. `lacks` and `form` are about columns,
-    `practice` about records of the schema."""
+    """Nothing private can be asked for by name: only `count`, whose docstring says whom it is for. `lacks` is about columns,
+    `reads` about a path of the caller's, `simulated` about rows of the schema."""
     source = read(frame(), SCHEMA)
     public = {name for name in dir(source) if not name.startswith("_")}
     known = {
@@ -219,13 +219,13 @@ def test_public_attributes():
         "check",
         "count",
         "dataset",
-        "form",
         "kept",
         "lacks",
         "opened",
-        "practice",
+        "reads",
         "rereadable",
         "schema",
+        "like",
     }
     assert public == known
     assert "gate" in type(source).count.__doc__

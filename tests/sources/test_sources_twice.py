@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,9 +28,13 @@ import confide as cf
 from confide.errors import SourceError
 from confide.protocol import Total
 from confide.sources import read
+from confide.sources.formats import queries
+from confide.sources.formats.filesystems import files_behind
+from confide.sources.formats.read_once import check_log
 from confide.studio.folder import Folder
 
 SCHEMA = cf.Schema({"x": cf.Integer(0, 9)}, dataset="survey")
+SERVER = os.environ.get("CONFIDE_POSTGRES", "").replace("postgresql+psycopg://", "postgresql://")
 SECRET = "p31415926"
 TWICE = "the same records are there twice"
 
@@ -190,6 +195,59 @@ def test_through_a_file_system_of_this_machine(form: Callable[[Path], Any], nest
     refused(inner, filesystem=here)
 
 
+def _of_fsspec(kind: str, at: Path) -> Any:
+    """A file system of this machine as fsspec wraps it, and Arrow that; its paths are from `at` on."""
+    fsspec = pytest.importorskip("fsspec")
+    own = fsspec.filesystem("file")
+    if kind == "cached":
+        own = fsspec.filesystem("simplecache", fs=own)
+    if kind == "arrow":
+        own = pytest.importorskip("fsspec.implementations.arrow").ArrowFSWrapper(fs.LocalFileSystem())
+    if kind == "dir":
+        return fs.PyFileSystem(fs.FSSpecHandler(fsspec.filesystem("dir", path=str(at), fs=own)))
+    wrapped = fs.PyFileSystem(fs.FSSpecHandler(own))
+    return wrapped if kind == "relative" else fs.SubTreeFileSystem(str(at), wrapped)
+
+
+@pytest.mark.parametrize("form", [_twice, _hard_link, _link, _folder_and_file])
+@pytest.mark.parametrize("kind", ["file", "dir", "cached", "arrow"])
+def test_through_a_file_system_of_fsspec(form: Callable[[Path], Any], kind: str, tmp_path: Path) -> None:
+    data = form(tmp_path)
+    inner = [os.path.relpath(one, tmp_path) for one in (data if isinstance(data, list) else [data])]
+    refused(inner, filesystem=_of_fsspec(kind, tmp_path))
+
+
+@pytest.mark.parametrize("other", ["a.csv", "sub/../a.csv", "./a.csv"])
+def test_another_spelling_through_fsspec(other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path / "a.csv")
+    (tmp_path / "sub").mkdir()
+    refused([str(path), other], filesystem=_of_fsspec("relative", tmp_path))
+    write(tmp_path / "b.csv")
+    assert sum_of(read([str(path), "b.csv"], SCHEMA, filesystem=_of_fsspec("relative", tmp_path))) == 90
+
+
+def test_what_a_path_would_replace(tmp_path: Path) -> None:
+    """Files, also within folders and file systems of this machine, and databases; nothing else."""
+    file, within = write(tmp_path / "a.csv"), write(tmp_path / "d" / "k=1" / "a.parquet")
+    (tmp_path / "link").symlink_to(within)
+    other = write(tmp_path / "b.csv")
+    here = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    cases = [
+        (read(file, SCHEMA), file),
+        (read([other, tmp_path / "d"], SCHEMA), tmp_path / "link"),
+        (read("d", SCHEMA, filesystem=here), within),
+        (read(["b.csv", "a.csv"], SCHEMA, filesystem=_of_fsspec("dir", tmp_path)), file),
+    ]
+    if pytest.importorskip("adbc_driver_sqlite"):
+        table().to_pandas().to_sql("answers", sqlite3.connect(tmp_path / "a.sqlite"))
+        cases.append((read(tmp_path / "a.sqlite" / "answers", SCHEMA), tmp_path / "a.sqlite"))
+    for source, path in cases:
+        assert source.reads(path) and source.reads(os.path.relpath(path)) and not source.reads(tmp_path / "none.csv")
+    assert not read(table(), SCHEMA).reads(file) and not cases[0][0].reads(other)
+    assert not read(["one/x/a.csv"], SCHEMA, filesystem=store()).reads("one/x/a.csv")
+
+
 def test_a_folder_that_leads_into_itself(tmp_path: Path) -> None:
     """Arrow follows the link until the system stops it: forty times the total."""
     write(tmp_path / "d" / "k=1" / "a.parquet")
@@ -219,6 +277,11 @@ def store(tags: dict[str, str] | None = None) -> Any:
         pseudo_dirs: ClassVar[list[str]] = [""]
         cachable = False
 
+        @classmethod
+        def _strip_protocol(cls, path: str) -> str:
+            """As stores that are servers' folders read their paths."""
+            return os.path.normpath(super()._strip_protocol(path)) if path.strip("/") else ""
+
         def info(self, path: str, **options: Any) -> Any:
             tag = (tags or {}).get("/" + path.strip("/"))
             return super().info(path, **options) | ({} if tag is None else {"ETag": tag})
@@ -229,7 +292,7 @@ def store(tags: dict[str, str] | None = None) -> Any:
     return fs.PyFileSystem(fs.FSSpecHandler(made))
 
 
-@pytest.mark.parametrize("other", ["one/x/a.csv", "/one/x/a.csv"])
+@pytest.mark.parametrize("other", ["one/x/a.csv", "/one/x/a.csv", "one/./x//a.csv", "one/y/../x/a.csv"])
 def test_one_object_of_a_store(other: str) -> None:
     refused(["one/x/a.csv", other], filesystem=store())
     assert sum_of(read(["one/x/a.csv", "one/y/b.csv"], SCHEMA, filesystem=store())) == 6
@@ -312,7 +375,32 @@ FUNCTIONS = {
 def test_a_function_or_what_it_gives_twice(form: str) -> None:
     if form == "a query":
         pytest.importorskip("duckdb")
-    assert "what the function gives" in refused(FUNCTIONS[form]())
+    assert "function 1 and function 2." in refused(FUNCTIONS[form]())
+
+
+def test_a_refusal_says_which_parts_of_a_list_are_one() -> None:
+    """By their places in it: functions have no names."""
+    frames = [FRAME[:3], FRAME, FRAME[3:], FRAME]
+    assert "function 2 and function 4." in refused([lambda k=k: frames[k] for k in range(4)])
+
+
+def test_a_refusal_says_which_paths_of_a_list_are_one(tmp_path: Path) -> None:
+    a, b = write(tmp_path / "a.csv"), write(tmp_path / "b.csv")
+    (tmp_path / "c.csv").symlink_to(a)
+    assert f"{str(a)!r} (part 1) and {str(a)!r} (part 3)." in refused([a, b, str(a)])
+    assert f"{str(a)!r} (part 2) and '{tmp_path}/c.csv' (part 3)." in refused([b, a, tmp_path / "c.csv"])
+
+
+def test_a_refusal_names_no_folder_within_a_folder(tmp_path: Path) -> None:
+    """Nor does it number files there: that would tell how many ids come before one."""
+    other, d = write(tmp_path / "a.parquet"), _hard_link_in_folders(tmp_path)
+    where = f"a file in {str(d)!r}"
+    assert f"twice: {where} and another one there" in refused(d)
+    assert f"twice: {where} (part 2) and another one there" in refused([other, d])
+    (d / f"k={SECRET}2" / "a.parquet").unlink()
+    assert f"twice: {where} (part 1) and {where} (part 3)." in refused([d, other, str(d)])
+    (d / "b.parquet").hardlink_to(other)
+    assert f"twice: {str(other)!r} (part 1) and '{d}/b.parquet' (part 2)." in refused([other, d])
 
 
 def test_other_functions_are_read() -> None:
@@ -374,6 +462,80 @@ def test_a_table_that_is_there_twice(kind: str, tmp_path: Path, monkeypatch: pyt
     assert sum_of(read([f"{place}/answers", f"{place}/others"], SCHEMA)) == 10
 
 
+@pytest.mark.parametrize("form", ["file:{}?mode=ro", "file://{}", "file://localhost{}?cache=private", "file:{}#here"])
+def test_a_sqlite_file_by_its_uri(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("adbc_driver_sqlite")
+    place = tmp_path / "a b.sqlite"
+    table().to_pandas().to_sql("answers", sqlite3.connect(place))
+    address = "sqlite:///" + form.format(str(place).replace(" ", "%20"))
+    monkeypatch.setenv("CLINIC", address)
+    refused([f"{place}/answers", "env:CLINIC/answers"])
+    refused(
+        [
+            lambda: cf.sql(address, "select x from answers"),
+            lambda: cf.sql(f"sqlite:///{place}", "select x from answers"),
+        ]
+    )
+
+
+@pytest.fixture
+def postgres() -> Iterator[Any]:
+    """The address of a server with a partitioned table and an inherited one, and a connection to it."""
+    if not SERVER:
+        pytest.skip("CONFIDE_POSTGRES names no server")
+    pytest.importorskip("adbc_driver_postgresql")
+    import psycopg
+
+    schema = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(SERVER, autocommit=True) as owner:
+        owner.execute(f'create schema "{schema}"')
+        owner.execute(f'set search_path = "{schema}"')
+        owner.execute("create table m (x int, year int) partition by list (year)")
+        for year in (2023, 2024):
+            owner.execute(f"create table m_{year} partition of m for values in ({year})")
+            owner.execute(f"insert into m select x, {year} from generate_series(0, 9) x")
+        owner.execute('create table "it\'s" (x int)')
+        owner.execute('create table heir () inherits ("it\'s")')
+        owner.execute("create table alone as select * from generate_series(0, 9) x")
+        yield f"{SERVER}{'&' if '?' in SERVER else '?'}options=-csearch_path%3D{schema}", schema, owner
+        owner.execute(f'drop schema "{schema}" cascade')
+
+
+def test_a_table_and_its_partition(postgres: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition by itself, and beside another one, is read."""
+    address, schema, _ = postgres
+    monkeypatch.setenv("A", address)
+    at = f"env:A/{schema}"
+    for twice in (["m", "m_2024"], ["m_2024", "m"], ["heir", "it's"], ["alone", "alone"], ["m_2023", "alone", "m"]):
+        assert "the query to PostgreSQL (part " in refused([f"{at}.{name}" for name in twice])
+    assert sum_of(read([f"{at}.m_2023", f"{at}.m_2024", f"{at}.alone", f"{at}.heir"], SCHEMA)) == 135
+    assert sum_of(read(f"{at}.m", SCHEMA)) == 90
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_one_server_by_two_addresses(public: bool, postgres: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for one that may not ask for the identity of the server; other schemas and databases have other rows."""
+    address, schema, owner = postgres
+    other = f"{address}&application_name=other"
+    monkeypatch.setenv("A", address)
+    monkeypatch.setenv("B", other)
+    if not public:
+        monkeypatch.setattr(queries, "_SERVERS", ("(select 1 from none)", queries._SERVERS[1]))
+    refused([f"env:A/{schema}.alone", f"env:B/{schema}.alone"])
+    refused([f"env:A/{schema}.m", f"env:B/{schema}.m_2023"])
+    asked = "select x from alone"
+    refused([lambda: cf.sql(address, asked), lambda: cf.sql(other, asked)])
+    owner.execute(f'create schema "{schema}_2"')
+    try:
+        owner.execute(f'create table "{schema}_2".alone as select 1 as x')
+        elsewhere = f"{SERVER}{'&' if '?' in SERVER else '?'}options=-csearch_path%3D{schema}_2"
+        functions = [lambda: cf.sql(address, asked), lambda: cf.sql(elsewhere, asked)]
+        assert sum_of(read(functions, SCHEMA)) == 46
+        assert sum_of(read([f"env:A/{schema}.alone", f"env:A/{schema}_2.alone"], SCHEMA)) == 46
+    finally:
+        owner.execute(f'drop schema "{schema}_2" cascade')
+
+
 # table formats ------------------------------------------------------------------------------------
 
 LOGS = {
@@ -381,7 +543,9 @@ LOGS = {
     "metadata/00001-8f2a.metadata.json": "scan_iceberg",
     "metadata/v1.metadata.json": "scan_iceberg",
     "metadata/v2.gz.metadata.json": "scan_iceberg",
+    "metadata/00002-8f2a.metadata.json.gz": "scan_iceberg",
     ".hoodie/hoodie.properties": "hudi",
+    ".hoodie_partition_metadata": "hudi",
     "_spark_metadata/0": "spark.read",
 }
 
@@ -404,7 +568,7 @@ def test_a_table_format_keeps_files_of_former_versions(log: str, local: bool, tm
     for one in given:
         data, options = opened(one)
         read(data, SCHEMA, recursive=True, **options)
-    (d / log).parent.mkdir()
+    (d / log).parent.mkdir(exist_ok=True)
     (d / log).write_text("{}")
     for one in given:
         data, options = opened(one)
@@ -416,13 +580,77 @@ def test_a_table_format_keeps_files_of_former_versions(log: str, local: bool, tm
                 assert LOGS[log] in refused(data, "former versions", recursive=recursive, **options)
 
 
+@pytest.mark.parametrize("way", ["path", "address", "arrow", "fsspec"])
+@pytest.mark.parametrize("log", ["_delta_log/0.json", "metadata/v1.metadata.json"])
+def test_files_of_a_table_format_by_another_way_in(way: str, log: str, tmp_path: Path) -> None:
+    """A link to one of them, a folder of links, and files deep in the folders that a format makes up."""
+    files = [
+        write(tmp_path / "t" / "a.parquet", 0, 5),
+        write(tmp_path / "t" / "data" / "00" / "01" / "b.parquet", 5, 10),
+    ]
+    (tmp_path / "links").mkdir()
+    for name, file in zip("ab", files, strict=True):
+        (tmp_path / "links" / f"{name}.parquet").symlink_to(file)
+    (tmp_path / "folder").symlink_to(files[1].parent)
+    options = {
+        "fsspec": {"filesystem": _of_fsspec("relative", tmp_path)},
+        "arrow": {"filesystem": fs.LocalFileSystem()},
+    }
+    given = [
+        *([[tmp_path / "links"]] if way != "fsspec" else []),  # which passes over links in a folder
+        *([one] for one in files),
+        *([one] for one in (tmp_path / "links").iterdir()),
+        [tmp_path / "links" / "a.parquet", tmp_path / "links" / "b.parquet"],
+        [files[1].parent],
+        [tmp_path / "folder"],
+    ]
+    for one in given:
+        read([f"file://{path}" if way == "address" else str(path) for path in one], SCHEMA, **options.get(way, {}))
+    (tmp_path / "t" / log).parent.mkdir()
+    (tmp_path / "t" / log).write_text("{}")
+    for one in given:
+        refused(
+            [f"file://{path}" if way == "address" else str(path) for path in one],
+            "former versions",
+            **options.get(way, {}),
+        )
+
+
+def test_a_view_of_a_store_hides_no_log() -> None:
+    """Not even one that begins below it."""
+    made = store()
+    for path in ("/one/t/_delta_log/0.json", "/one/t/data/00/a.parquet"):
+        made.handler.fs.pipe(path, b"{}")
+    for base, path in (("one/t/data/00", "a.parquet"), ("one/t/data", "00/a.parquet"), ("one", "t/data/00/a.parquet")):
+        refused(path, "former versions", filesystem=fs.SubTreeFileSystem(base, made), recursive=True)
+
+
 def test_other_metadata_beside_files(tmp_path: Path) -> None:
-    for name in ("metadata/survey.metadata.json", "metadata/2019.json", "delta_log/0.json"):
+    """One rule for a file and for its folder."""
+    for name in ("metadata/survey.metadata.json", "metadata/2019.json", "delta_log/0.json", ".hoodie.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("{}")
-    assert sum_of(read(write(tmp_path / "data" / "a.parquet"), SCHEMA)) == 45
+    file = write(tmp_path / "data" / "a.parquet")
+    here = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    for one in (file, file.parent, tmp_path):
+        assert sum_of(read(one, SCHEMA, recursive=True)) == 45
+        inner = os.path.relpath(one, tmp_path)
+        assert sum_of(read("" if inner == "." else inner, SCHEMA, recursive=True, filesystem=here)) == 45
     (tmp_path / "_delta_log").mkdir()
     assert sum_of(read(write(tmp_path / "a.csv"), SCHEMA)) == 45
+
+
+def test_a_folder_is_looked_at_in_each_file_system(tmp_path: Path) -> None:
+    """Two stores may have folders of one name."""
+    stores = []
+    for name in ("one", "two"):
+        write(tmp_path / name / "t" / "a.parquet")
+        stores.append(fs.SubTreeFileSystem(str(tmp_path / name), fs.LocalFileSystem()))
+    (tmp_path / "two" / "t" / "_delta_log").mkdir()
+    looked: dict[str, list[Any]] = {}
+    check_log(files_behind("t/a.parquet", stores[0]), "it", looked)
+    with pytest.raises(SourceError, match="Delta Lake"):
+        check_log(files_behind("t/a.parquet", stores[1]), "it", looked)
 
 
 # folders within folders ---------------------------------------------------------------------------
@@ -440,7 +668,9 @@ def test_folders_that_are_no_partitions(options: dict[str, Any], tmp_path: Path)
     assert sum_of(read(path, SCHEMA, **options)) == 28
     write(d / "k=1" / SECRET / "c.parquet", 8, 9)
     said = refused(path, "not named key=value", **options)
-    assert "counted down from it: 2;" in said and "recursive=True" in said
+    assert "counted down from it: 2;" in said
+    # the command line has no such option
+    assert "one by one; or" in said and "in Python cf.read(path, schema, recursive=True)" in said
     write(d / f"{SECRET}2" / "d.parquet", 9, 10)
     assert "counted down from it: 1, 2;" in refused(path, "not named key=value", **options)
     source = read(path, SCHEMA, recursive=True, **options)
@@ -453,4 +683,19 @@ def test_folders_that_are_no_partitions(options: dict[str, Any], tmp_path: Path)
 
 
 def test_recursive_is_yes_or_no(tmp_path: Path) -> None:
-    assert "recursive=True" in refused(write(tmp_path / "a.csv"), "recursive is a str", recursive="all")
+    write(tmp_path / "a.parquet")
+    for filesystem in (None, fs.LocalFileSystem()):
+        said = refused(str(tmp_path), "recursive is a str", recursive="all", filesystem=filesystem)
+        assert "recursive=True" in said
+
+
+@pytest.mark.parametrize("other", ["rest.csv", "rest.csv.gz", "rest.pq", "sub/rest.csv"])
+def test_a_folder_of_which_a_part_would_be_read_is_refused(tmp_path: Path, other: str) -> None:
+    folder = tmp_path / "records"
+    (folder / "sub").mkdir(parents=True)
+    SCHEMA.sample(10, 1).to_parquet(folder / "a.parquet")
+    (folder / other).write_bytes(b"x")
+    with pytest.raises(cf.SourceError, match="one by one"):
+        cf.read(folder, SCHEMA, recursive=True)
+    (folder / other).rename(folder / "_rest.csv")  # what a writer keeps to itself
+    assert cf.read(folder, SCHEMA, recursive=True).count() == 10

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from confide.gate.planning import plan, precision
 from confide.gate.reading import consistent, infer
-from confide.gate.releasing import release
+from confide.gate.releasing import rehearsed, release
 from confide.gate.terms import as_asked, as_charged
 from confide.gate.verifying import Check, verify
 
-__all__ = ["Check", "as_asked", "as_charged", "consistent", "infer", "plan", "precision", "release", "verify"]
+__all__ = [
+    "Check",
+    "as_asked",
+    "as_charged",
+    "consistent",
+    "infer",
+    "plan",
+    "precision",
+    "rehearsed",
+    "release",
+    "verify",
+]

@@ -8,9 +8,14 @@ nothing.
 
 from __future__ import annotations
 
+import threading
+import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from confide import noise as randomness
 from confide import registry
@@ -18,16 +23,16 @@ from confide._version import __version__
 from confide.aggregates.isolation.isolated import fallbacks_only
 from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError, SchemaError, SourceError
 from confide.gate.planning import made_again, plan
-from confide.gate.silence import drawn
 from confide.gate.terms import check_ledger, key_of, keyed, pins
 from confide.guarantees import Guarantee
-from confide.protocol import Method, Noise, Plan, Release, Source
+from confide.protocol import Method, Noise, Plan, Release, Source, seal
+from confide.protocol.serialization.reading import check_body
 from confide.protocol.units.whose import as_record
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
 
-__all__ = ["bounded", "release"]
+__all__ = ["bounded", "drawn", "rehearsed", "release"]
 
 
 def release(
@@ -84,7 +89,7 @@ def release(
     with bounded(source, ledger, planned) as records:
         _check_source(records, planned)
         if ledger is not None:
-            _rehearse(made, source, planned)
+            _rehearse(made, source, planned, ledger)
         done = _released(made, records, planned, ledger, noise, charged, terms, charge_delta, convert)
     if not keep_others:
         _check_failed(done)
@@ -140,7 +145,13 @@ def _released(
     return done
 
 
-def _rehearse(method: Method, source: Source, planned: Plan) -> None:
+def rehearsed(planned: Plan, source: Source, ledger: Ledger | None) -> Release:
+    """What a plan releases of simulated rows, for whoever would try what comes after a release before the charge; see `_rehearse`."""
+    made, planned = _planned(planned, source, None, ledger, None)
+    return _rehearse(made, source, planned, ledger)
+
+
+def _rehearse(method: Method, source: Source, planned: Plan, ledger: Ledger | None) -> Release:
     """Run a plan on simulated rows; nothing is charged and no record is read.
 
     The rows are of `Schema.sample`, in the physical types of the source's columns, CSV and Parquet behind their own readers. They are drawn
@@ -150,7 +161,7 @@ def _rehearse(method: Method, source: Source, planned: Plan) -> None:
     Raises `PlanError` with the words and the cause of whatever fails; errors that name a public fact stay what they are.
     """
     try:
-        _run_on_practice(method, source, planned)
+        return _run_on_simulated(method, source, planned, ledger)
     except (PlanError, SchemaError, PrivacyError, SourceError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # a panic of a compiled library is no Exception
@@ -160,22 +171,19 @@ def _rehearse(method: Method, source: Source, planned: Plan) -> None:
         ) from error
 
 
-def _run_on_practice(method: Method, source: Source, planned: Plan) -> None:
-    from confide.sources import read  # here, because pyarrow is slow to load and a plan does without it
-    from confide.sources.parts import of_practice
-    from confide.sources.practice import PRACTICE_ROWS
+def _run_on_simulated(method: Method, source: Source, planned: Plan, ledger: Ledger | None) -> Release:
+    from confide.sources.parts import of_simulated  # here, because pyarrow is slow to load and a plan does without it
+    from confide.sources.simulated import simulated_source
 
-    own = getattr(type(source), "practice", None)
-    practice = read(source.schema.sample(PRACTICE_ROWS, seed=1), source.schema) if own is None else own(source)
     noise, charged = randomness.SimulatedNoise(1), "nothing was charged"
-    with fallbacks_only(), of_practice(), bounded(practice, None, planned) as records:
+    with fallbacks_only(), of_simulated(), bounded(simulated_source(source), ledger, planned) as records:
         done = drawn(method, records, planned, noise, charged)
         for name in (name for name, status in done.statuses.items() if status == "failed"):
             # alone, because nothing is kept of what fails among others
             child = planned.children[name]
             drawn(registry.make(child.method.name, **child.method.parameters), records, child, noise, charged)
             raise PlanError(f"question {name!r} fails on simulated rows of the schema; nothing was charged")
-    Release.from_json(done.to_json())
+    return Release.from_json(done.to_json())
 
 
 def _check_data(source: Any) -> None:
@@ -237,3 +245,64 @@ def _check_count(source: Source, n: int) -> None:
             f"the plan says n = {n}, which is not the number of records in the source, of ids where a unit is enforced; "
             "under substitute n is public: give it as it is"
         )
+
+
+# in silence ---------------------------------------------------------------------------------------------------------
+
+
+class _Quiet:
+    """Warnings off while any release runs: their words may come from records.
+
+    Python's filters belong to the whole process, so releases in several threads share one change of them.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._filters = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._filters = warnings.catch_warnings()
+                self._filters.__enter__()
+                warnings.simplefilter("ignore")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._filters.__exit__(None, None, None)
+
+
+_QUIET = _Quiet()
+
+
+def drawn(method: Method, source: Source, planned: Plan, noise: Noise, charged: str) -> Release:
+    """Run the private part; no exception or warning of it leaves with words of its own."""
+    done, problem = None, ""
+    try:
+        with _QUIET, np.errstate(all="ignore"):
+            done = seal(method, source, planned, noise)
+            done = replace(done, plan=done.plan.published())
+            check_body("release", done.to_dict())  # what was paid for can be read, and its digest be told
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # a panic of a compiled library is no Exception, and its text may quote a record
+        if noise.simulated:
+            raise
+        # a source's own errors name public facts alone; one that anybody else raised under that name says nothing
+        own = isinstance(error, SourceError) and _raised_by_a_source(error)
+        problem, done = f" ({error})" if own else "", None
+    if done is None:
+        # raised outside the handler: even "from None" would leave the first error, with its words, in __context__
+        raise ReleaseError(f"the release failed after it began{problem}; {charged}, and nothing is released")
+    return done
+
+
+def _raised_by_a_source(error: BaseException) -> bool:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and str(trace.tb_frame.f_globals.get("__name__", "")).startswith("confide.sources.")

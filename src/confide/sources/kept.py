@@ -145,6 +145,7 @@ class Blocks:
     names: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     rereadable = True
+    file = None
 
     def __init__(self, packing: Packing, memory: int, folder: str | None) -> None:
         self._packing, self._memory, self._folder = packing, memory, folder

@@ -17,10 +17,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import pyarrow as pa
 
 from confide.errors import SourceError
-from confide.sources.formats.twice import file_at
 from confide.sources.physical import Cells, sliced
 
-__all__ = ["Block", "FileMark", "Mark", "Part", "Piece", "cut", "guarded", "of_practice"]
+__all__ = ["Block", "FileMark", "Mark", "Part", "Piece", "cut", "file_at", "guarded", "of_simulated"]
 
 T = TypeVar("T")
 
@@ -49,7 +48,8 @@ class Piece:
 class Part(Protocol):
     """One table or file. `place` names it in messages, `type` in `repr`; `names` are all its columns, in order.
 
-    A part that workers elsewhere can read by themselves says so (`travels`), and where its pieces are many, how many (`groups`).
+    A part that workers elsewhere can read by themselves says so (`travels`), and where its pieces are many, how many (`groups`). What is
+    asked again for each pass has a `session`, which holds for one release: it begins with a new look at names and types, before the charge.
     """
 
     @property
@@ -60,6 +60,11 @@ class Part(Protocol):
     def names(self) -> tuple[str, ...]: ...
     @property
     def rereadable(self) -> bool: ...
+    @property
+    def file(self) -> Hashable:
+        """Which file it is read from, as `file_at` has it; what no file is for all else."""
+        ...
+
     def kind(self, name: str) -> Any:
         """The physical type of a column: a NumPy dtype, a pyarrow type, or the name of another; from metadata."""
         ...
@@ -79,8 +84,24 @@ class Mark(Protocol):
     def name(self) -> str: ...
     @property
     def place(self) -> str: ...
+    @property
+    def origin(self) -> Hashable: ...
     def open(self) -> Any: ...
     def verify(self) -> None: ...
+
+
+def file_at(path: str) -> Hashable:
+    """Which file a path leads to, through all links; the path itself where there is none.
+
+    >>> file_at(__file__) == file_at(f"{Path(__file__).parent}/./{Path(__file__).name}")
+    True
+    """
+    try:
+        state = Path(path).stat()
+    except (OSError, ValueError):
+        return path
+    # some file systems number nothing
+    return (state.st_dev, state.st_ino) if state.st_ino else str(Path(path).resolve())
 
 
 # As a Path it has one slash of the two. It is not repeated, because it may hold a password.
@@ -125,6 +146,11 @@ class FileMark:
         """Equal for two marks of one file, whatever links lead to it."""
         return file_at(str(self.path))
 
+    @property
+    def own_path(self) -> str:
+        """The path on this machine."""
+        return str(self.path)
+
     def open(self) -> Any:
         """A file that can be read anywhere."""
         return pa.OSFile(str(self.path))
@@ -149,22 +175,22 @@ def cut(block: Block, rows: int) -> Iterator[Block]:
         yield Block(stop - start, [sliced(cells, start, stop) for cells in block.columns])
 
 
-# Within `of_practice` of this thread: what readers say may be told, because the cells are made.
-_PRACTICE = ContextVar("practice records are read", default=False)
+# Within `of_simulated` of this thread: what readers say may be told, because the cells are made.
+_SIMULATED = ContextVar("simulated rows are read", default=False)
 
 
 @contextmanager
-def of_practice() -> Iterator[None]:
-    """What is read within is practice records, by this thread: `guarded` lets errors through as they are."""
-    token = _PRACTICE.set(True)
+def of_simulated() -> Iterator[None]:
+    """What is read within is simulated rows, by this thread: `guarded` lets errors through as they are."""
+    token = _SIMULATED.set(True)
     try:
         yield
     finally:
-        _PRACTICE.reset(token)
+        _SIMULATED.reset(token)
 
 
 def guarded(message: str, action: Callable[[], T]) -> T:
-    """The result of `action`; whatever it raises becomes `SourceError(message)`, but where practice records are read (`of_practice`).
+    """The result of `action`; whatever it raises becomes `SourceError(message)`, but where simulated rows are read (`of_simulated`).
 
     Readers quote cells, row numbers and counts in their errors, so neither the text nor the chain of the original may
     stay.
@@ -178,7 +204,7 @@ def guarded(message: str, action: Callable[[], T]) -> T:
     except _PASSING:
         raise
     except BaseException:  # a panic of polars is no Exception
-        if _PRACTICE.get():
+        if _SIMULATED.get():
             raise
     # raised here and not above: an error raised while handling another carries it along
     raise SourceError(message)

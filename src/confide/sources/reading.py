@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,15 +19,14 @@ from confide.sources.aggregation import THREADS
 from confide.sources.executors import Executor, executor_of
 from confide.sources.formats.catalog import table_at
 from confide.sources.formats.csvfile import CsvPart, checked_delimiter
-from confide.sources.formats.filesystems import Found, FoundFile, files_at, files_behind, is_address
-from confide.sources.formats.folders import check_depth, check_log
-from confide.sources.formats.hive import HivePart
+from confide.sources.formats.filesystems import FoundFile, files_at, files_behind, is_address
+from confide.sources.formats.hive import FolderPart
 from confide.sources.formats.parquet import ParquetPart
 from confide.sources.formats.queries import Query, SqlPart
+from confide.sources.formats.read_once import Origin, SeenOrigins, check_depth, check_log, memory_origins
 from confide.sources.formats.spooled import Spooled
-from confide.sources.formats.streams import Factory, Lazy, Relation, Stream
+from confide.sources.formats.streams import Factory, Lazy, Relation, Stream, given_by
 from confide.sources.formats.tables import from_arrow, from_mapping, from_numpy, from_pandas, from_polars
-from confide.sources.formats.twice import Like, Seen, held
 from confide.sources.kept import MEMORY
 from confide.sources.parts import Mark, Part, guarded
 from confide.sources.source import RecordSource
@@ -43,14 +42,14 @@ _TAKES = (
 
 @dataclass(frozen=True)
 class _Opening:
-    """What opening data needs to know. wanted: the columns of the schema, and the ids."""
+    """What opening data needs to know. wanted: the columns of the schema, and the ids; recursive: as it was given."""
 
     wanted: tuple[str, ...]
     delimiter: str
     memory: int
     spool: str | None
     filesystem: Any
-    recursive: bool
+    recursive: Any
 
 
 def read(
@@ -110,16 +109,9 @@ def read(
             f"a NumPy array has no column {named[0]!r}, whose ids are needed; pass a mapping or a DataFrame with it"
         )
     opening = _Opening(
-        (*public.names, *named),
-        checked_delimiter(delimiter),
-        _memory(memory),
-        _folder(spool),
-        filesystem,
-        _recursive(recursive),
+        (*public.names, *named), checked_delimiter(delimiter), _memory(memory), _folder(spool), filesystem, recursive
     )
     parts = _parts(data, opening)
-    for part in parts:
-        _check_delimiter(part, public)
     return RecordSource(
         public,
         parts,
@@ -188,37 +180,25 @@ def _schema_from(schema: Any) -> Schema:
     return Schema.from_toml(schema)
 
 
-def _check_delimiter(part: Part, schema: Schema) -> None:
-    """A CSV file whose columns came out as one was read with the wrong delimiter; its header is not quoted."""
-    other = other_delimiter(part.names) if isinstance(part, CsvPart) else None
-    if other is not None and part.names[0] not in schema:
-        raise SourceError(
-            f"the first line of {part.place} is one field with {other!r} in it; if that separates the columns, write "
-            f"cf.read(path, schema, delimiter={other!r})"
-        )
-
-
 def _parts(data: Any, opening: _Opening) -> list[Part]:
-    seen = Seen()
     if isinstance(data, (str, os.PathLike)):
-        return _files(data, opening, seen)
+        return _paths([data], opening)
     if isinstance(data, (list, tuple)) and data:
         if all(isinstance(path, (str, os.PathLike)) for path in data):
-            return [part for path in data for part in _files(path, opening, seen)]
+            return _paths(data, opening)
         if all(callable(function) for function in data):
-            return [_function(function, opening, seen) for function in data]
+            seen = SeenOrigins()
+            return [_function(function, opening, seen, f"function {k}") for k, function in enumerate(data, 1)]
     return [_table(data, opening)]
 
 
-def _function(function: Any, opening: _Opening, seen: Seen) -> Part:
+def _function(function: Any, opening: _Opening, seen: SeenOrigins, place: str) -> Part:
     """One of several functions: neither it nor what it gives was there before."""
-    seen.add(Like.of(function), Factory.place)
-
-    def given(data: Any) -> None:
-        for origin in [data.origin] if isinstance(data, Query) else held(data):
-            seen.add(origin, Factory.place)
-
-    return Factory(function, partial(_table, opening=opening, again=True), given)
+    seen.add(Origin.of(function), place)
+    data = given_by(function)
+    for origin in [data.origin] if isinstance(data, Query) else memory_origins(data):
+        seen.add(origin, place)
+    return Factory(function, partial(_table, opening=opening, again=True), data)
 
 
 def _table(data: Any, opening: _Opening, again: bool = False) -> Part:
@@ -259,7 +239,7 @@ def _table(data: Any, opening: _Opening, again: bool = False) -> Part:
         )
         return from_arrow(pa.Table.from_batches([batch]), wanted)
     if callable(data) and not again:
-        return Factory(data, partial(_table, opening=opening, again=True))
+        return Factory(data, partial(_table, opening=opening, again=True), given_by(data))
     raise SourceError(f"cannot read a {type(data).__name__}; confide.read takes {_TAKES}")
 
 
@@ -274,46 +254,53 @@ def _kept(stream: Stream, opening: _Opening) -> Part:
     return kept
 
 
-def _files(path: Any, opening: _Opening, seen: Seen) -> list[Part]:
-    """The files behind a path or address; a folder stands for the Parquet files in it."""
-    if opening.filesystem is None and not is_address(path):
-        table = table_at(path)
-        if table is not None:
-            part = SqlPart(table)
-            seen.add(table.origin, part.place)
-            return [part]
-        found, place = files_at(Path(path)), repr(str(path))
-    else:
-        found = files_behind(os.fspath(path), opening.filesystem)
-        # an address is not repeated: it may hold a key
-        place = "the folder of the address" if is_address(path) else repr(path)
-    if found.inside is not None:
-        return _within(place, found, opening, seen)
-    (file,) = found.files
-    check_log(found, file.mark.place, seen)
-    seen.add(file.mark.origin, file.mark.place)
-    return [_file(file.mark, opening)]
-
-
-def _within(folder: str, found: Found, opening: _Opening, seen: Seen) -> list[Part]:
-    check_log(found, folder, seen)
-    if not found.files:
-        raise SourceError(f"the directory {folder} holds no .parquet file; confide.read takes {_TAKES}")
-    if not opening.recursive:
-        check_depth(found, folder)
-    parts: list[Part] = []
-    for one in found.files:
-        # a folder may be named by an id
-        place = f"a file in {folder}" if one.folders else one.mark.place
-        seen.add(one.mark.origin, place)
-        parts.append(_in_folders(one, place))
+def _paths(paths: Sequence[Any], opening: _Opening) -> list[Part]:
+    """The files and tables behind paths and addresses, each of them once."""
+    seen, parts, looked = SeenOrigins(), list[Part](), dict[str, list[Any]]()
+    for k, path in enumerate(paths, 1):
+        for origin, part in _behind(path, opening, looked):
+            seen.add(origin, part.place if len(paths) == 1 else f"{part.place} (part {k})")
+            parts.append(part)
     return parts
 
 
-def _in_folders(file: FoundFile, place: str) -> Part:
-    open_it = partial(ParquetPart.open, file.mark)
-    part = guarded(f"{place} has no readable Parquet metadata", open_it) if file.folders else open_it()
-    return HivePart.of(part, file.folders, place)
+def _behind(path: Any, opening: _Opening, looked: dict[str, list[Any]]) -> Iterator[tuple[Hashable, Part]]:
+    """What is behind a path or address, with its origin; a folder stands for the Parquet files in it. looked: of `check_log`."""
+    if opening.filesystem is None and not is_address(path):
+        table = table_at(path)
+        if table is not None:
+            yield table.origin, SqlPart(table)
+            return
+        listing, place = files_at(Path(path)), repr(str(path))
+    else:
+        listing = files_behind(os.fspath(path), opening.filesystem)
+        # an address is not repeated: it may hold a key
+        place = "the folder of the address" if is_address(path) else repr(path)
+    if listing.inside is None:
+        (mark,) = (file.mark for file in listing.files)
+        check_log(listing, mark.place, looked)
+        yield mark.origin, _file(mark, opening)
+        return
+    check_log(listing, place, looked)
+    if listing.others:
+        raise SourceError(
+            f"the directory {place} holds other files of records, such as CSV files, and of a folder .parquet files alone "
+            "are read; give the files one by one"
+        )
+    if not listing.files:
+        raise SourceError(f"the directory {place} holds no .parquet file; confide.read takes {_TAKES}")
+    if not _recursive(opening.recursive):
+        check_depth(listing, place)
+    for file in listing.files:
+        yield file.mark.origin, _within(file, place)
+
+
+def _within(file: FoundFile, folder: str) -> Part:
+    if not file.folders:
+        return ParquetPart.open(file.mark)
+    place = f"a file in {folder}"  # a folder within it may be named by an id
+    part = guarded(f"{place} has no Parquet metadata or codec that is known here", partial(ParquetPart.open, file.mark))
+    return FolderPart.of(part, file.folders, place)
 
 
 def _file(mark: Mark, opening: _Opening) -> Part:
@@ -321,5 +308,17 @@ def _file(mark: Mark, opening: _Opening) -> Part:
     if name.endswith(".parquet"):
         return ParquetPart.open(mark)
     if name.endswith((".csv", ".csv.gz")):
-        return CsvPart.open(mark, opening.delimiter)
+        return _csv(mark, opening)
     raise SourceError(f"{mark.place} has an ending that is not known; confide.read takes {_TAKES}")
+
+
+def _csv(mark: Mark, opening: _Opening) -> Part:
+    """Raises `SourceError` where all columns come out as one, as with a wrong delimiter; the header is not quoted."""
+    part = CsvPart.open(mark, opening.delimiter)
+    other = other_delimiter(part.names)
+    if other is not None and part.names[0] not in opening.wanted:
+        raise SourceError(
+            f"the first line of {part.place} is one field with {other!r} in it; if that separates the columns, write "
+            f"cf.read(path, schema, delimiter={other!r})"
+        )
+    return part

@@ -36,8 +36,9 @@ class RowSource:
         return self._source.dataset
 
     def check(self, columns: Sequence[str]) -> None:
-        """As `RecordSource.check`."""
-        self._source.check(columns)
+        """As `RecordSource.check`, with a new look at what is asked again, before anything is charged."""
+        with self._source.opened():
+            self._source.check(columns)
 
     def rowwise(
         self, names: Sequence[str], rows: int, ids: str | None = None
@@ -47,7 +48,7 @@ class RowSource:
 
         ids: the id column, None for none. What is raised names no record.
         """
-        self.check(names)
+        self._source.check(names)
         parts = self._source._parts
         if ids is not None:
             for part in parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from contextlib import closing as _closing
@@ -20,9 +21,8 @@ from confide.sources.executors import Executor, RemoteSource
 from confide.sources.grouping.ids import is_id
 from confide.sources.grouping.units import UnitSource
 from confide.sources.kept import MEMORY, KeptSource
-from confide.sources.parts import Part, guarded
+from confide.sources.parts import Part, file_at, guarded
 from confide.sources.physical import is_readable
-from confide.sources.practice import form_of, practice_parts
 
 __all__ = ["RecordSource", "check_id"]
 
@@ -103,20 +103,27 @@ class RecordSource:
         """Those of the columns that some part of the data does not have, from metadata."""
         return tuple(name for name in columns if any(name not in part.names for part in self._parts))
 
+    def reads(self, path: str | os.PathLike[str]) -> bool:
+        """Whether a path leads to a file that is read here: what is written there would replace the records."""
+        found = file_at(os.fspath(path))
+        return any(part.file == found for part in self._parts)
+
     @contextmanager
     def opened(self) -> Iterator[RecordSource | RemoteSource]:
-        """What one release reads: of databases one snapshot, on an executor its workers' records. The gate opens it before the charge."""
-        if self._executor is not None:
-            # where only clusters are brought together, the gate asks for no bound
-            with self.bounded() if self._brought_together else _closing(RemoteSource(self, self._executor)) as remote:
-                yield remote  # type: ignore[misc]
-            return
+        """What one release reads: of databases one snapshot, on an executor its workers' records. The gate opens it before the charge.
+
+        Raises `SourceError` for a query or function that is no longer answered, or with other columns than when it was opened.
+        """
         with ExitStack() as sessions:
             for part in self._parts:
-                session = getattr(part, "session", None)
-                if session is not None:
-                    sessions.enter_context(session())
-            yield self
+                if hasattr(part, "session"):
+                    sessions.enter_context(part.session())
+            if self._executor is None:
+                yield self
+                return
+            # where only clusters are brought together, the gate asks for no bound
+            key = bytes.fromhex(self._schema.digest) if self._brought_together else None
+            yield sessions.enter_context(_closing(RemoteSource(self, self._executor, key)))
 
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         """One pass over all records: one array of exact Python integers for each statistic.
@@ -169,11 +176,9 @@ class RecordSource:
         if not self._brought_together:
             raise SchemaError('the schema has no enforced unit; write Schema(..., unit=cf.Unit("person_id"))')
         key = bytes.fromhex(self._schema.digest) if key is None else key
-        if self._executor is not None:
-            with _closing(RemoteSource(self, self._executor, key, whole)) as remote:
-                yield remote
-            return
-        with _closing(UnitSource(self, unit, key, whole)) as source, self.opened():
+        executor = self._executor
+        made = UnitSource(self, unit, key, whole) if executor is None else RemoteSource(self, executor, key, whole)
+        with _closing(made) as source, self.opened():
             yield source
 
     @contextmanager
@@ -190,23 +195,11 @@ class RecordSource:
         with _closing(KeptSource(self, rows, self._memory, self._spool)) as kept:
             yield kept
 
-    @property
-    def form(self) -> tuple[object, ...]:
-        """How these records are read, from metadata: kinds of files and tables, physical types of columns. The gate rehearses a plan once
-        for each.
-        """
-        return tuple(dict.fromkeys(form_of(part, self._read_columns) for part in self._parts))
-
-    def practice(self) -> RecordSource:
-        """Practice records of the schema behind readers of the same kinds, in this process. The gate rehearses a plan on them."""
-        parts = practice_parts(self._parts, self._schema, self._read_columns)
+    def like(self, parts: Sequence[Part]) -> RecordSource:
+        """Other records behind the same schema, read in this process by one thread: simulated rows (`sources.simulated`)."""
         return RecordSource(
             self._schema, parts, dataset=self._dataset, memory=self._memory, spool=self._spool, threads=1
         )
-
-    @property
-    def _read_columns(self) -> tuple[str, ...]:
-        return (*self._schema.names, *self._schema.ids)
 
     def count(self) -> int:
         """The exact number of records, of ids under an enforced unit. For the gate alone, and there only under "substitute", where it is

@@ -24,8 +24,9 @@ from typing import Any
 from confide._text import clean, near_match
 from confide.errors import SourceError
 from confide.sources.formats.queries import Query, sql
+from confide.sources.formats.read_once import Origin
 from confide.sources.formats.streams import quoted
-from confide.sources.formats.twice import Like, file_at
+from confide.sources.parts import file_at
 
 __all__ = ["Database", "Field", "table_at"]
 
@@ -110,9 +111,9 @@ class Database:
         (schema, name), fields = found[table]
         asked = f"select * from {quoted(schema)}.{quoted(name)}"
         if self.kind == "DuckDB":
-            return Query("DuckDB", partial(_duckdb, self._place), asked, Like(file_at(self._place)), fields)
+            return Query("DuckDB", partial(_duckdb, self._place), asked, Origin(file_at(self._place)), fields)
         made = sql(f"sqlite:///{self._place}" if self.kind == "SQLite" else self._place, asked)
-        made.fields = fields
+        made.fields, made.table = fields, f"{quoted(schema)}.{quoted(name)}"
         return made
 
     def _found(self) -> dict[str, tuple[tuple[str, str], tuple[Field, ...]]]:

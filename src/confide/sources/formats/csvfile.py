@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -46,6 +46,10 @@ class CsvPart:
     @property
     def place(self) -> str:
         return self.mark.place
+
+    @property
+    def file(self) -> Hashable:
+        return self.mark.origin
 
     def kind(self, name: str) -> Any:
         return pa.string()

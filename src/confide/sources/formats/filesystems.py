@@ -7,6 +7,7 @@ the file system, and a failure by fixed words.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
@@ -16,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from confide.errors import SourceError
-from confide.sources.formats.twice import file_at
-from confide.sources.parts import FileMark, guarded
+from confide.sources.parts import FileMark, file_at, guarded
 
-__all__ = ["Found", "FoundFile", "RemoteMark", "files_at", "files_behind", "is_address"]
+__all__ = ["FolderListing", "FoundFile", "RemoteMark", "files_at", "files_behind", "is_address"]
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -53,8 +53,13 @@ class RemoteMark:
     @property
     def origin(self) -> Hashable:
         """Equal for two marks of one file."""
-        own = _own_path(self.filesystem, self.path)
+        own = self.own_path
         return _Object(self) if own is None else file_at(own)
+
+    @property
+    def own_path(self) -> str | None:
+        """The path on this machine; None where the file system is that of another."""
+        return _own_path(self.filesystem, self.path)
 
     def open(self) -> Any:
         """A file that can be read anywhere."""
@@ -70,10 +75,19 @@ class RemoteMark:
 
 
 def _own_path(filesystem: Any, path: str) -> str | None:
-    """The path on this machine, where the file system is its own or a view of it."""
-    if filesystem.type_name == "subtree":
+    """The path on this machine, where the file system is its own, or a view or wrapper of it, by Arrow or fsspec."""
+    kind = getattr(filesystem, "type_name", "")
+    if kind == "local":
+        return path
+    if kind == "subtree":
         return _own_path(filesystem.base_fs, filesystem.base_path + path)
-    return path if filesystem.type_name == "local" else None
+    inner = getattr(getattr(filesystem, "handler", filesystem), "fs", None)
+    if inner is not None:
+        folder = getattr(filesystem, "__dict__", {}).get("path")  # of fsspec's "dir"
+        return _own_path(inner, path if folder is None else f"{folder}/{path}")
+    protocol = getattr(filesystem, "protocol", ())
+    is_own = "file" in ((protocol,) if isinstance(protocol, str) else protocol)
+    return str(filesystem._strip_protocol(path)) if is_own else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +102,7 @@ class _Object:
 
     @property
     def _path(self) -> tuple[str, ...]:
-        return tuple(one for one in self.mark.path.split("/") if one not in ("", "."))
+        return tuple(posixpath.normpath("/" + self.mark.path.lstrip("/")).split("/")[1:])
 
     def __hash__(self) -> int:
         return hash((self._path[1:], self.mark.size))
@@ -122,7 +136,7 @@ class FoundFile:
 
 
 @dataclass(frozen=True)
-class Found:
+class FolderListing:
     """What is behind a path: one file; or the Parquet files in a folder, in any depth.
 
     inside: the paths of all that is in the folder, None for a file. filesystem, path: where it is.
@@ -133,21 +147,40 @@ class Found:
     filesystem: Any = field(repr=False)
     path: str = field(repr=False)
 
+    @property
+    def others(self) -> bool:
+        """Whether there are files of records that no folder is read for: with them left out, a part would stand for the whole."""
+        return any(_is_data(one, (".csv", ".csv.gz", ".pq")) for one in self.inside or ())
 
-def files_at(path: Path) -> Found:
+    @property
+    def folders(self) -> tuple[Any, set[str]]:
+        """Where its Parquet files lie: a file system, and folders in it; through all links, where it is of this machine."""
+        from pyarrow import fs
+
+        marks = [file.mark for file in self.files if file.mark.name.lower().endswith(".parquet")]
+        own = [path for mark in marks if (path := mark.own_path) is not None]
+        if own or not marks:
+            return fs.LocalFileSystem(), {Path(path).resolve().parent.as_posix() for path in own}
+        filesystem, path = self.filesystem, self.path if self.inside is not None else posixpath.dirname(self.path)
+        while filesystem.type_name == "subtree":
+            filesystem, path = filesystem.base_fs, filesystem.base_path + path
+        return filesystem, {path.rstrip("/")}
+
+
+def files_at(path: Path) -> FolderListing:
     """The file of a path on this machine, or the Parquet files in the folder that it is, in any depth."""
     from pyarrow import fs
 
-    alone = None if path.is_dir() else FoundFile(FileMark.of(path))
-    here = fs.LocalFileSystem(), path.resolve().as_posix()
-    if alone is not None:
-        return Found((alone,), None, *here)
+    if not path.is_dir():
+        file = FoundFile(FileMark.of(path))
+        return FolderListing((file,), None, fs.LocalFileSystem(), path.resolve().as_posix())
     inside = {file: file.relative_to(path).parts for file in sorted(path.rglob("*"))}
     kept = [file for file, parts in inside.items() if _is_data(parts) and file.is_file()]
-    return Found(tuple(FoundFile(FileMark.of(file), inside[file][:-1]) for file in kept), tuple(inside.values()), *here)
+    files = tuple(FoundFile(FileMark.of(file), inside[file][:-1]) for file in kept)
+    return FolderListing(files, tuple(inside.values()), fs.LocalFileSystem(), path.resolve().as_posix())
 
 
-def files_behind(address: str, filesystem: Any = None) -> Found:
+def files_behind(address: str, filesystem: Any = None) -> FolderListing:
     """The file of an address, or the Parquet files in the folder that it is, in any depth.
 
     Raises `SourceError`, without the address, for a file system that is not known or does not answer.
@@ -162,7 +195,7 @@ def files_behind(address: str, filesystem: Any = None) -> Found:
         path = address
     found = guarded(f"the file system did not say what {path!r} is", partial(filesystem.get_file_info, path))
     if found.is_file:
-        return Found((FoundFile(_mark(filesystem, found)),), None, filesystem, path)
+        return FolderListing((FoundFile(_mark(filesystem, found)),), None, filesystem, path)
     if found.type.name != "Directory":
         raise SourceError(
             f"there is no file {path!r} in the file system; confide.read takes .csv, .csv.gz and .parquet files, and folders"
@@ -170,7 +203,7 @@ def files_behind(address: str, filesystem: Any = None) -> Found:
     inside = guarded(f"the folder {path!r} could not be listed", lambda: dict(_within(filesystem, path)))
     kept = [parts for parts, info in inside.items() if info.is_file and _is_data(parts)]
     files = tuple(FoundFile(_mark(filesystem, inside[parts]), parts[:-1]) for parts in kept)
-    return Found(files, tuple(inside), filesystem, path)
+    return FolderListing(files, tuple(inside), filesystem, path)
 
 
 def _from_uri(address: str) -> Any:
@@ -191,7 +224,7 @@ def _mark(filesystem: Any, found: Any) -> RemoteMark:
     return RemoteMark(filesystem, found.path, int(found.size), found.mtime_ns)
 
 
-def _is_data(path: Sequence[str]) -> bool:
-    """Whether a path within a folder is that of a Parquet file that no writer keeps to itself: those names, or their folder's, begin with
-    "_" or "."."""
-    return path[-1].lower().endswith(".parquet") and not any(part.startswith(("_", ".")) for part in path)
+def _is_data(path: Sequence[str], endings: tuple[str, ...] = (".parquet",)) -> bool:
+    """Whether a path within a folder is that of a file with such an ending that no writer keeps to itself: those names, or their folder's,
+    begin with "_" or "."."""
+    return path[-1].lower().endswith(endings) and not any(part.startswith(("_", ".")) for part in path)

@@ -6,7 +6,7 @@ folder is named by the id: so messages name the folder that was asked for, and n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ import pyarrow as pa
 from confide.sources.parts import Block, Part, Piece, guarded
 from confide.sources.physical import Coded
 
-__all__ = ["HivePart", "is_key"]
+__all__ = ["FolderPart", "is_key"]
 
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
@@ -44,7 +44,7 @@ def _keys_of(folders: Sequence[str]) -> dict[str, str | None]:
 
 
 @dataclass(frozen=True)
-class HivePart:
+class FolderPart:
     """A file in folders within the one that was asked for, with the columns that their names give; a column of the file itself goes before
     one of the same name."""
 
@@ -53,10 +53,9 @@ class HivePart:
     place: str
 
     @classmethod
-    def of(cls, part: Part, folders: Sequence[str], place: str) -> Part:
-        """The part as it is, where it lies in none."""
-        own = {key: value for key, value in _keys_of(folders).items() if key not in part.names}
-        return cls(part, own, place) if folders else part
+    def of(cls, part: Part, folders: Sequence[str], place: str) -> FolderPart:
+        """folders: their names, from the outermost in; place: how messages call the file, without them."""
+        return cls(part, {key: value for key, value in _keys_of(folders).items() if key not in part.names}, place)
 
     @property
     def type(self) -> str:
@@ -65,6 +64,10 @@ class HivePart:
     @property
     def rereadable(self) -> bool:
         return self.part.rereadable
+
+    @property
+    def file(self) -> Hashable:
+        return self.part.file
 
     @property
     def travels(self) -> bool:

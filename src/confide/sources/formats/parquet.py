@@ -6,7 +6,7 @@ a row group, so that two threads need the room of two.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from confide.errors import SourceError
 from confide.sources.parts import Block, Mark, Piece, guarded
 
 __all__ = ["ParquetPart"]
@@ -32,9 +33,9 @@ class ParquetPart:
 
     @classmethod
     def open(cls, mark: Mark) -> ParquetPart:
-        """Raises `SourceError` when it is no Parquet file."""
-        return guarded(
-            f"{mark.place} has no readable Parquet metadata; is it a Parquet file?", partial(cls._open, mark)
+        """Raises `SourceError` when it is no Parquet file, or is packed as this pyarrow cannot unpack it."""
+        return _unpacked(
+            guarded(f"{mark.place} has no readable Parquet metadata; is it a Parquet file?", partial(cls._open, mark))
         )
 
     @classmethod
@@ -45,6 +46,10 @@ class ParquetPart:
     @property
     def place(self) -> str:
         return self.mark.place
+
+    @property
+    def file(self) -> Hashable:
+        return self.mark.origin
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -77,3 +82,23 @@ class ParquetPart:
         with self.mark.open() as raw, pq.ParquetFile(raw, metadata=self.metadata) as file:
             for batch in file.iter_batches(batch_size=rows, row_groups=[group], columns=list(names), use_threads=False):
                 yield Block(batch.num_rows, [batch.column(name) for name in names])
+
+
+def _unpacked(part: ParquetPart) -> ParquetPart:
+    """The part, once its metadata name no codec that is not here: which there are hangs on how pyarrow was built."""
+    groups = map(part.metadata.row_group, range(part.metadata.num_row_groups))
+    named = {group.column(at).compression for group in groups for at in range(group.num_columns)}
+    lacking = sorted(codec for codec in named if not _is_here(codec))
+    if lacking:
+        raise SourceError(
+            f"{part.place} is packed by {', '.join(lacking)}, which this pyarrow cannot unpack; write the file again with "
+            'compression="zstd"'
+        )
+    return part
+
+
+def _is_here(codec: str) -> bool:
+    try:
+        return codec == "UNCOMPRESSED" or bool(pa.Codec.is_available(codec))
+    except ValueError:  # a codec of the format that pyarrow never had
+        return False

@@ -13,15 +13,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from threading import RLock
 from typing import Any, NoReturn
+from urllib.parse import unquote
 
 from confide.errors import SourceError
 from confide.sources.formats.plain import kind_of
+from confide.sources.formats.read_once import Origin
 from confide.sources.formats.streams import pieces_of, quoted, relation_reader
-from confide.sources.formats.twice import Like, file_at
-from confide.sources.parts import Piece, guarded
+from confide.sources.parts import Piece, file_at, guarded
 
 __all__ = ["Query", "SqlPart", "sql"]
 
@@ -38,6 +42,13 @@ _DRIVERS = {
 }
 # the databases whose way of preparing a text is known; what others call themselves is of no use
 _KNOWN = ("PostgreSQL", "SQLite")
+# which server and database is asked, whatever address leads there: that of a server and its replicas, or, where that may not be read, of
+# the one that runs
+_SERVERS = ("(select system_identifier from pg_control_system())", "pg_postmaster_start_time()")
+# the rows of a query: those of its text, in these schemas; of a table: its own, and those of its partitions and of what inherits from it
+_OF_QUERY = "select current_schemas(false)::text as rows"
+_OF_TABLE = """with recursive own(rows) as (
+select '{}'::regclass::oid union select i.inhrelid from pg_inherits i join own on i.inhparent = own.rows) select rows::text from own"""
 # what the classes of SQLSTATE mean that a query can meet before it has looked at a record
 _STATES = {
     "28": "the server refused the user or the password",
@@ -51,8 +62,10 @@ _STATES = {
 class Query:
     """A query and where it is asked; made by `confide.sql`, taken by `confide.read`. It shows neither address nor query.
 
-    where: equal for two queries to one database. fields: name, kind and note of each column of a table, from the catalogue
-    (`catalog.Database`); nothing is known of any other query's.
+    database: the engine that answers, "ADBC" where that is known only once a connection is open, if at all. connect: opens a connection.
+    text: one SELECT, of which each pass asks for the columns that it needs, or for all where the engine is not known (`SqlPart.pieces`).
+    where: equal for two queries to one database, of a file what `file_at` says. fields, table: of a table from the catalogue
+    (`catalog.Database`) name, kind and note of each column, and its name in SQL; nothing is known of any other query's.
     """
 
     def __init__(
@@ -60,15 +73,23 @@ class Query:
         database: str,
         connect: Callable[[], Any],
         text: str,
-        where: Like,
+        where: Origin,
         fields: tuple[tuple[str, str, str], ...] = (),
+        table: str = "",
     ) -> None:
-        self.database, self.connect, self._text, self._where, self.fields = database, connect, text, where, fields
+        self.database, self.connect, self._text, self._where = database, connect, text, where
+        self.fields, self.table = fields, table
 
     @property
     def origin(self) -> Hashable:
-        """Equal for two queries of one text to one database."""
-        return Like((self.database, self._where, self._text))
+        """Equal for two queries of one text to one database, and for two tables of which one has rows of the other."""
+        alike = Origin((self.database, self._where, self._text))
+        return _OnServer(self, alike) if self.database == "PostgreSQL" else alike
+
+    @property
+    def file(self) -> Hashable:
+        """As `Part.file`."""
+        return self._where.key
 
     def __repr__(self) -> str:
         return f"confide.sql({self.database})"
@@ -79,14 +100,45 @@ class Query:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class _OnServer:
+    """Which rows a query to PostgreSQL is for. A server is asked what it is only where two queries are compared that may have the same."""
+
+    query: Query = field(repr=False)
+    alike: Origin
+
+    def __hash__(self) -> int:
+        return hash("PostgreSQL")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _OnServer) or self.alike == other.alike:
+            return isinstance(other, _OnServer)
+        one, two = self.query, other.query
+        may_be = (one.table and two.table) or one._text == two._text
+        return bool(may_be) and not self._rows.isdisjoint(other._rows)
+
+    @cached_property
+    def _rows(self) -> frozenset[tuple[Any, ...]]:
+        """Server, database and tables; nothing where the server does not say."""
+        own = _OF_TABLE.format(self.query.table.replace("'", "''")) if self.query.table else _OF_QUERY
+        for server in _SERVERS:
+            with suppress(Exception), closing(self.query.connect()) as connection, connection.cursor() as cursor:
+                cursor.execute(
+                    f"select {server}::text, d.oid::text, own.rows from pg_database d, ({own}) own where d.datname = current_database()"
+                )
+                return frozenset(map(tuple, cursor.fetchall()))
+        return frozenset()
+
+
 def sql(address: Any, query: str) -> Query:
     """The rows of a query as records: `cf.read(cf.sql("postgresql://user@host/database", "select age, income from survey"), schema)`.
 
     address: "postgresql://...", as libpq has it (a password is better kept in ~/.pgpass or PGPASSWORD than in an address);
     "sqlite:///file.db"; "duckdb:///file.db", or "duckdb://" for queries over files, such as "select * from 'survey/*.parquet'"; an open
     ADBC connection (PEP 249, of the package `adbc_driver_manager`); or a function that opens one.
-    query: one SELECT, or WITH ... SELECT, which a semicolon may end. It runs once for each pass, for the columns of the schema alone, in
-    one snapshot for all passes of a release. It must give the same rows each time in one snapshot: no random(), no limit without an order.
+    query: one SELECT, or WITH ... SELECT, which a semicolon may end. It runs once for each pass, in one snapshot for all passes of a
+    release. PostgreSQL, SQLite and DuckDB are asked for the columns that the pass needs, any other engine for all, since how it quotes
+    names is not known. It must give the same rows each time in one snapshot: no random(), no limit without an order.
 
     PostgreSQL and SQLite need the extra `sql`: pip install 'confide[sql]'; DuckDB its package.
 
@@ -104,9 +156,9 @@ def sql(address: Any, query: str) -> Query:
     elif hasattr(address, "adbc_get_info"):
         said = "the connection does not say what it is connected to"
         vendor = guarded(said, address.adbc_get_info)["vendor_name"]
-        made = Query(vendor if vendor in _KNOWN else "ADBC", address.adbc_clone, text, Like.of(address))
+        made = Query(vendor if vendor in _KNOWN else "ADBC", address.adbc_clone, text, Origin.of(address))
     elif callable(address):
-        made = Query("ADBC", address, text, Like.of(address))
+        made = Query("ADBC", address, text, Origin.of(address))
     else:
         made = f"cf.sql takes an address, an open ADBC connection or a function that opens one, got {type(address).__name__}"
     del address, text, query  # an error report may show the values of variables
@@ -129,9 +181,26 @@ def _by_address(address: str, text: str) -> Query | str:
         import_module(module)
     except ImportError:
         return f"{module.partition('.')[0].replace('_', '-')} is not installed; run: pip install 'confide[{extra}]'"
-    inner = f"postgresql://{rest}" if database == "PostgreSQL" else rest.removeprefix("/")
-    where = Like(inner if database == "PostgreSQL" else file_at(inner))
-    return Query(database, _Hidden(module, inner or ":memory:" if scheme == "duckdb" else inner), text, where)
+    if database == "PostgreSQL":
+        inner = f"postgresql://{rest}"
+        return Query(database, _Hidden(module, inner), text, Origin(inner))
+    path = inner = rest.removeprefix("/")
+    if database == "SQLite":
+        path, inner = _of_sqlite(inner)
+    return Query(database, _Hidden(module, inner or ":memory:"), text, Origin(file_at(path)))
+
+
+def _of_sqlite(given: str) -> tuple[str, str]:
+    """The path of a SQLite file that is given as a path or URI, and the URI that reads it: where there is no file, none is made."""
+    path, options = given, list[str]()
+    if given.startswith("file:"):
+        path, _, rest = given.removeprefix("file:").partition("#")[0].partition("?")
+        path = unquote("/" + path[2:].partition("/")[2] if path.startswith("//") else path)
+        options = [one for one in rest.split("&") if one]
+    if path in ("", ":memory:") or "mode=memory" in options:
+        return path, given
+    options = [one for one in options if not one.startswith("mode=")]
+    return path, f"{Path(path).absolute().as_uri()}?{'&'.join([*options, 'mode=ro'])}"
 
 
 class _Hidden:
@@ -151,6 +220,7 @@ class SqlPart:
     """The rows of a query, read in one snapshot while a session lasts."""
 
     rereadable = True
+    _schema: Any = None
 
     def __init__(self, query: Query) -> None:
         self._query = query
@@ -162,8 +232,12 @@ class SqlPart:
         # what a function opens says itself what it is
         self._engine = query.database
         with self.session():
-            self._schema = self._looked_at()
+            pass
         self.names = tuple(str(name) for name in self._schema.names)
+
+    @property
+    def file(self) -> Hashable:
+        return self._query.file
 
     def kind(self, name: str) -> Any:
         return kind_of(self._schema.field(name).type)
@@ -184,10 +258,15 @@ class SqlPart:
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """One snapshot for whatever is read within; sessions may lie in one another."""
+        """One snapshot for whatever is read within; sessions may lie in one another. It begins with a look at the columns."""
         with self._lock:
             if self._connection is None:
                 self._connection = self._opened()
+                try:
+                    self._check_same()
+                except BaseException:
+                    self._close()
+                    raise
             self._sessions += 1
         try:
             yield
@@ -227,6 +306,15 @@ class SqlPart:
         raise SourceError(
             f"no connection to {self._query.database} could be opened{code}; check address, user and password"
         )
+
+    def _check_same(self) -> None:
+        """Raises `SourceError` where the query has other columns than when it was first asked."""
+        found = self._looked_at()
+        if self._schema is not None and not found.equals(self._schema):
+            raise SourceError(
+                f"{self.place} has other columns than when it was opened; open it again with confide.read(...)"
+            )
+        self._schema = found
 
     def _looked_at(self) -> Any:
         """The columns of the query, once it is known to be one SELECT; no row is read."""

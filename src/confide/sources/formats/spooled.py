@@ -34,6 +34,7 @@ class Spooled:
     type = "Arrow record batch reader"
     place = "the Arrow record batch reader"
     rereadable = True
+    file = None
 
     def __init__(self, stream: Stream, wanted: Sequence[str], memory: int, folder: str | None) -> None:
         schema = stream.reader.schema

@@ -7,9 +7,10 @@ What can be read once is read to its end when it is opened and kept, as Arrow, f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -17,9 +18,9 @@ import pyarrow as pa
 from confide.errors import SourceError
 from confide.sources.formats.plain import kind_of, plain_cells
 from confide.sources.formats.tables import column_of
-from confide.sources.parts import Block, Part, Piece, cut, guarded
+from confide.sources.parts import Block, FileMark, Part, Piece, cut, guarded
 
-__all__ = ["Factory", "Lazy", "Relation", "Stream", "pieces_of", "quoted", "relation_reader"]
+__all__ = ["Factory", "Lazy", "Relation", "Stream", "given_by", "pieces_of", "quoted", "relation_reader"]
 
 # rows of one batch that a query is asked for
 _BATCH = 1 << 16
@@ -43,6 +44,7 @@ class Stream:
     type = "Arrow record batch reader"
     place = "the Arrow record batch reader"
     rereadable = False
+    file = None
 
     def __init__(self, reader: pa.RecordBatchReader) -> None:
         self.reader = reader
@@ -76,6 +78,7 @@ class _Query:
 
     type: ClassVar[str]
     rereadable: ClassVar[bool] = True
+    file: ClassVar[None] = None
 
     @property
     def place(self) -> str:
@@ -89,7 +92,7 @@ class _Query:
 
 
 class Relation(_Query):
-    """A DuckDB relation."""
+    """A DuckDB relation; a release looks at its columns anew before it is charged."""
 
     type = "DuckDB relation"
 
@@ -102,6 +105,12 @@ class Relation(_Query):
             tuple(schema.names),
             {name: kind_of(schema.field(at).type) for at, name in enumerate(schema.names)},
         )
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        said = f"{self.place} is no longer answered: a table, a file or its connection is gone"
+        _check_same(self, guarded(said, partial(self.open, self.asked)))
+        yield
 
     def count(self) -> int:
         return int(self.asked.aggregate("count(*)").fetchall()[0][0])
@@ -118,8 +127,14 @@ def relation_reader(relation: Any) -> Any:
     return ask(_BATCH)
 
 
+@dataclass(frozen=True)
 class Lazy(_Query):
-    """A polars LazyFrame, whose query runs in streaming."""
+    """A polars LazyFrame, whose query runs in streaming. marks: the files that it scans, as they were when it was opened.
+
+    Polars itself would tell of a file that is gone only when it reads records: it keeps the schema, and asks nobody for no rows.
+    """
+
+    marks: tuple[FileMark, ...] = field(default=(), repr=False)
 
     type = "polars LazyFrame"
 
@@ -129,7 +144,14 @@ class Lazy(_Query):
 
         schema = frame.collect_schema()
         kinds = {name: column_of(pl.Series(name, [], dtype=kind), name).kind for name, kind in schema.items()}
-        return cls(frame, tuple(schema.names()), kinds)
+        marks = tuple(FileMark.of(path) for path in map(Path, _scanned(frame)) if path.is_file())
+        return cls(frame, tuple(schema.names()), kinds, marks)
+
+    def verify(self) -> None:
+        # their names may be ids
+        said = f"a file that {self.place} scans is gone, or changed since it was opened; open it again with confide.read(...)"
+        for mark in self.marks:
+            guarded(said, mark.verify)
 
     def count(self) -> int:
         import polars as pl
@@ -146,6 +168,20 @@ class Lazy(_Query):
             yield Piece(self.place, partial(cut, Block(batch.height, columns)))
 
 
+def _scanned(frame: Any) -> list[str]:
+    """The files that a LazyFrame scans, as far as its plan says."""
+    found: list[str] = []
+    with suppress(Exception):  # of a polars that shows its plans otherwise
+        plan = frame._ldf.visit()
+        nodes = [plan.get_node()]
+        while nodes:
+            plan.set_node(nodes.pop())
+            nodes += plan.get_inputs()
+            with suppress(NotImplementedError):
+                found += map(str, getattr(plan.view_current_node(), "paths", ()))
+    return found
+
+
 def _batches(frame: Any) -> Iterator[Any]:
     """A LazyFrame's rows in portions; a polars that cannot stream them gives one."""
     if not hasattr(frame, "collect_batches"):
@@ -154,43 +190,55 @@ def _batches(frame: Any) -> Iterator[Any]:
     yield from frame.collect_batches(chunk_size=_BATCH, maintain_order=False, lazy=True, engine="streaming")
 
 
+def given_by(function: Callable[[], Any]) -> Any:
+    """What a caller's function gives, this time."""
+    return guarded("the function that was given to confide.read failed", function)
+
+
 class Factory:
     """A function without arguments that gives the records anew each time: a table, a query, a reader.
 
-    opened: makes a part of what it gives. What it gave when it was opened says which columns there are; they may not change. given: told of
-    what it gave then.
+    opened: makes a part of what it gives. data: what it gave first, which says what columns there are; they may not change.
     """
 
     type = "function"
     place = "what the function gives"
     rereadable = True
+    file = None
     travels = True
 
     def __init__(
         self,
         function: Callable[[], Any],
         opened: Callable[[Any], Part],
-        given: Callable[[Any], None] = lambda data: None,
+        data: Any,
     ) -> None:
         self._function, self._opened = function, opened
-        data = self._given()
-        given(data)
         part = opened(data)
         try:
             self.names = part.names
             once = [name for name in part.names if part.names.count(name) == 1]
-            self._kinds = {name: part.kind(name) for name in once if _has_kind(part, name)}
+            self.kinds = {name: part.kind(name) for name in once if _has_kind(part, name)}
         finally:
             _closed(part)
 
-    def _given(self) -> Any:
-        return guarded("the function that was given to confide.read failed", self._function)
-
     def _part(self) -> Part:
-        return self._opened(self._given())
+        part = self._opened(given_by(self._function))
+        try:
+            _check_same(self, part)
+        except BaseException:
+            _closed(part)
+            raise
+        return part
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Before a release is charged it is called once more; what it gives then is looked at, and let go: each pass calls it anew."""
+        _closed(self._part())
+        yield
 
     def kind(self, name: str) -> Any:
-        return self._kinds[name]
+        return self.kinds[name]
 
     def verify(self) -> None:
         """Nothing to compare: what is behind a function is the caller's to keep."""
@@ -205,13 +253,17 @@ class Factory:
     def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
         part = self._part()
         try:
-            if part.names != self.names or any(part.kind(name) != self._kinds[name] for name in names):
-                raise SourceError(
-                    f"{self.place} has other columns than when it was opened; open it again with confide.read(...)"
-                )
             yield from part.pieces(names)
         finally:
             _closed(part)
+
+
+def _check_same(part: _Query | Factory, now: Part) -> None:
+    """Raises `SourceError` where what is asked again has other columns."""
+    if now.names != part.names or any(now.kind(name) != kind for name, kind in part.kinds.items()):
+        raise SourceError(
+            f"{part.place} has other columns than when it was opened; open it again with confide.read(...)"
+        )
 
 
 def _has_kind(part: Part, name: str) -> bool:

@@ -49,6 +49,7 @@ class Table:
     columns: Mapping[str, Column]
     rows: int = field(repr=False)
     rereadable: bool = field(default=True, init=False)
+    file: None = field(default=None, init=False)
 
     @property
     def place(self) -> str:
