@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from confide.aggregates.isolation.in_place import in_place as in_place
+from confide.aggregates.isolation.isolated import in_place as in_place
 
 
 @pytest.fixture

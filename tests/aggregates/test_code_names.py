@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import confide as cf
-from confide.aggregates.isolation.code_names import code_from, code_name
-from confide.aggregates.isolation.in_place import in_place
+from confide.aggregates.isolation.code_names import code_from, code_name, not_in_file
+from confide.aggregates.isolation.isolated import in_place
 from confide.methods.ptr.safe_release import SafeRelease
 from confide.methods.ptr.safety import AllOf, bound_from, pack_bound
 from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
@@ -26,6 +26,17 @@ MEDIAN = OrderStatistic(50, -4.0, 4.0, alpha=0.1)
 class Known:
     low: float
     high: float = 1.0
+
+
+@dataclass(frozen=True)
+class Picky:
+    """Checks its fields as Python does, without words of its own."""
+
+    alpha: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise cf.PrivacyError(f"alpha must be between 0 and 1, got {self.alpha!r}")
 
 
 class Loose:
@@ -60,6 +71,40 @@ def test_a_known_class_comes_back_from_its_fields() -> None:
 def test_anything_else_is_refused_with_the_call_that_hands_it_over(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(cf.PlanError, match=words):
         code_from(settings, "thing", "f(thing)", [Known, Loose])
+
+
+@pytest.mark.parametrize(
+    ("alpha", "words"), [(None, "TypeError: '<' not supported"), ("a", "TypeError"), ([], "TypeError")]
+)
+def test_fields_that_the_class_itself_chokes_on_are_refused_in_words(alpha: Any, words: str) -> None:
+    settings = {"thing": code_name(Picky), "fields": {"alpha": alpha}}
+    with pytest.raises(cf.PlanError, match=rf"cannot be made from the fields .*{words}.*over again: f\(thing\)"):
+        code_from(settings, "thing", "f(thing)", [Picky])
+    with pytest.raises(cf.PlanError, match="cannot be made from the fields"):
+        code_from(
+            {"thing": NAME, "fields": {"low": alpha}},
+            "thing",
+            "f(thing)",
+            [Known],
+            lambda packed: 1 / len(packed) + packed,
+        )
+
+
+def test_what_the_class_says_in_its_own_words_is_left_as_it_is() -> None:
+    with pytest.raises(cf.PrivacyError, match="alpha must be between 0 and 1, got 2"):
+        code_from({"thing": code_name(Picky), "fields": {"alpha": 2}}, "thing", "f(thing)", [Picky])
+
+
+def test_a_bound_of_a_file_without_its_alpha_is_refused_in_words() -> None:
+    packed = pack_bound(MEDIAN)
+    with pytest.raises(cf.PlanError):
+        bound_from({**packed, "fields": {**packed["fields"], "alpha": None}})
+
+
+def test_code_that_no_file_holds_is_named_with_the_call() -> None:
+    said = not_in_file("sampler", "os:system", "f(sampler)")
+    assert isinstance(said, cf.PlanError)
+    assert str(said).startswith("the plan was made with the live sampler 'os:system'") and "f(sampler)" in str(said)
 
 
 def test_a_class_that_is_there_twice_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Code on blocks tried before the charge, on practice records, and releases in which none of it runs."""
+"""Code on blocks tried before the charge, on test data, and releases in which none of it runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,18 @@ import numpy as np
 import pytest
 
 import confide as cf
-from confide.aggregates.isolation.in_place import fallbacks, in_place
-from confide.aggregates.isolation.isolated import Answers, Room
-from confide.aggregates.isolation.rehearsal import rehearsed
+from confide.aggregates.isolation.isolated import (
+    Answers,
+    FallbackOnly,
+    InProcess,
+    Isolated,
+    Room,
+    block_runner,
+    fallbacks_only,
+    in_place,
+)
+from confide.aggregates.isolation.shards import BlockWork
+from confide.gate.releasing import drawn
 from confide.noise import SimulatedNoise
 
 ANSWERS = Answers((2,), -1.0, 1.0, 0.5)
@@ -21,8 +30,8 @@ SCHEMA = cf.Schema({"x": cf.Numeric(-4, 4, on_missing="midpoint"), "y": cf.Categ
 
 
 def _tried(work: Any, k: int = 4, n: int | None = None, room: Room | None = None, **words: str) -> str:
-    room = Room(2.0) if room is None else room
-    return rehearsed(work, lambda size: np.ones((size, 1)), k, n, answers=ANSWERS, room=room, **words)
+    whole = BlockWork(work, ANSWERS, Room(2.0) if room is None else room, k)
+    return whole.rehearse(lambda size: np.ones((size, 1)), n, **words)
 
 
 def _raises(table: Any, generator: Any) -> Any:
@@ -57,7 +66,7 @@ FAULTS = {
 def test_what_ends_badly_is_told_in_full(fault: str, where: str) -> None:
     work, words = FAULTS[fault]
     with pytest.raises(
-        cf.PlanError, match=f"^the code on blocks .*{words}.*on 25 practice records.*nobody would be told"
+        cf.PlanError, match=f"^the code on blocks .*{words}.*on test data of 25 records.*nobody would be told"
     ):
         if where == "here":
             with in_place():
@@ -90,8 +99,10 @@ def test_what_goes_well_says_how_long_it_takes_and_leaves_nothing() -> None:
         return [len(table), generator.random()]
 
     before = random.getstate(), np.random.get_state()[1].tolist()  # type: ignore[index]  # noqa: NPY002
-    assert "2 s in every case: 4 blocks, 1 side by side, 0.5 s each; 30 practice records took" in _tried(work, n=120)
-    assert "200 practice records (n= says how many a block has)" in _tried(work)
+    assert "2 s in every case: 4 blocks, 1 side by side, 0.5 s each; test data of 30 records took" in _tried(
+        work, n=120
+    )
+    assert "test data of 200 records (n= says how many a block has)" in _tried(work)
     assert before == (random.getstate(), np.random.get_state()[1].tolist())  # type: ignore[index]  # noqa: NPY002
 
 
@@ -104,36 +115,48 @@ def test_what_it_prints_is_not_heard(capfd: pytest.CaptureFixture[str]) -> None:
     assert "heard" not in "".join(capfd.readouterr())
 
 
-def _never(table: Any, generator: Any = None) -> Any:
-    raise AssertionError("a caller's code ran")
+class Breaks:
+    """A sampler, and a teacher, that is well where a plan tries it and runs no more once it is `broken`."""
 
+    broken = False
 
-class Never:
-    fit = predict = _never
+    def __call__(self, table: Any, generator: Any) -> Any:
+        return self.fit(table).predict(np.zeros((10, 1)))
+
+    def fit(self, x: Any, y: Any = None) -> Breaks:
+        if Breaks.broken:
+            raise AssertionError("a caller's code ran")
+        return self
+
+    def predict(self, x: Any) -> Any:
+        return np.zeros(len(x))
 
 
 @pytest.mark.parametrize(
     ("method", "privacy"),
     [
-        (cf.intervals.BlockPosterior(_never, {"mean": (-4, 4)}, blocks=25, columns=("x",)), cf.PureDP(12.0)),
-        (cf.voting.TeacherLabels("y", Never(), np.zeros((20, 1)), 25, certificate="gaussian"), cf.GDP(20.0)),
+        (cf.intervals.BlockPosterior(Breaks(), {"mean": (-4, 4)}, blocks=25, columns=("x",)), cf.PureDP(12.0)),
+        (cf.voting.TeacherLabels("y", Breaks(), np.zeros((20, 1)), 25, certificate="gaussian"), cf.GDP(20.0)),
     ],
     ids=["block_posterior", "teacher_labels"],
 )
-def test_within_fallbacks_no_code_runs_and_every_block_says_its_fallback(method: Any, privacy: Any) -> None:
-    """Whole, with the plan: a minute of the room's time is not taken either. What comes out is what a release says whose blocks fail."""
+def test_within_fallbacks_only_no_code_runs_and_every_block_says_its_fallback(
+    method: Any, privacy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the gate rehearses: a minute of the room's time is not taken. What comes out is what a release says whose blocks fail."""
     start, data = time.monotonic(), cf.read(SCHEMA.sample(300, seed=1), SCHEMA)
-    with fallbacks():
-        release = cf.release(method, data, privacy, ledger=None, noise=SimulatedNoise(1))
+    plan = cf.plan(method, SCHEMA, privacy)
+    monkeypatch.setattr(Breaks, "broken", True)
+    with fallbacks_only():
+        release = drawn(method, data, plan, SimulatedNoise(1), "nothing was charged")
     assert time.monotonic() - start < 20
     result = cf.infer(release)
     assert result.status == "uninformative" and "blocks_failed" in result.flags
 
 
 def test_a_switch_ends_with_its_block() -> None:
-    with in_place(), fallbacks():
-        assert "took 0 s" in _tried(_never)
-    with in_place(), pytest.raises(cf.PlanError, match="a caller's code ran"):
-        with fallbacks():
-            pass
-        _tried(_never)
+    with in_place():
+        with fallbacks_only():
+            assert block_runner() is FallbackOnly
+        assert block_runner() is InProcess
+    assert block_runner() is Isolated

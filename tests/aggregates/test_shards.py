@@ -10,7 +10,7 @@ import confide as cf
 from confide.aggregates.column_codes import ColumnCodes
 from confide.aggregates.isolation.collected import Collected
 from confide.aggregates.isolation.isolated import Answers, Room
-from confide.aggregates.isolation.shards import blocks, divided
+from confide.aggregates.isolation.shards import BlockWork, divided
 
 _SCHEMA = cf.Schema(
     {"x": cf.Numeric(0, 9, steps=10, on_missing="midpoint"), "y": cf.Numeric(0, 3, steps=4, on_missing="midpoint")}
@@ -96,16 +96,9 @@ def test_by_position_all_divisions_of_a_multiset_are_equally_likely():
 @patient
 def test_blocks_of_a_source_are_read_in_the_columns_units():
     source = cf.read(_SCHEMA.sample(200, seed=1), _SCHEMA)
-    found = blocks(
-        source,
-        _RECORD,
-        4,
-        bytes(32),
-        "position",
-        lambda table, generator: [len(table), table[:, 0].mean()],
-        answers=Answers((2,), 0, 100, 0),
-        room=Room(0.4 * slow()),
-    )
+    answers, room = Answers((2,), 0, 100, 0), Room(0.4 * slow())
+    work = BlockWork(lambda table, generator: [len(table), table[:, 0].mean()], answers, room, 4)
+    found = work.run(source, _RECORD, bytes(32), "position")
     (rows,) = source.aggregate(Collected(_RECORD))
     assert found[:, 0].tolist() == [50] * 4
     assert found[:, 1].mean() == pytest.approx(_RECORD.table(rows)[:, 0].mean())
@@ -119,5 +112,5 @@ def test_a_block_that_fails_gives_the_fallback_whatever_the_records_are(seed):
 
     source = cf.read(_SCHEMA.sample(50, seed=seed), _SCHEMA)
     answers = Answers((2,), 0, 100, np.array([7.0, 8.0]))
-    found = blocks(source, _RECORD, 4, bytes(32), "identity", work, answers=answers, room=Room(1.0))
+    found = BlockWork(work, answers, Room(1.0), 4).run(source, _RECORD, bytes(32), "identity")
     assert found.tolist() == [[7.0, 8.0]] * 4

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.aggregates.isolation.in_place import in_place
+from confide.aggregates.isolation.isolated import in_place
 from confide.audit.runs.known_laws import audit_exponential
 from confide.audit.runs.lower_bounds import epsilon_lower_bound, mu_lower_bound
 from confide.audit.searches import neighbourhoods

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
-from confide.errors import PlanError
+from confide.errors import ConfideError, PlanError
 
-__all__ = ["code_from", "code_name"]
+__all__ = ["code_from", "code_name", "not_in_file"]
 
 
 def code_name(code: Any) -> str:
@@ -26,27 +26,39 @@ def code_name(code: Any) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
+def not_in_file(what: str, name: Any, again: str) -> PlanError:
+    """The error for code that no file holds, whose name alone stands in it ({"live": name}).
+
+    what: what it is called, such as "sampler"; again: the call that hands it over again.
+
+    >>> raise not_in_file("sampler", "os:system", "cf.private_block_posterior(sampler, data, ...)")
+    Traceback (most recent call last):
+    confide.errors.PlanError: the plan was made with the live sampler 'os:system', which no file can hold; hand it over again: ...
+    """
+    return PlanError(
+        f"the plan was made with the live {what} {name!r}, which no file can hold; hand it over again: {again}"
+    )
+
+
 def code_from(
     settings: Mapping[str, Any],
     what: str,
     again: str,
-    known: Iterable[type[Any]] = (),
+    known: Iterable[type[Any]],
     value: Callable[[Any], Any] = lambda packed: packed,
 ) -> Any:
     """The object that a file's settings name: {what: "module:name", "fields": {...}}, of one of the `known` classes.
 
     what: what it is called, such as "bound"; again: the call that hands it over again; known: frozen dataclasses that this process has
-    loaded; value: of a field, from its text form. `PlanError` for {"live": name}, which stands for code that no file holds, and for any
-    other name: nothing is imported, looked up or called.
+    loaded; value: of a field, from its text form. `PlanError` for {"live": name}, which stands for code that no file holds, for any
+    other name, for which nothing is imported, looked up or called, and for fields that the class itself refuses.
 
-    >>> code_from({"live": "os:system"}, "sampler", "cf.private_block_posterior(sampler, data, ...)")
+    >>> code_from({"bound": "os:system", "fields": {}}, "bound", "cf.ptr.safe_release(bound, data, ...)", [])
     Traceback (most recent call last):
-    confide.errors.PlanError: the plan was made with the live sampler 'os:system', which no file can hold; hand it over again: ...
+    confide.errors.PlanError: the plan's bound 'os:system' is not loaded here; import the module that has it and try again, or hand ...
     """
     if "live" in settings:
-        raise PlanError(
-            f"the plan was made with the live {what} {settings['live']!r}, which no file can hold; hand it over again: {again}"
-        )
+        raise not_in_file(what, settings["live"], again)
     name, given = settings.get(what), settings.get("fields")
     found = [cls for cls in known if code_name(cls) == name]
     if len(found) > 1:
@@ -65,4 +77,12 @@ def code_from(
         raise PlanError(
             f"the plan's {what} {name!r} is not made from the fields that stand in the file; hand it over again: {again}"
         )
-    return found[0](**{key: value(packed) for key, packed in given.items()})
+    try:
+        return found[0](**{key: value(packed) for key, packed in given.items()})
+    except ConfideError:
+        raise
+    except Exception as error:  # whatever a class raises at what a file holds, which is public
+        raise PlanError(
+            f"the plan's {what} {name!r} cannot be made from the fields that stand in the file ({type(error).__name__}: {error}); hand it "
+            f"over again: {again}"
+        ) from error

@@ -24,6 +24,11 @@ It holds code with faults, not code that attacks: all blocks run as the same use
 elsewhere or opens connections can still carry records away, and who runs it as the administrator can do anything. Code that keeps what it
 found under a fixed name, a cache for the next call, does the same without meaning to: one block's numbers become another's. Code that
 nobody has read belongs into a container without a network.
+
+On simulated records code on blocks needs no processes. Within `in_place`, of the audit and of tests, it runs in the caller's process and
+without a clock: the numbers are those of the processes on a machine of any pace, but no block is kept apart, and how long it takes can be
+seen. Within `fallbacks_only`, of the gate's rehearsal, it does not run at all, and each block says its fallback: the plan has tried the
+code by itself (`shards.BlockWork.rehearse`). A switch holds for the thread that sets it; a release in another one has its processes.
 """
 
 from __future__ import annotations
@@ -31,6 +36,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import hashlib
+import io
 import os
 import random
 import select
@@ -41,13 +47,14 @@ import struct
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from math import ceil, prod
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -56,11 +63,26 @@ from confide._arrays import Array
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees.validation import is_finite, is_whole
 
-__all__ = ["Answers", "Isolated", "Room", "Work", "seeded", "tried"]
+__all__ = [
+    "Answers",
+    "FallbackOnly",
+    "InProcess",
+    "Isolated",
+    "Room",
+    "Work",
+    "block_runner",
+    "fallbacks_only",
+    "in_place",
+    "seeded",
+    "silenced",
+    "tried",
+]
 
 
 #: What is run on a block: (table of the block, its own generator) -> numbers.
 Work = Callable[[Array, np.random.Generator], Any]
+#: Is told (waves done, waves).
+Progress = Callable[[int, int], None]
 
 # Of the server's answer to a start, an end; of what a block finds before its numbers, and leaves before its answer.
 _START, _END = b"s", b"e"
@@ -144,10 +166,10 @@ class Room:
 
 
 def tried(work: Callable[[], Any], room: Room) -> str:
-    """How a piece of work on practice records ends, in a process of its own with a block's memory and all of the room's seconds.
+    """How a piece of work on test data ends, in a process of its own with a block's memory and all of the room's seconds.
 
     Empty where it ends well; else words such as "raises KeyError: 'theta'". What hangs, crashes or wants more memory than it may have
-    does so there and not in the caller. The words say what the work says: hand it public records alone.
+    does so there and not in the caller. The words say what the work says: hand it public data alone.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -194,9 +216,7 @@ class Isolated:
     Enter it before the records are read. Raises `ReleaseError` where the server itself does not run on.
     """
 
-    def __init__(
-        self, work: Work, answers: Answers, room: Room, progress: Callable[[int, int], None] | None = None
-    ) -> None:
+    def __init__(self, work: Work, answers: Answers, room: Room, progress: Progress | None = None) -> None:
         self._work, self._answers, self._room, self._progress = work, answers, room.here, progress
 
     def __enter__(self) -> Isolated:
@@ -237,11 +257,10 @@ class Isolated:
 
     def _begin(self, table: Array, key: bytes, place: int) -> int:
         """Start one block; the file in which it leaves its answer."""
-        own = hashlib.sha256(key + place.to_bytes(8, "little")).digest()[:16]
         rows = np.ascontiguousarray(table, dtype=np.float64)
         given, left = _nameless(), _nameless()
         with os.fdopen(os.dup(given), "wb") as file:
-            file.write(_HEAD.pack(*rows.shape, own))
+            file.write(_HEAD.pack(*rows.shape, _own(key, place)))
             file.write(rows.tobytes())
         os.lseek(given, 0, os.SEEK_SET)
         self._ask(_START, given, left)
@@ -264,6 +283,86 @@ class Isolated:
             heard = b""
         if heard != what:
             raise ReleaseError("the server of the blocks' processes stopped")
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """`Isolated` without processes: generators, fallbacks and global seeds are the same, memory and time are not looked at."""
+
+    work: Work
+    answers: Answers
+    room: Room
+    progress: Progress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing was started."""
+
+    def run(self, tables: Sequence[Array], key: bytes) -> Array:
+        """One answer for each table, (blocks, *shape)."""
+        with silenced():
+            found = [self._answer(table, _own(key, place)) for place, table in enumerate(tables)]
+        return np.array(found).reshape(len(tables), *self.answers.shape)
+
+    def _answer(self, table: Array, own: bytes) -> Array:
+        left = b""
+        with suppress(Exception):
+            found = np.asarray(self.work(np.array(table, dtype=np.float64), seeded(own)), dtype=np.float64)
+            left = _DONE + found.tobytes() if found.shape == self.answers.shape else b""
+        return self.answers.read(left)
+
+
+class FallbackOnly(InProcess):
+    """`Isolated` without work: no block is worked on, and each says its fallback."""
+
+    def _answer(self, table: Array, own: bytes) -> Array:
+        return self.answers.read(b"")
+
+
+_RUNNER: ContextVar[type[Isolated | InProcess]] = ContextVar("what runs blocks", default=Isolated)
+
+
+def block_runner() -> type[Isolated | InProcess]:
+    """What runs blocks: `Isolated`, or `InProcess` within `in_place`, `FallbackOnly` within `fallbacks_only`."""
+    return _RUNNER.get()
+
+
+@contextmanager
+def _within(runner: type[InProcess]) -> Iterator[None]:
+    token = _RUNNER.set(runner)
+    try:
+        yield
+    finally:
+        _RUNNER.reset(token)
+
+
+def in_place() -> AbstractContextManager[None]:
+    """No process is started and no time is waited out within."""
+    return _within(InProcess)
+
+
+def fallbacks_only() -> AbstractContextManager[None]:
+    """No process is started, no time is waited out and no code of a caller is run on a block within: each block says its fallback."""
+    return _within(FallbackOnly)
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """A caller's code that runs within prints and warns to nobody, and leaves the global generators as they were, as in a block."""
+    before, nowhere = (random.getstate(), np.random.get_state()), io.StringIO()  # noqa: NPY002
+    try:
+        with warnings.catch_warnings(action="ignore"), redirect_stdout(nowhere), redirect_stderr(nowhere):
+            yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
+
+
+def _own(key: bytes, place: int) -> bytes:
+    """The 16 bytes that a block's generator hangs on."""
+    return hashlib.sha256(key + place.to_bytes(8, "little")).digest()[:16]
 
 
 def _until(moment: float) -> None:
@@ -307,9 +406,8 @@ def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoR
         gc.freeze()
         _nowhere_but(line.fileno())
         sys.stdin, sys.stdout, sys.stderr = (os.fdopen(at, mode) for at, mode in enumerate("rww"))
-        warnings.simplefilter(
-            "ignore"
-        )  # nobody would read them, and where the caller made them errors they would end every block
+        # nobody would read them, and where the caller made them errors they would end every block
+        warnings.simplefilter("ignore")
         with threadpool_limits(1):  # side by side, blocks would only compete
             while True:
                 what, files, _, _ = socket.recv_fds(line, 1, 2)

@@ -8,13 +8,20 @@ content: for any key, one record more in the data is one record more in exactly 
 substitute, where two blocks would change, nor positions under add-remove, where all would.
 
 The permutation is sorted 128-bit words of SHAKE-256 under the key; two of n words are alike with a chance below n^2/2^129.
+
+On records code that raises, hangs, crashes, is late or says what is no number counts as the public fallback, and nobody is told. So a plan
+tries the work on test data, of which all can be told in full (`BlockWork.rehearse`): in a process of its own first, as what hangs, crashes
+or takes all memory does so there, and then here, so that what it imports is loaded before blocks are forked; here its time is taken.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
+from time import monotonic
 from typing import Protocol
 
 import numpy as np
@@ -22,17 +29,28 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.aggregates.isolation.collected import Collected
-from confide.aggregates.isolation.in_place import runner
-from confide.aggregates.isolation.isolated import Answers, Room, Work
+from confide.aggregates.isolation.isolated import (
+    Answers,
+    InProcess,
+    Room,
+    Work,
+    block_runner,
+    seeded,
+    silenced,
+    tried,
+)
+from confide.errors import PlanError
 from confide.protocol import Noise, RecordMap, Source
 
-__all__ = ["BY", "Tabled", "blocks", "divided", "fresh_key", "keyed_hashes"]
+__all__ = ["BY", "BlockWork", "Tabled", "divided", "fresh_key", "keyed_hashes"]
 
 
 #: Relation -> how a record finds its block.
 BY = {"substitute": "position", "add-remove": "identity"}
 # A key is normal integers of sd 2^40, hashed.
 _KEY = (Fraction(1 << 80), 8)
+_LEAST_SECONDS = 0.1  # of a block: what starting and ending its process takes (`isolated`)
+_ASSUMED_SIZE = 200  # records of a block, where the number of records is not known
 
 
 class Tabled(RecordMap, Protocol):
@@ -41,27 +59,94 @@ class Tabled(RecordMap, Protocol):
     def table(self, rows: Array) -> Array: ...
 
 
-def blocks(
-    source: Source,
-    record: Tabled,
-    k: int,
-    key: bytes,
-    by: str,
-    work: Work,
-    *,
-    answers: Answers,
-    room: Room,
-    progress: Callable[[int, int], None] | None = None,
-) -> Array:
-    """What `work` says of each of k disjoint blocks of the records, (k, *answers.shape); one record moves one of them.
+@dataclass(frozen=True)
+class BlockWork:
+    """A caller's code on `blocks` disjoint blocks of records: what a plan rehearses is what a release runs.
 
-    record: how records become tables; key: 32 bytes, drawn anew for each release and kept; by: one of `BY`, that of the relation. It takes
-    `room.seconds` beyond the reading. `aggregates.isolated` says how a block is worked on, and what becomes of one that fails; so the
-    method's plan tries the same work on practice records first (`rehearsal.rehearsed`).
+    work: (table of a block, its generator) -> numbers; answers: what a block may say; room: what all blocks may take together.
     """
-    with runner(work, answers, room, progress) as workers:
-        (rows,) = source.aggregate(Collected(record))
-        return workers.run([record.table(own) for own in divided(rows, k, key, by)], key)
+
+    work: Work
+    answers: Answers
+    room: Room
+    blocks: int
+
+    def rehearse(
+        self,
+        test_data: Callable[[int], Array],
+        n: int | None,
+        *,
+        who: str = "the code on blocks",
+        blocks: str = "blocks",
+        given: str = "",
+        must: str = "",
+    ) -> str:
+        """What the plan says of the time that blocks take; `PlanError` where the work ends badly on test data of a block's size.
+
+        test_data: so many records of it -> their table (records, columns); n: of all records, where it is known. In words: who and
+        blocks, what the work and its blocks are called; given: what the table is; must: what the work has to give.
+
+        Within `in_place` no process is started and time is not looked at.
+        """
+        size = _ASSUMED_SIZE if n is None else max(n // self.blocks, 1)
+        room, here, apart, k = self.room, self.room.here, block_runner() is not InProcess, self.blocks
+        if apart and here.each(k) < _LEAST_SECONDS:
+            raise PlanError(
+                f"seconds={room.seconds:g} leave each of {k} {blocks} {here.each(k):.2g} s, and to start and end its process takes up to "
+                f"{_LEAST_SECONDS:g} s: write seconds={ceil(2 * _LEAST_SECONDS * here.waves(k))}, fewer {blocks}, or more jobs on as many "
+                f"processors (here {here.jobs})"
+            )
+        ends, took = self._ends(test_data(size), apart=apart)
+        if ends:
+            wanted = must or f"it must give finite numbers of the shape {self.answers.shape}"
+            raise PlanError(
+                f"{who} {ends}, on test data of {size} records{given} (public, from the schema alone; seconds={room.seconds:g}, "
+                f"memory={room.memory} MB); on your records nobody would be told, and the block would count as failed: {wanted}"
+            )
+        if apart and took > here.running(k):
+            raise PlanError(
+                f"{who} took {took:.2g} s on test data of one block's size, and a block has {here.running(k):.2g} s: write "
+                f"seconds={int(2 * took * here.waves(k)) + 1}, or more jobs on as many processors (here {here.jobs})"
+            )
+        guessed = " (n= says how many a block has)" if n is None else ""
+        return (
+            f"takes {room.seconds:g} s in every case: {k} {blocks}, {room.jobs} side by side, {room.each(k):.3g} s each; test data of "
+            f"{size} records{guessed} took {took:.2g} s"
+        )
+
+    def run(
+        self, source: Source, record: Tabled, key: bytes, by: str, progress: Callable[[int, int], None] | None = None
+    ) -> Array:
+        """What the work says of each block, (blocks, *answers.shape); one record moves one of them.
+
+        record: how records become tables; key: 32 bytes, drawn anew for each release and kept; by: one of `BY`, that of the relation;
+        progress: is told (waves done, waves). It takes `room.seconds` beyond the reading. `isolated` says how a block is worked on, and
+        what becomes of one that fails.
+        """
+        with block_runner()(self.work, self.answers, self.room, progress) as workers:
+            (rows,) = source.aggregate(Collected(record))
+            return workers.run([record.table(own) for own in divided(rows, self.blocks, key, by)], key)
+
+    def _ends(self, table: Array, *, apart: bool) -> tuple[str, float]:
+        """How the work ends on a table, empty where it ends well, and its seconds."""
+
+        def once() -> Array:
+            return np.asarray(self.work(table.copy(), seeded(bytes(16))), dtype=np.float64)
+
+        took = []
+        with silenced():
+            if apart and (ends := tried(once, self.room)):
+                return ends, 0.0
+            try:
+                for _ in range(2 if apart else 1):
+                    start = monotonic()
+                    found = once()
+                    took.append(monotonic() - start)
+            except Exception as error:
+                return f"raises {type(error).__name__}: {error}", 0.0
+        if found.shape != self.answers.shape:
+            return f"gives numbers of the shape {found.shape}, where {self.answers.shape} is asked for", 0.0
+        return "" if np.isfinite(found).all() else "gives numbers that are not finite", min(took)
 
 
 def fresh_key(noise: Noise) -> bytes:

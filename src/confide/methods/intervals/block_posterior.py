@@ -32,10 +32,9 @@ from numpy.typing import NDArray
 
 from confide._lazy import later
 from confide.aggregates.column_codes import ColumnCodes, chosen_columns
-from confide.aggregates.isolation.code_names import code_from, code_name
+from confide.aggregates.isolation.code_names import code_name, not_in_file
 from confide.aggregates.isolation.isolated import Answers, Room
-from confide.aggregates.isolation.rehearsal import rehearsed
-from confide.aggregates.isolation.shards import BY, blocks, fresh_key
+from confide.aggregates.isolation.shards import BY, BlockWork, fresh_key
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee, PureDP
 from confide.guarantees.validation import is_finite, is_whole
@@ -138,12 +137,12 @@ class BlockPosterior(Method):
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """Two private medians for each parameter. The sampler is tried on practice records, which are public: its errors show here.
+        """Two private medians for each parameter. The sampler is tried on test data, which are public: its errors show here.
 
         Raises `PlanError` for too few records a block or blocks for the budget, and for a sampler that fails or takes too long.
         """
         if not callable(self.sampler):
-            code_from(self.sampler, "sampler", "cf.private_block_posterior(sampler, data, ...)")
+            raise not_in_file("sampler", self.sampler["live"], "cf.private_block_posterior(sampler, data, ...)")
         if self.where is not None:
             raise PlanError(
                 "block_posterior takes all records; leave where out, and let the sampler pick the rows of its block"
@@ -163,17 +162,12 @@ class BlockPosterior(Method):
                 f"blocks={max(n // _LEAST_OF_A_BLOCK, 1)} at most"
             )
         record = ColumnCodes(schema, chosen_columns(schema, self.columns, self.name))
-        note = rehearsed(
-            self._work,
+        note = self._block_work.rehearse(
             lambda size: next(iter(record.practice(size))),
-            self.blocks,
             n,
-            answers=self._answers,
-            room=self._room,
             who="the sampler",
             given=f" of the columns {', '.join(record.columns)}, in this order",
             must=f"sampler(table, generator) must give (draws, {len(self.parameters)}) finite numbers, at least 2 draws",
-            instead="the middle of the bounds is taken",
         )
         plan = Plan.of(
             self,
@@ -207,6 +201,10 @@ class BlockPosterior(Method):
             (2, len(low)), np.array([low, 0 * half]), np.array([high, half]), np.array([(low + high) / 2, half / 2])
         )
 
+    @property
+    def _block_work(self) -> BlockWork:
+        return BlockWork(self._work, self._answers, self._room, self.blocks)
+
     def _work(self, table: Array, generator: np.random.Generator) -> Array:
         return self._summary(self.sampler(table, generator))
 
@@ -227,17 +225,7 @@ class BlockPosterior(Method):
         """Run the blocks, then choose two medians for each parameter."""
         noise = meter.noise("blocks")
         record: Any = plan.statistic("records").map
-        found = blocks(
-            source,
-            record,
-            self.blocks,
-            fresh_key(noise),
-            BY[plan.relation],
-            self._work,
-            answers=self._answers,
-            room=self._room,
-            progress=self.progress,
-        )
+        found = self._block_work.run(source, record, fresh_key(noise), BY[plan.relation], self.progress)
         assert isinstance(plan.guarantee, PureDP)
         meter.opaque("blocks", np.array(self.medians(found, noise, plan.guarantee.epsilon)), Fraction(1))
         return {}
@@ -266,7 +254,7 @@ class BlockPosterior(Method):
         (question or Question()).only()
         assert isinstance(release.plan.guarantee, PureDP)
         chosen = [int(place) for place in release["blocks"].values.ravel()]
-        centres, limits = self.read(chosen, release.plan.guarantee.epsilon, release.sha256)
+        centres, limits = self.read(chosen, release.plan.guarantee.epsilon, release.drawn_sha256)
         found = ConfidenceIntervals.read(
             release,
             names=tuple(self.parameters),
@@ -301,8 +289,8 @@ class BlockPosterior(Method):
         share, (low, high) = epsilon / (2 * len(centres)), self._boxes
         off = np.array(
             [
-                _simulated(centre, sd, (a, b), self.blocks, share, keyed_generator(digest, name))
-                for name, centre, sd, a, b in zip(self.parameters, centres, sds, low, high, strict=True)
+                _simulated(centre, sd, (a, b), self.blocks, share, keyed_generator(digest, str(place)))
+                for place, (centre, sd, a, b) in enumerate(zip(centres, sds, low, high, strict=True))
             ]
         )
 

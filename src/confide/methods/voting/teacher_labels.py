@@ -1,24 +1,24 @@
 """Labels of public records by the noisy votes of teachers, each fitted to a block of the private records (PATE).
 
 Guarantee. Records fall into K blocks, by position after a fresh permutation (substitute) or by a fresh keyed hash (add-remove), so that one
-record is in one block (`aggregates.shards`). A teacher is fitted to each, in a process of its own, and votes on T public records; one
-record moves one ballot of each. What leaves is labels y_i = argmax_j (n_ij + noise).
+record is in one block (`aggregates.shards`). A teacher is fitted to each, in a process of its own, and has one ballot on each of T public
+records: for one of C classes, or "failed" on all of them where it raises, is late or predicts what is no class. So the K ballots of a
+query fall on C + 1 options; one record changes what one block says, whatever that is, and moves one ballot of each query from one option
+to another. What leaves is y_i = argmax_j (n_ij + noise) over the C + 1 options. All below is proved for any number of options and knows
+nothing of what they mean: "failed" is a winner like another one. Reading it as "no label" comes after.
 
 certificate="distance": (epsilon, delta), by generalized propose-test-release. D, the number of ballots whose change may bring the loss of
 all labels above epsilon - e_test, is an integer that one ballot moves by at most 1 (`voting.teachers_distance`). It passes the distance
 test, which is (e_test, 0), or nothing is released; where D = 0 it passes with probability at most delta, elsewhere the labels are
 (epsilon - e_test, delta): together (epsilon, delta), as the two deltas belong to different data. The labels' noise is drawn apart from
-the test's. certificate="gaussian": mu-GDP, mu^2 = 2 T/sigma^2: Gaussian noise of sd sigma on counts that move by sqrt(2) for each query.
-With confident=(threshold, sd), the query is answered only where the largest count plus noise of that sd reaches the threshold: mu^2 =
-T (2/sigma^2 + 1/sd^2).
-certificate="laplace": epsilon = 2 T/b, Laplace noise of scale b on counts, of which two move by 1 (Papernot et al. 2017).
+the test's. certificate="gaussian": mu-GDP, mu^2 = 2 T/sigma^2: Gaussian noise of sd sigma on C + 1 counts, of which two move by 1, and so
+by sqrt(2) for each query. With confident=(threshold, sd), the query is answered only where the largest of the C + 1 counts, which moves
+by at most 1, plus noise of that sd reaches the threshold: mu^2 = T (2/sigma^2 + 1/sd^2).
+certificate="laplace": epsilon = 2 T/b, Laplace noise of scale b on C + 1 counts, of which two move by 1 (Papernot et al. 2017).
 Which one, with which sigma and e_test, follows from public facts alone (`voting.vote_budgets`).
 
-A teacher that fails or is late votes a public pattern, drawn evenly from the digest of the public records (`PublicRows.fallback`).
-Where most do, the pattern is released. Labels that teachers found agree with it in each query with probability 1/C, over the drawing:
-where all T labels agree, or as many as would by chance in at most 1 of 1,000 releases, the result says that teachers failed, and gives no
-label. By chance it says so in as many releases, or in C^-T where that is more: few labels do not tell. Noise that hides the pattern hides
-what teachers found as well.
+A query that "failed" wins has no label. Where it wins most of those that were answered the result is uninformative, and none has one: the
+rest is what noise made of the few ballots that are left.
 
 Interval: none. Sources: Papernot et al. 2017, 2018; Redberg, Zhu, Wang 2023, Algorithm 4, replaced: docs/errata.md.
 """
@@ -34,12 +34,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide import _special as special
 from confide.aggregates.column_codes import ColumnCodes, chosen_columns
-from confide.aggregates.isolation.code_names import code_from
+from confide.aggregates.isolation.code_names import not_in_file
 from confide.aggregates.isolation.isolated import Answers, Room
-from confide.aggregates.isolation.rehearsal import rehearsed
-from confide.aggregates.isolation.shards import BY, blocks, fresh_key
+from confide.aggregates.isolation.shards import BY, BlockWork, fresh_key
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
 from confide.guarantees.validation import is_finite, is_whole
@@ -61,8 +59,6 @@ CERTIFICATES = ("auto", "distance", "gaussian", "laplace")
 _PROOF = "distance test of teachers' ballots: confide.methods.voting.teacher_labels"
 # Records of a teacher below which a plan with a public number of records is refused.
 _FEWEST = 2
-# How often labels that teachers found are taken for the votes of those who fail, where there are labels enough.
-_BY_CHANCE = 1e-3
 _AGAIN = (
     "cf.voting.Pate(teacher, ...).fit(X, y, public=public), or cf.voting.TeacherLabels(label, teacher, public, ...)"
 )
@@ -71,9 +67,8 @@ _REFUSED = (
     "larger budget, or an expected agreement that is less"
 )
 _FAILED = (
-    "what was released is what teachers vote who fail or are late: most did, or the labels happen to be the same, which is likely for a "
-    "few alone; try the teacher on schema.sample(n // teachers, seed=1), give n= to the plan, more seconds= or memory=, and more public "
-    "records"
+    "'failed' has the most votes on most public records: most teachers failed or were late, or the noise is larger than the votes; try the "
+    "teacher on schema.sample(n // teachers, seed=1), give n= to the plan, and more seconds=, memory= or budget"
 )
 
 
@@ -143,7 +138,7 @@ class TeacherLabels(Method):
             self._check_confident()
 
     def _check_confident(self) -> None:
-        pair = tuple(self.confident or ())
+        pair = tuple(self.confident) if isinstance(self.confident, (list, tuple)) else ()
         if self.certificate != "gaussian" or len(pair) != 2 or not all(is_finite(v) for v in pair) or not pair[1] > 0:
             raise PlanError(
                 f"confident is (threshold, sd) with certificate='gaussian', got {self.confident!r}, {self.certificate!r}; write "
@@ -179,24 +174,25 @@ class TeacherLabels(Method):
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """One set of labels. The teacher is tried on practice records, which are public: its errors show here.
+        """One set of labels. The teacher is tried on test data, which are public: its errors show here.
 
         Raises `PlanError` for public records with other columns, for more teachers than records, for a teacher that fails or takes too
         long, and for a plan from a file, which holds neither the teacher nor the public records.
         """
         if isinstance(self.teacher, Mapping):
-            code_from(self.teacher, "teacher", _AGAIN)
+            raise not_in_file("teacher", self.teacher["live"], _AGAIN)
         if self.public.rows is None:
             raise PlanError(f"the plan holds a digest of the public records alone; hand them over again: {_AGAIN}")
         record = self.about(schema)
         classes = len(record.schema[self.label].levels)  # type: ignore[union-attr]
-        room = self._room
         if n is not None and n < self.least_records:
             raise PlanError(
                 f"{self.teachers} teachers need at least {self.least_records} records, {_FEWEST} each, and the number given is {n}; "
                 "take fewer teachers"
             )
         made, event, budget, notes = self._budget(schema, privacy, classes)
+        teaching = self._teaching(classes)
+        work = self._block_work(teaching)
         mode = "distance" if budget.test else "laplace" if isinstance(event.guarantee, PureDP) else "gaussian"
         facts: dict[str, Any] = {
             "constants": {
@@ -206,7 +202,7 @@ class TeacherLabels(Method):
                 "teachers": self.teachers,
                 "queries": self.public.queries,
                 "classes": list(record.schema[self.label].levels),  # type: ignore[union-attr]
-                "waves": room.waves(self.teachers),
+                "waves": work.room.waves(self.teachers),
             },
             "public_inputs": {"public records": self.public.digest},
             "target": f"{self.label} of {self.public.queries} public records",
@@ -214,14 +210,9 @@ class TeacherLabels(Method):
             "warnings": notes,
         }
         plan = Plan.of(self, schema, made, event, {"labels": Total(record, nonnegative=True)}, n=n, **facts)
-        teaching = self._teaching(classes)
-        note = rehearsed(
-            teaching,
-            lambda size: teaching.practice(next(iter(record.practice(size)))),
-            self.teachers,
+        note = work.rehearse(
+            lambda size: teaching.each_class(next(iter(record.practice(size)))),
             n,
-            answers=self._answers(classes),
-            room=room,
             who="the teacher",
             blocks="teachers",
             given=f" of the columns {', '.join(record.columns[:-1])}, in this order, with labels from 0 to {classes - 1}",
@@ -229,23 +220,21 @@ class TeacherLabels(Method):
                 f"teacher.fit(X, y).predict(public) must give one of the numbers 0 to {classes - 1}, as in y, for each of the "
                 f"{self.public.queries} public records"
             ),
-            instead="a public pattern is voted",
         )
         own = {key: value for key, value in plan.method.parameters.items() if key != "progress"}
         settings = {**own, "teacher": pack_teacher(self.teacher), "public": self.public.to_dict()}
         return replace(plan, method=replace(plan.method, parameters=settings), notes=(*plan.notes, note))
-
-    @property
-    def _room(self) -> Room:
-        return Room(self.seconds, self.memory, self.jobs)
 
     def _teaching(self, classes: int) -> Teaching:
         """What is run on a block; a plan with public records was made before."""
         assert self.public.rows is not None
         return Teaching(self.teacher, self.public.rows, classes)
 
-    def _answers(self, classes: int) -> Answers:
-        return Answers((self.public.queries,), 0, classes - 1, self.public.fallback(classes))
+    def _block_work(self, teaching: Teaching) -> BlockWork:
+        """Of all teachers: ballots for a class, or for "failed", the option after them."""
+        failed = teaching.classes
+        answers = Answers((self.public.queries,), 0, failed, failed)
+        return BlockWork(teaching, answers, Room(self.seconds, self.memory, self.jobs), self.teachers)
 
     def _budget(
         self, schema: Any, privacy: Guarantee, classes: int
@@ -317,10 +306,10 @@ class TeacherLabels(Method):
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """Teachers, votes, the test, labels: numbers of classes from 1 on, 0 for none."""
+        """Teachers, votes, the test, labels: numbers of classes from 1 on, the one after them where "failed" wins, 0 for no answer."""
         labels = self.repeated(source, plan, meter.noise("labels"))(1)[0]
         meter.opaque("labels", labels, Fraction(1))
-        # where the test passes every query has a label: only the Gaussian certificate has a threshold
+        # where the test passes every query has an answer: only the Gaussian certificate has a threshold
         if plan.constants["certificate"] == "distance" and not labels.any():
             meter.decline()
         return {}
@@ -329,18 +318,14 @@ class TeacherLabels(Method):
         """So many releases, (runs, queries), of teachers that were fitted once."""
         facts, classes = plan.constants, len(plan.constants["classes"])
         statistic = plan.statistic("labels")
-        answers = blocks(
+        answers = self._block_work(self._teaching(classes)).run(
             source,
             statistic.map,  # type: ignore[arg-type]
-            self.teachers,
             fresh_key(noise),
             BY[plan.relation],
-            self._teaching(classes),
-            answers=self._answers(classes),
-            room=self._room,
-            progress=self.progress,
+            self.progress,
         )
-        votes = tallied(answers, classes)
+        votes = tallied(answers, classes + 1)
 
         def drawn(runs: int) -> NDArray[Any]:
             passed = self._passes(votes, plan, noise, runs)
@@ -359,7 +344,8 @@ class TeacherLabels(Method):
         return StableRelease(own.test, level.delta).replies(far(votes), noise, runs)
 
     def _labels(self, votes: NDArray[np.int64], mode: str, sigma: float, noise: Any) -> NDArray[Any]:
-        """From noise on a grid of 2^-10 of a ballot: rounding comes after adding."""
+        """Options that win, from 1 on, and 0 below the threshold; votes: (queries, options). From noise on a grid of 2^-10 of a ballot:
+        rounding comes after adding."""
         size = votes.size
         exact = np.array([int(v) for v in votes.ravel()], dtype=object) * NOISE_GRID
         if mode == "laplace":
@@ -382,9 +368,11 @@ class TeacherLabels(Method):
         status, reason = ("ok", "") if release.status == "released" else ("no_reply", _REFUSED)
         own = np.array([int(v) for v in release["labels"].values], dtype=np.int64)
         flags: tuple[str, ...] = ("no_interval",)
-        if status == "ok" and self._failed(own, len(facts["classes"])):
-            # what teachers vote who fail are no labels
-            own, status, reason, flags = np.zeros_like(own), "uninformative", _FAILED, (*flags, "blocks_failed")
+        failed = own > len(facts["classes"])
+        lost, answered = int(failed.sum()), int((own > 0).sum())
+        own[failed] = 0
+        if 2 * lost > answered:
+            own[:], status, reason, flags = 0, "uninformative", _FAILED, (*flags, "blocks_failed")
         shown = [
             ("Certificate", str(facts["certificate"])),
             ("Teachers", f"{facts['teachers']:,}"),
@@ -392,6 +380,10 @@ class TeacherLabels(Method):
         ]
         if facts["test"]:
             shown.append(("Test epsilon", f"{facts['test']:.4g}"))
+        if lost:
+            shown.append(
+                ("Failed", f"{lost:,} of {len(own):,} public records have no label, as 'failed' has the most votes")
+            )
         return VotedLabels.of(
             release,
             response=self.label,
@@ -402,13 +394,6 @@ class TeacherLabels(Method):
             status=status,
             reason=reason,
         )
-
-    def _failed(self, labels: NDArray[np.int64], classes: int) -> bool:
-        """Whether labels, classes from 1 on and 0 for none, are what teachers vote who fail: released numbers alone."""
-        given = labels > 0
-        m, alike = int(given.sum()), int((labels == 1 + self.public.fallback(classes))[given].sum())
-        # the chance of so many or more among m labels that have nothing to do with the pattern
-        return bool(m and (alike == m or special.bdtrc(alike - 1, m, 1 / classes) <= _BY_CHANCE))
 
     # audit ----------------------------------------------------------------------------------------------------------
 

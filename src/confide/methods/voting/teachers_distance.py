@@ -1,8 +1,12 @@
 """How many ballots must change before the labels of noisy votes cost more than proposed: an integer that one ballot moves by at most 1.
 
-Votes are integers (queries, classes), every row adds up to K; labels are y_i = argmax_j (n_ij + sigma N_ij). One record changes one
-teacher, and so one ballot of each query. D is the least number d of ballots whose change may bring the loss of all labels together above
-the proposed (epsilon, delta). It moves by at most 1 because its every step is exact and monotone:
+Votes are integers (queries, options), every row adds up to K; winners are y_i = argmax_j (n_ij + sigma N_ij). The options are the classes
+and "failed", for a teacher that gives no class, so that every teacher has one ballot on each query whatever becomes of it. One record
+changes one teacher, and so one ballot of each query, from any option to any other. Below all options are alike: a query that "failed" leads
+by far is certified to be won by "failed", and who reads the winners gives it no label.
+
+D is the least number d of ballots whose change may bring the loss of all winners together above the proposed (epsilon, delta). It moves by
+at most 1 because its every step is exact and monotone:
 
     tails   P(g), integers in units of 2^-b: at least Phibar((g - h)/(sqrt(2) sigma)), h the grid of the noise, rounded up and then raised
             until they are convex in the gap g. q_i(d): the most that sum_j P(n_1 - n_j) can be within d changes, at least 1/2 from a tie
@@ -15,8 +19,9 @@ the proposed (epsilon, delta). It moves by at most 1 because its every step is e
             to rise with q; added up over queries as integers. Enough: at one of the public orders at least the sum is within what
             converts to the proposed epsilon at delta (Canonne, Kamath, Steinke 2020).
 
-The grid, the orders and all tables depend on K, sigma, epsilon and delta alone. A composition on a grid of privacy losses would be
-tighter; its transforms and windows round in ways that depend on the votes, and no sensitivity of 1 would be proved of it.
+The proof holds for any number of options, which enters by the sum over j alone. The grid, the orders and all tables depend on K, sigma,
+epsilon and delta alone. A composition on a grid of privacy losses would be tighter; its transforms and windows round in ways that depend
+on the votes, and no sensitivity of 1 would be proved of it.
 Source: derived in confide; the test is that of Redberg, Zhu, Wang 2023 (Theorem 4.3).
 """
 
@@ -49,7 +54,7 @@ _ROOM = 1e-10
 
 
 def checked_votes(votes: ArrayLike, teachers: int) -> Whole:
-    """Votes as integers (queries, classes); `PlanError` where rows do not add up to the number of teachers.
+    """Votes as integers (queries, options); `PlanError` where rows do not add up to the number of teachers.
 
     >>> checked_votes([[3, 1], [0, 4]], 4).tolist()
     [[3, 1], [0, 4]]
@@ -113,7 +118,7 @@ class BallotDistance:
         return low
 
     def within(self, gaps: Whole, changes: int) -> bool:
-        """Whether the loss is within the proposal at all votes that so many changes reach; gaps: (queries, classes - 1), sorted."""
+        """Whether the loss is within the proposal at all votes that so many changes reach; gaps: (queries, options - 1), sorted."""
         sums = self.costs[self.levels(gaps, max(changes, 0))].sum(axis=0)
         return changes < 0 or bool((sums <= self.limits).any())
 

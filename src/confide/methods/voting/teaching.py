@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import warnings
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from confide.aggregates.isolation.code_names import code_name
 from confide.errors import PlanError
 from confide.protocol.exact import digest, pack
 
-__all__ = ["PublicRows", "Teaching", "checked_teacher", "pack_teacher", "tallied"]
+__all__ = ["PublicRows", "Teaching", "checked_teacher", "new_classifier", "pack_teacher", "tallied"]
 
 
 def checked_teacher(teacher: Any) -> Any:
@@ -42,7 +40,7 @@ def pack_teacher(teacher: Any) -> dict[str, Any]:
     return {**live, "settings": given}
 
 
-def _anew(teacher: Any) -> Any:
+def new_classifier(teacher: Any) -> Any:
     """A new classifier like this one, so that no block leaves anything in it for the next."""
     if hasattr(teacher, "get_params"):
         return type(teacher)(**deepcopy(teacher.get_params(deep=False)))
@@ -70,7 +68,7 @@ class PublicRows:
             return cls(None, int(rows["queries"]), str(rows["digest"]))
         try:
             found = np.array(rows, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise PlanError(
                 "public records must be a table of numbers, (queries, features); encode labels as numbers"
             ) from None
@@ -85,15 +83,6 @@ class PublicRows:
 
     def to_dict(self) -> dict[str, Any]:
         return {"queries": self.queries, "digest": self.digest}
-
-    def fallback(self, classes: int) -> NDArray[np.int64]:
-        """What a teacher votes that fails, (queries,): classes drawn evenly from the digest of the public records.
-
-        Public, whatever the private records are; and as it has nothing to do with the records' order or their true classes, labels that
-        teachers found agree with it by chance alone, each with probability 1/classes.
-        """
-        drawn = hashlib.shake_256(f"confide/fallback/{self.digest}".encode()).digest(8 * self.queries)
-        return (np.frombuffer(drawn, dtype="<u8") % np.uint64(classes)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,25 +103,23 @@ class Teaching:
         present = np.unique(y)
         if len(present) < 2:
             return np.full(len(self.public), float(present[0]) if len(present) else 0.0)
-        model = _anew(self.teacher)
+        model = new_classifier(self.teacher)
         if "random_state" in getattr(model, "get_params", dict)():
             model.set_params(random_state=int(generator.integers(1 << 31)))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            votes = np.asarray(model.fit(x, y).predict(self.public), dtype=np.float64)
+        votes = np.asarray(model.fit(x, y).predict(self.public), dtype=np.float64)
         if votes.shape != (len(self.public),) or not np.isin(votes, np.arange(self.classes)).all():
             raise ValueError(f"predict gave {np.array2string(votes, threshold=6)}")
         return votes
 
-    def practice(self, table: Array) -> Array:
-        """Practice records with each class in turn, so that there is something to fit."""
+    def each_class(self, table: Array) -> Array:
+        """The table with each class in turn, so that there is something to fit."""
         return np.column_stack([table[:, :-1], np.arange(len(table)) % self.classes])
 
 
-def tallied(answers: Array, classes: int) -> NDArray[np.int64]:
-    """Votes (queries, classes) from each teacher's labels (teachers, queries)."""
-    votes = np.zeros((answers.shape[1], classes), dtype=np.int64)
+def tallied(answers: Array, options: int) -> NDArray[np.int64]:
+    """Votes (queries, options) from each teacher's ballots (teachers, queries): for a class, or for "failed", the last option."""
+    votes = np.zeros((answers.shape[1], options), dtype=np.int64)
     places = np.arange(answers.shape[1])
-    for own in np.clip(np.rint(answers), 0, classes - 1).astype(np.int64):
+    for own in np.clip(np.rint(answers), 0, options - 1).astype(np.int64):
         votes[places, own] += 1
     return votes
