@@ -16,9 +16,9 @@ from confide.errors import NoResult, PlanError, ReleaseError
 from confide.faces.one_call import LEFT_OUT, checked_ledger
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
-from confide.methods.regression.huber.line import HuberLine
+from confide.methods.regression.least_squares.line import LeastSquares
 from confide.methods.synthesis.build import Options
-from confide.methods.synthesis.response import Line, Matrix
+from confide.methods.synthesis.response import Matrix
 from confide.methods.synthesis.sidecar import Synthetic, check_place, load
 from confide.methods.synthesis.smartnoise import GENERATORS, SmartNoiseTable, smartnoise_table
 from confide.protocol import Noise, Question, Release, Source, statements_hold
@@ -28,7 +28,7 @@ from confide.schema import Design, Schema
 from confide.sources import read
 from confide.synthesis import SyntheticData, SyntheticTable
 
-__all__ = ["build_files", "combine", "refit", "synthesize"]
+__all__ = ["combine", "refit", "synthesize"]
 
 _SETTINGS = tuple(
     field.name for field in fields(SyntheticTable) if field.init and field.name not in ("formula", "generator")
@@ -99,23 +99,10 @@ def synthesize(
     Options(rows, bounded).check(method.design_of(source.schema))
     _check_files(files)
     release = gate.release(method, source, request, ledger=ledger, noise=noise)
-    made = build_files(method, release, rows=rows, files=files, bounded=bounded)
+    made = method.build(release, rows=rows, files=files, bounded=bounded)
     if path is not None:
         made.save(Path(path))
     return made
-
-
-def build_files(
-    method: SyntheticTable, release: Release, *, rows: int | None = None, files: int = 1, bounded: bool = False
-) -> SyntheticData:
-    """The files of a release; several are put on lines drawn from the normal distribution of the released one. Costs nothing."""
-    line = None
-    if files > 1 and method.generator == "calibrated":
-        result = _regression(release).infer(release)
-        sigma = method.line(release).sigma
-        covariance = result.covariance if result.status == "ok" else None
-        line = Line(np.array(result.estimates), sigma, covariance)
-    return method.build(release, rows=rows, files=files, bounded=bounded, line=line)
 
 
 def _source(data: Any, schema: Any) -> Source:
@@ -141,10 +128,11 @@ def _check_files(files: Any) -> None:
 
 
 def refit(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], formula: str | None = None) -> Estimates:
-    """The regression table that belongs to a synthetic file: from the release in its sidecar, never from its rows.
+    """The regression table that belongs to a synthetic file: that of `least_squares`, from the release in its sidecar, never from the rows.
 
     path: a file that `synthesize` or `SyntheticData.save` wrote, or a list of several of one release (then `combine`). formula: the one
-    that was released, the default, or one with fewer of its terms. The rows' content is checked against the sidecar.
+    that was released, the default, or one with fewer of its terms, answered as `least_squares` answers it (of numeric terms by point
+    estimates alone). The rows' content is checked against the sidecar.
 
     Raises `ReleaseError` when there is no sidecar, or the rows or the sidecar were changed; `PlanError` for a formula that the release
     does not hold.
@@ -157,8 +145,8 @@ def refit(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], formu
     return method.infer(found.release, _question(found.release, method.formula, formula))
 
 
-def _regression(release: Release) -> HuberLine:
-    """The regression method that reads the statistics of the line."""
+def _regression(release: Release) -> LeastSquares:
+    """The method whose table of the release is that of the line."""
     made = release.plan.method
     if made.name != SyntheticTable.name:
         raise _unusable(
@@ -178,7 +166,7 @@ def _regression(release: Release) -> HuberLine:
         raise _unusable(
             "the release states a guarantee that its own spends exceed: the sidecar was altered; ask for the original"
         )
-    return HuberLine(made.parameters["formula"], term_bounds=made.parameters.get("term_bounds"))
+    return SyntheticTable(made.parameters["formula"], term_bounds=made.parameters.get("term_bounds")).regression
 
 
 def _unusable(message: str) -> ReleaseError:
@@ -222,10 +210,11 @@ def combine(paths: Sequence[str | os.PathLike[str]], formula: str | None = None)
 
     File j lies on a line theta_j drawn from N(theta, V), V the covariance of the released line (sampling and privacy noise), and OLS on
     it returns theta_j exactly. So the mean q of the m solutions is N(theta, V/m) around the released line, their covariance b estimates
-    V, and q - beta has the covariance (1 + 1/m) V: intervals q +- t_{m-1} sqrt((1 + 1/m) b_jj). The rule for fully synthetic data of
-    Raghunathan, Reiter and Rubin 2003, (1 + 1/m) b - u with u the mean of the variances that OLS states, takes away the sampling of rows
-    around theta_j; these files have none, so nothing is to be taken away. The table of `refit(paths[0])` comes from the same release, with
-    narrower intervals: this one is for checking what users of the files alone can do.
+    V, and q - beta has the covariance (1 + 1/m) V. V itself is known with d degrees of freedom, so that b has about 1/(1/(m-1) + 1/d) of
+    them: intervals q +- (t sqrt((1 + 1/m) b_jj) + the bound on the bias that the table of the release states). The rule for fully
+    synthetic data of Raghunathan, Reiter and Rubin 2003, (1 + 1/m) b - u with u the mean of the variances that OLS states, takes away the
+    sampling of rows around theta_j; these files have none, so nothing is to be taken away. The table of `refit(paths[0])` comes from the
+    same release, with narrower intervals: this one is for checking what users of the files alone can do.
 
     Raises `PlanError` for fewer than two files or files of different releases, `NoResult` when the release has no valid covariance to
     draw lines from, and what `refit` raises.
@@ -268,8 +257,9 @@ def _combined(found: Sequence[Synthetic], result: Estimates) -> Estimates:
     covariance = (1 + 1 / m) * between
     stated = _stated_variances(found, design, each)
     rubin = (1 + 1 / m) * np.diag(between) - stated
+    df = 1 / (1 / (m - 1) + 1 / np.asarray(result.df))
     facts = (
-        ("Files", f"{m}, {m - 1} degrees of freedom"),
+        ("Files", f"{m}, at most {m - 1} degrees of freedom"),
         ("Rubin's rule", f"{sum(rubin <= 0)} of {len(rubin)} variances at most 0; not used, see combine"),
     )
     return Estimates(
@@ -278,7 +268,8 @@ def _combined(found: Sequence[Synthetic], result: Estimates) -> Estimates:
         names=result.names,
         estimates=each.mean(axis=0),
         covariance=covariance,
-        df=m - 1,
+        df=df,
+        bias=result.bias,
         noise_variance=np.asarray(result.privacy_share) * np.diag(covariance),
         status="ok",
         reason="",

@@ -12,7 +12,8 @@ import statsmodels.formula.api as smf
 import confide as cf
 from confide.errors import NoResult, PlanError, PrivacyError, ReleaseError
 from confide.faces.synthesis import combine, refit, synthesize
-from confide.methods.regression.huber.line import HuberLine
+from confide.methods.synthesis.line import _Equations
+from confide.protocol import seal
 from confide.synthesis import SyntheticTable
 
 FORMULA = "y ~ a + k + r"
@@ -31,7 +32,7 @@ def ols(formula: str, path, schema: cf.Schema) -> pd.Series:
 def test_ols_on_the_file_is_the_release(made, release, schema, tmp_path, ending) -> None:
     (path,) = made.save(tmp_path / f"table{ending}")
     found, sd = ols(FORMULA, path, schema)
-    released = HuberLine(FORMULA).infer(release).params
+    released = cf.regression.LeastSquares(FORMULA).infer(release).params
     assert np.abs(found[released.index] - released).max() < 1e-8
     assert sd == pytest.approx(made.made[0]["residual_sd"], rel=1e-9)
     assert 0.55 < sd < 0.85
@@ -40,21 +41,135 @@ def test_ols_on_the_file_is_the_release(made, release, schema, tmp_path, ending)
 @pytest.mark.parametrize(
     "formula",
     [
-        "y ~ 0 + a + k",
-        "y ~ a*k + r:a",
+        "y ~ a*k + r:a",  # partial: noise hides one coefficient
         "y ~ a + I(a ** 2) + np.log1p(k)",
         "y ~ 1",
         "y ~ 0 + r",
+        "y ~ r",
     ],
 )
 def test_derived_designs(frame, schema, tmp_path, formula) -> None:
     own = formula.replace("np.", "")
     method = SyntheticTable(own)
     done = cf.release(method, cf.read(frame, schema), cf.GDP(2.0), ledger=None, noise=cf.noise.SimulatedNoise(2))
-    (path,) = method.build(done).save(tmp_path / "t.parquet")
+    made = method.build(done)
+    (path,) = made.save(tmp_path / "t.parquet")
     found, _ = ols(formula, path, schema)
-    released = HuberLine(own).infer(done).params
-    assert np.abs(np.sort(found) - np.sort(released)).max() < 1e-8
+    line = pd.Series(made.made[0]["coefficients"])
+    assert np.abs(np.sort(found) - np.sort(line)).max() < 1e-8
+    result = cf.regression.LeastSquares(own).infer(done)
+    told = result.params.dropna()
+    assert (line[told.index] == told).all() and (len(told) == len(line)) == (result.status == "ok")
+
+
+def test_a_line_through_the_origin_is_refused_before_the_charge(frame, schema, tmp_path) -> None:
+    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(2.0))
+    with pytest.raises(PlanError, match="has no intercept"):
+        synthesize(frame, "y ~ 0 + a + k", schema=schema, privacy=cf.GDP(1.0), ledger=book)
+    assert not [row for row in book.show().rows if row.kind == "charge"]
+    # rows of bins are of no line
+    call = {"schema": schema, "privacy": cf.GDP(1.0), "ledger": None, "generator": "binagg"}
+    assert synthesize(frame, "y ~ 0 + a + k", **call).status == "ok"
+
+
+# the line ---------------------------------------------------------------------------------------------------------------
+
+INCOMES = cf.Schema({"age": cf.Integer(18, 90), "sex": cf.Categorical(["f", "m"]), "income": cf.Numeric(0, 1_000_000)})
+BY_SEX = "income ~ age + sex"
+
+
+def incomes(seed: int, n: int) -> pd.DataFrame:
+    """Lognormal incomes: limiting residuals takes a tenth off the gap between the sexes."""
+    generator = np.random.default_rng(seed)
+    age, male = generator.integers(18, 90, n), generator.random(n) < 0.5
+    income = np.exp(10.2 + 0.006 * (age - 40) + 0.3 * male + generator.standard_normal(n))
+    return pd.DataFrame({"age": age, "sex": np.where(male, "m", "f"), "income": np.clip(income, 0, 1_000_000)})
+
+
+def test_the_file_is_of_the_least_squares_line() -> None:
+    records, method = incomes(1, 10_000), SyntheticTable(BY_SEX, cells=2)
+    plan, data = method.plan(INCOMES, cf.GDP(1.0)), cf.read(records, INCOMES)
+    files = [method.build(seal(method, data, plan, cf.noise.SimulatedNoise(seed)), rows=1_000) for seed in range(12)]
+    gaps = [smf.ols(BY_SEX, one.frame).fit().params["sex[T.m]"] for one in files]
+    private = smf.ols(BY_SEX, records).fit().params["sex[T.m]"]
+    assert private > 16_000
+    # the noise of a gap is a seventeenth of it, that of their mean a sixtieth
+    assert abs(np.mean(gaps) / private - 1) < 0.05
+
+
+def test_refit_covers_the_line_of_skewed_incomes() -> None:
+    method, population = SyntheticTable(BY_SEX, cells=2), incomes(2, 100_000)
+    plan = method.plan(INCOMES, cf.GDP(3.0))
+    truth = smf.ols(BY_SEX, population).fit().params["sex[T.m]"]
+    held = []
+    for seed in range(30):
+        rows = np.random.default_rng((3, seed)).integers(0, len(population), 4_000)
+        data = cf.read(population.iloc[rows].reset_index(drop=True), INCOMES)
+        done = seal(method, data, plan, cf.noise.SimulatedNoise(seed))
+        result = method.regression.infer(done)
+        assert result.status == "ok"
+        low, high = result.conf_int().loc["sex[T.m]"]
+        held.append(low <= truth <= high)
+    # of 30 intervals that each hold it with .93, fewer than 21 do with a probability of 2e-5
+    assert sum(held) >= 21
+
+
+def test_half_of_the_budget_pays_for_the_draws_of_least_squares(schema) -> None:
+    for formula in (FORMULA, "y ~ r"):
+        whole = SyntheticTable(formula).plan(schema, cf.GDP(1.0))
+        line = cf.regression.LeastSquares(formula).plan(schema, cf.GDP(1.0))
+        for name in line.statistics:
+            own, alone = whole.spend(name), line.spend(name)
+            assert (own.map, own.shape, own.sensitivity * own.step) == (
+                alone.map,
+                alone.shape,
+                alone.sensitivity * alone.step,
+            )
+            assert float(own.scale * own.step**2) == pytest.approx(2 * float(alone.scale * alone.step**2), rel=1e-9)
+        assert {name.split()[0] for name in whole.statistics} - {name.split()[0] for name in line.statistics} <= {
+            "bins",
+            "leaves",
+        }
+        assert line.covers in whole.covers
+
+
+def test_coefficients_that_noise_hides_have_likely_values(frame, schema) -> None:
+    """Four records of one level: its coefficient is not told, and its rows stay about where responses are."""
+    rare = frame.assign(r=np.where(frame["r"] == "E", "N", frame["r"]))
+    rare.loc[rare.index[:4], "r"] = "E"
+    for formula in ("y ~ a + r", "y ~ r", "y ~ 0 + r"):
+        method = SyntheticTable(formula)
+        for seed in range(3):
+            done = cf.release(
+                method, cf.read(rare, schema), cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(seed)
+            )
+            made, result = method.build(done), method.regression.infer(done)
+            line = np.array(list(made.made[0]["coefficients"].values()))
+            told = np.isfinite(result.estimates)
+            assert made.status == result.status == "partial" and not told.all()
+            assert (line[told] == result.estimates[told]).all()
+            # half-ranges of the response are 6.5 wide, and so is a coefficient by chance
+            assert np.abs(line[~told]).max() < 3 * 6.5
+            assert "refit says which" in made.reason
+
+
+def test_what_is_told_is_kept_and_the_rest_solves_the_equations() -> None:
+    generator = np.random.default_rng(4)
+    rows, start = np.tril(generator.normal(size=(5, 5))) + 3 * np.eye(5), generator.normal(size=5)
+    gram = generator.normal(size=(9, 5)).T @ generator.normal(size=(9, 5)) + 20 * np.eye(5)
+    u = generator.normal(size=5)
+    exact = rows @ u + start
+    for hidden in ([1], [0, 3], [0, 1, 2, 3, 4]):
+        estimates = exact.copy()
+        estimates[hidden] = np.nan
+        equations = _Equations(rows, start, gram, gram @ u, 1e-12 * np.eye(5), 1.0)
+        assert np.allclose(equations.completed(estimates), exact, atol=1e-6)
+        # with noise alone nothing is known of them but the others
+        nothing = _Equations(rows, start, 0 * gram, 0 * u, np.eye(5), 1.0).completed(estimates)
+        told = np.isfinite(estimates)
+        assert (nothing[told] == exact[told]).all()
+        nearest = np.linalg.pinv(rows[told]) @ (exact - start)[told]
+        assert np.allclose(nothing, rows @ nearest + start)
 
 
 def test_a_root_that_is_not_defined_everywhere(frame, schema) -> None:
@@ -127,10 +242,12 @@ def test_rows_are_noisy_or_asked_for(release, frame) -> None:
 @pytest.mark.parametrize("ending", [".parquet", ".csv"])
 def test_refit_is_infer(made, release, tmp_path, ending) -> None:
     (path,) = made.save(tmp_path / f"t{ending}")
-    assert refit(path).to_json() == HuberLine(FORMULA).infer(release).to_json()
+    assert refit(path).to_json() == cf.regression.LeastSquares(FORMULA).infer(release).to_json()
     assert refit(path, FORMULA).to_json() == refit(path).to_json()
     assert refit(str(path), "y ~ r + k + a").to_json() == refit(path).to_json()
-    smaller = HuberLine(FORMULA).infer(release, cf.Question(subset=("a", "r[T.S]", "r[T.NA]", "r[T.E]")))
+    smaller = cf.regression.LeastSquares(FORMULA).infer(
+        release, cf.Question(subset=("a", "r[T.S]", "r[T.NA]", "r[T.E]"))
+    )
     assert refit(path, "y ~ a + r").to_json() == smaller.to_json()
 
 
@@ -223,7 +340,8 @@ def test_several_files(frame, schema, tmp_path) -> None:
     assert np.abs(found[result.params.index] - result.params).max() < 1e-8
     variances = pd.Series((1 + 1 / 4) * each.var(axis=0, ddof=1), found.index)
     assert np.allclose(variances[result.params.index], np.diag(result.covariance), rtol=1e-6)
-    assert result.df == 3
+    assert np.allclose(result.df, 1 / (1 / 3 + 1 / refit(paths[0]).df))
+    assert np.array_equal(result.bias, refit(paths[0]).bias)
     # file 1 of several has the same features as the only one, and another line
     assert made.frames[0][["a", "k", "r"]].equals(SyntheticTable(FORMULA).build(made.release).frame[["a", "k", "r"]])
     # one release behind all of them: its own intervals come from any of them
@@ -234,8 +352,11 @@ def test_several_files(frame, schema, tmp_path) -> None:
         combine(paths[:1])
 
 
-def test_files_on_one_line_are_not_combined(made, tmp_path, release) -> None:
-    single = SyntheticTable(FORMULA).build(release, files=2)
+def test_files_on_one_line_are_not_combined(frame, schema, tmp_path) -> None:
+    method, few = SyntheticTable(FORMULA), cf.read(frame.iloc[:300], schema)
+    release = cf.release(method, few, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(2))
+    single = method.build(release, files=2)
+    assert single.status == "weak" and not single.made[0]["drawn_line"]
     paths = single.save(tmp_path / "s.parquet")
     with pytest.raises(NoResult, match=r"cf\.refit"):
         combine(paths)
@@ -311,7 +432,7 @@ def test_the_ledger_is_charged_once(frame, schema, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("n", [30, 300])
-@pytest.mark.parametrize("formula", ["y ~ a + k + r", "y ~ 0 + a + k"])
+@pytest.mark.parametrize("formula", ["y ~ a + k + r", "y ~ a + k", "y ~ r"])
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
 def test_the_line_is_that_of_the_regression_whatever_its_status(frame, schema, n, formula, relation) -> None:
     method, statuses = SyntheticTable(formula), set()
@@ -324,9 +445,11 @@ def test_the_line_is_that_of_the_regression_whatever_its_status(frame, schema, n
             noise=cf.noise.SimulatedNoise(seed),
             n=n if relation == "substitute" else None,
         )
-        result, made = HuberLine(formula).infer(done), method.build(done)
+        result, made = cf.regression.LeastSquares(formula).infer(done), method.build(done)
         statuses.add(result.status)
         found = np.array(list(made.made[0]["coefficients"].values()))
         # the raw numbers: a table that is not identified shows none
-        assert np.allclose(found, result.estimates, rtol=1e-9, atol=1e-9)
+        told = np.isfinite(result.estimates)
+        assert np.array_equal(found[told], result.estimates[told]) and np.isfinite(found).all()
+        assert told.all() or result.status == "partial"
     assert n == 300 or "ok" not in statuses

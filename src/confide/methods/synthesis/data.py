@@ -32,7 +32,9 @@ _ROWS_ADDED = Flag(
 )
 
 _REASONS = {
-    "weak": "the privacy noise is too large beside the signal for intervals; the rows lie on a shrunken line",
+    "partial": "the privacy noise hides some coefficients (refit says which and what they need); on the rows they have the values that are "
+    "most likely beside the others",
+    "weak": "the privacy noise is too large beside the signal for intervals; the rows lie on a rough line",
     "not_identified": "behind the privacy noise the data do not determine the line; the rows lie on a shrunken one",
 }
 

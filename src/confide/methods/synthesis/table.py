@@ -1,18 +1,17 @@
 """A synthetic table: a file of synthetic records on which plain OLS returns a private line, with the release that it was made from.
 
-Estimates: the line of a formula, and how many records lie in which part of the columns' ranges. A file of rows is made from both: features
-from confide.guarantees.validation import is_whole
-from noisy bins, and a response whose residuals are exactly orthogonal to the model matrix of the file, so that ordinary least squares on
-the rows returns the released coefficients and the released residual sd. The rows are no records and carry no interval of their own: the
-release beside them does.
+Estimates: the population's least-squares line of a formula, as `LeastSquares` releases it, and how many records lie in which part of the
+columns' ranges. A file of rows is made from both: features from noisy bins, and a response whose residuals are exactly orthogonal to the
+model matrix of the file, so that ordinary least squares on the rows returns the released coefficients and the released residual sd. The
+rows are no records and carry no interval of their own: the release beside them does.
 
-Guarantee: mu-GDP, add-remove or substitute. Half of mu^2 pays for the line (`residual_rounds`), half for the bins
-(`bins`); both are Gaussian mechanisms on exact integers with sensitivities proved there, and mu^2 adds up (Dong, Roth, Su 2022,
+Guarantee: mu-GDP, add-remove or substitute. Half of mu^2 pays for the line (the draws of `LeastSquares` at that level, with the proofs that
+stand there), half for the bins (`bins`); both are Gaussian mechanisms on exact integers, and mu^2 adds up (Dong, Roth, Su 2022,
 Corollary 2). With generator="binagg" the bins get everything, sums of the response among them. Rows, their number and everything in the
 file follow from the release and public facts.
 
-Interval: none from the rows. The release holds the statistics of a line under their own names, so that the regression method which reads
-them gives its intervals (`confide.refit`).
+Interval: none from the rows. The release holds the statistics of `LeastSquares` under their own names, so that its table of the release
+is that of the line (`confide.refit`).
 """
 
 from __future__ import annotations
@@ -25,15 +24,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide.aggregates.lines.corners import ends
-from confide.aggregates.scores.residual_rounds import draw_line, plan_line
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
+from confide.methods.regression.least_squares.line import LeastSquares
 from confide.methods.synthesis.bins import draw_bins, plan_bins
 from confide.methods.synthesis.build import Options, build_rows, literal_rows
 from confide.methods.synthesis.data import SyntheticData
 from confide.methods.synthesis.line import line_of_release
-from confide.methods.synthesis.response import Line
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
 from confide.schema import Design, Schema
 from confide.schema.formulas.formula import parse_formula
@@ -42,6 +40,8 @@ __all__ = ["SyntheticTable"]
 
 _MOST_CELLS = 4096
 _LARGE = 1e60
+_NO_INTERVAL = "no interval: rows are noisy bin means, and values may leave their bounds"
+_FROM_RELEASE = "; from the release (confide.refit), never from the rows, which are made up: what treats them as records is too sure"
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ class SyntheticTable(Method):
     family: ClassVar[str] = "synthesis"
     source: ClassVar[str] = "noisy bins and a calibrated response; Lin, Slavković, Bhoomireddy 2025, Algorithm 3"
     intervals: ClassVar[str] = "none from the rows; those of the line from the release beside the file (refit)"
+    units: ClassVar[tuple[str, ...]] = LeastSquares.units
 
     def __post_init__(self) -> None:
         if self.generator not in ("calibrated", "binagg"):
@@ -83,6 +84,10 @@ class SyntheticTable(Method):
 
     # plan -----------------------------------------------------------------------------------------------------------
 
+    def rules(self, schema: Schema) -> tuple[str, ...]:
+        """Those of the line: its rows and the bins' are the same ones of each unit."""
+        return self.regression.rules(schema) if self.generator == "calibrated" else ("keep",)
+
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
@@ -95,21 +100,26 @@ class SyntheticTable(Method):
         calibrated = self.generator == "calibrated"
         share = Fraction(1, 2) if calibrated else Fraction(1)
         bins, statistics = plan_bins(design, allowance, share, cells=self.cells, label=not calibrated)
+        levels = sum(1 for name in statistics if name == "leaves" or name.startswith("bins "))
         event: Together = Together((bins,))
+        facts: dict[str, Any] = {"passes": 0, "covers": _NO_INTERVAL}
         if calibrated:
-            line, own = plan_line(design, allowance, "inference", share)
-            event, statistics = Together((line, bins)), {**own, **statistics}
-        response = design.response.name
-        facts: dict[str, Any] = {
-            # the count, at most four rounds with their histogram, the meat; then every level of the tree and its leaves
-            "passes": (6 if calibrated else 0)
-            + sum(1 for name in statistics if name == "leaves" or name.startswith("bins ")),
-            "constants": {"cells": self.cells},
-            "target": f"a synthetic table for {response} on {', '.join(design.names)}",
-            "covers": self._covers(design),
-            "warnings": parse_formula(self.formula, schema).notes,
+            facts = self.regression.about(schema).plan(replace(allowance, part=allowance.part * share), n)
+            event, statistics = Together((facts.pop("event"), bins)), {**facts.pop("statistics"), **statistics}
+            facts["covers"] += _FROM_RELEASE
+            facts["forecast"] = replace(facts["forecast"], offer="")  # no file is of another line
+        facts |= {
+            "passes": facts["passes"] + levels,
+            "constants": {**facts.get("constants", {}), "cells": self.cells},
+            "target": f"a synthetic table for {design.response.name} on {', '.join(design.names)}",
+            "warnings": (*parse_formula(self.formula, schema).notes, *facts.pop("warnings", ())),
         }
         return Plan.of(self, schema, allowance, event, statistics, n=n, **facts)
+
+    @property
+    def regression(self) -> LeastSquares:
+        """The method of the line: its draws, and its table of the release."""
+        return LeastSquares(self.formula, term_bounds=self.term_bounds)
 
     def design_of(self, schema: Any) -> Design:
         """The design of the formula over a schema; `PlanError` when the response is no column."""
@@ -128,23 +138,13 @@ class SyntheticTable(Method):
                 )
         return design
 
-    def _covers(self, design: Design) -> str:
-        if self.generator == "binagg":
-            return "no interval: rows are noisy bin means, and values may leave their bounds"
-        return (
-            f"coefficients of a Huber-type line for {design.response.name} clipped to its declared bounds, not of the least-squares line: "
-            "records count with the released leverage weights, and residuals beyond the released scale count at that scale; sampling of "
-            "records and privacy noise, unequal residual variances allowed, independent records. From the release (confide.refit), never "
-            "from the rows, which are made up: what treats them as records is too sure"
-        )
-
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """The line in rounds, then the bins, level by level."""
-        public = {}
+        """The line, then the bins, level by level."""
+        public: Mapping[str, Any] = {}
         if self.generator == "calibrated":
-            public = draw_line(self.design_of(source.schema), meter, source, plan)
+            public = self.regression.draw(source, plan, meter)
         draw_bins(meter, source, plan)
         return public
 
@@ -155,24 +155,14 @@ class SyntheticTable(Method):
         (question or Question()).only()
         return self.build(release)
 
-    def line(self, release: Release) -> Line:
-        """The released line, coefficients in the order of the design's names, without covariance."""
-        return line_of_release(release, self.design_of(release.plan.schema))[0]
-
     def build(
-        self,
-        release: Release,
-        *,
-        rows: int | None = None,
-        files: int = 1,
-        bounded: bool = False,
-        line: Line | None = None,
+        self, release: Release, *, rows: int | None = None, files: int = 1, bounded: bool = False
     ) -> SyntheticData:
         """The rows that a release stands for; the same ones each time.
 
         rows: their number (None: the noisy number of records); files: how many files, each on a line of its own, drawn from the normal
-        law of the released one when its covariance is given; bounded: keep the response within its bounds, and whole in an integer
-        column, at the price of the identity with the released coefficients. line: what the rows are put on, the released line unless given.
+        distribution of the released one where its table answers for all coefficients; bounded: keep the response within its bounds, and
+        whole in an integer column, at the price of the identity with the released coefficients.
         Raises `PlanError` for options that cannot work.
         """
         design = self.design_of(release.plan.schema)
@@ -183,24 +173,26 @@ class SyntheticTable(Method):
         if self.generator == "binagg":
             made = [literal_rows(release, design, options, file) for file in range(1, files + 1)]
             return SyntheticData.from_rows(self, release, design, made, status="ok")
-        own, status = line_of_release(release, design)
-        own = own if line is None else line
+        line, status = line_of_release(release, self.regression)
         made = []
         for file in range(1, files + 1):
-            drawn = own.drawn(keyed_line(release, file)) if files > 1 else own
+            drawn = line.drawn(keyed_line(release, file)) if files > 1 else line
             done = build_rows(release, design, drawn, options, file)
             facts = {
                 **done.facts,
                 "coefficients": dict(zip(design.names, drawn.coefficients.tolist(), strict=True)),
                 "residual_sd": drawn.sigma,
-                "drawn_line": files > 1 and own.covariance is not None,
+                "drawn_line": files > 1 and line.covariance is not None,
             }
             made.append(replace(done, facts=facts))
         return SyntheticData.from_rows(self, release, design, made, status=status)
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
-        """Two records at opposite ends of every column. None without a schema."""
-        return () if schema is None else (ends(schema, self.design_of(schema).columns),)
+        """Two records at opposite ends of every column, and those that move the line most. None without a schema."""
+        if schema is None:
+            return ()
+        line = self.regression.worst_pairs(schema) if self.generator == "calibrated" else ()
+        return (ends(schema, self.design_of(schema).columns), *line)
 
 
 def keyed_line(release: Release, file: int) -> np.random.Generator:
