@@ -15,6 +15,7 @@ from confide.aggregates.lines.ranges import private_box
 from confide.aggregates.lines.rows import Box
 from confide.noise import SecureNoise, SimulatedNoise
 from confide.protocol import Either, Meter, Together
+from confide.sources.simulated import SIMULATED_ROWS
 from confide.testing import ZeroNoise
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "y": cf.Numeric(-20, 30)}, dataset="d")
@@ -228,6 +229,8 @@ def test_no_kind_of_exception_leaves_the_private_part(tmp_path):
 
     class Boom(SSP):
         def draw(self, source, plan, meter):
+            if source.count() == SIMULATED_ROWS:  # what fails in the rehearsal is never charged
+                return super().draw(source, plan, meter)
             raise Panic("the secret is 42")
 
     book = cf.Ledger.create(tmp_path / "b.db", dataset="d", budget=cf.GDP(3.0))

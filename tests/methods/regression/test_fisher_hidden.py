@@ -81,11 +81,36 @@ def test_a_level_of_many_records_is_never_held_nor_all_of_a_column() -> None:
     assert held.levels == () and (held.basis == np.eye(len(moments))).all()
 
 
-def test_what_is_no_level_leaves_all_as_it_was() -> None:
+def test_of_all_records_nothing_is_held() -> None:
     design = Design.of("y ~ x", SCHEMA)
-    assert levels_of(design, Box.of(design)) == []
-    held = Held.of(np.diag([50.0, 1.0]), 5.0, np.eye(2), np.eye(2), [])
+    levels = levels_of(design, Box.of(design))
+    assert [(one.column, one.name) for one in levels] == [("", "")]
+    held = Held.of(np.diag([50.0, 1.0]), 5.0, np.eye(2), np.eye(2), levels)
     assert held.levels == () and (held.basis == np.eye(2)).all()
+
+
+@pytest.mark.parametrize("slope", [False, True])
+def test_a_cell_of_a_product_is_held_along_all_that_vanishes_outside_of_it(slope: bool) -> None:
+    """a = b = 1 in 4 % of the records: its own coefficient, and its own slope where it has one, hang on it."""
+    schema = cf.Schema({"a": cf.Integer(0, 1), "b": cf.Integer(0, 1), "x": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)})
+    design = Design.of("y ~ a * b * x" if slope else "y ~ a * b + x", schema)
+    g, box = np.random.default_rng(1), Box.of(design)
+    frame = pd.DataFrame(
+        {name: (g.random(20_000) < 0.2).astype(int) for name in "ab"} | {"x": g.uniform(-1, 1, 20_000)}
+    )
+    middle, half = box.arrays
+    z = np.column_stack([np.ones(len(frame)), (design.matrix(frame)[:, 1:] - middle) / half])
+    moments = z.T @ z / len(z)
+    transform = np.linalg.inv(np.linalg.cholesky(moments)).T
+    levels = levels_of(design, box)
+    (own,) = (one for one in levels if (one.column, one.name) == ("a:b", "1:1"))
+    assert np.allclose(z @ own.weights, frame.a * frame.b)
+    hidden, _ = np.linalg.qr(np.linalg.solve(transform, own.along))
+    gram = 100.0 * np.eye(len(hidden)) - 99.0 * hidden @ hidden.T
+    held = Held.of(gram, 5.0, transform, moments, levels)
+    assert [(one.column, one.name) for one in held.levels] == [("a:b", "1:1")]
+    assert held.basis.shape[1] == len(moments) - 1 - slope
+    assert [design.names[j] for j in own.cell.places] == (["a:b", "a:b:x"] if slope else ["a:b"])
 
 
 def _frame(n: int, seed: int) -> pd.DataFrame:

@@ -480,9 +480,16 @@ def test_rate_ratios_predictions_and_marginal_effects() -> None:
     means = found.get_prediction(rows)
     np.testing.assert_allclose(found.predict(rows), means["mean"])
     assert (means.mean_ci_lower < means["mean"]).all() and (means["mean"] < means.mean_ci_upper).all()
-    effects = found.average_marginal_effects()
+    effects = found.average_marginal_effects(kind="derivative")
     np.testing.assert_allclose(effects["dy/dx"], found.params.iloc[1:] * frame.y.mean(), rtol=0.01)
-    assert list(effects.index) == ["a", "b", "c[T.v]"]
+    assert list(effects.index) == ["a", "b", "c[T.v]"] and set(effects.contrast) == {"dY/dX"}
+    changes = found.average_marginal_effects()
+    assert list(changes.contrast) == ["dY/dX", "dY/dX", "v - u"]
+    pd.testing.assert_frame_equal(changes.iloc[:2], effects.iloc[:2])
+    at = [found.predict(frame.assign(c=level)).mean() for level in "uv"]
+    assert changes.loc["c[T.v]", "dy/dx"] == pytest.approx(at[1] - at[0], rel=0.01)
+    with pytest.raises(PlanError, match='write kind="change"'):
+        found.average_marginal_effects(kind="dy/dx")
     assert found.to_dict()["rate_ratio"][1] == pytest.approx(ratios.rate_ratio.iloc[0])
 
 
@@ -500,18 +507,21 @@ def test_beside_a_withheld_coefficient_no_effect_has_an_interval() -> None:
 
 
 def test_marginal_effects_of_the_logit_and_their_intervals() -> None:
-    """dy/dx = b mean p (1 - p); 12 releases hold it, 36 intervals of which at most 8 may miss."""
+    """dy/dx = b mean p (1 - p), and the mean change of the level; 12 releases hold them, 72 intervals of which at most 16 may miss."""
     method, missed, answered = Logistic(FORMULA), 0, 0
     whole = records(100_000, 9, "probit")
     beta = np.array(list(method.reference(Practice.of(whole, BINARY)).values()))
     p = 1 / (1 + np.exp(-(_design(COUNT).matrix(whole) @ beta)))
     truth = beta[1:] * (p * (1 - p)).mean()
+    ends = [1 / (1 + np.exp(-(_design(COUNT).matrix(whole.assign(c=level)) @ beta))) for level in "uv"]
+    change = np.array([*truth[:2], (ends[1] - ends[0]).mean()])
     for seed in range(12):
         found, _ = released(method, whole.sample(3_000, random_state=seed), seed=seed)
         if found.status == "ok":
-            effects = found.average_marginal_effects()
-            missed, answered = missed + int(((effects.low > truth) | (effects.high < truth)).sum()), answered + 3
-    assert answered >= 30 and missed <= 8
+            for kind, own in (("change", change), ("derivative", truth)):
+                effects = found.average_marginal_effects(kind=kind)
+                missed, answered = missed + int(((effects.low > own) | (effects.high < own)).sum()), answered + 3
+    assert answered >= 60 and missed <= 16
     bent, _ = released(Logistic("y ~ a + I(a**2) + b"), whole.head(5_000), mu=3.0)
     assert bent.average_marginal_effects()["dy/dx"].isna().to_dict() == {"a": True, "I(a ** 2)": True, "b": False}
 
@@ -524,7 +534,7 @@ def test_what_records_that_count_less_lack_moves_the_ends_away_from_zero(sign: f
     own = replace(found.mean_slope, lacking=0.02 * found.mean_slope.value, less=0.003)
     told = replace(found, estimates=sign * found.estimates, effects=lambda: own)
     plain = replace(told, effects=lambda: replace(own, lacking=0.0))
-    effects, before = told.average_marginal_effects(), plain.average_marginal_effects()
+    effects, before = (one.average_marginal_effects(kind="derivative") for one in (told, plain))
     for name, row in effects.iterrows():
         low, high = before.loc[name, ["low", "high"]]
         assert row["low"] == pytest.approx(low * (1.02 if low < 0 else 1.0), rel=1e-12)
@@ -532,6 +542,25 @@ def test_what_records_that_count_less_lack_moves_the_ends_away_from_zero(sign: f
     np.testing.assert_array_equal(effects["se"], before["se"])
     assert "up to 2.00% larger" in effects.attrs["note"] and "0.30% of the records" in effects.attrs["note"]
     assert before.attrs["note"] == ""
+
+
+@pytest.mark.parametrize("values", [(0, 1), (1, 2)])
+def test_effects_of_columns_of_two_values_are_changes_and_not_slopes(values: tuple[int, int]) -> None:
+    """One column of two values and next to no other: P at one less P at the other, .48, where the slope is .41."""
+    g = np.random.default_rng(1)
+    n = 40_000
+    frame = pd.DataFrame({"t": g.choice(values, n), "x": g.uniform(-1, 1, n)})
+    eta = -1.1 + 2.2 * (frame.t == values[1]) + 0.3 * frame.x
+    frame["y"] = (g.random(n) < 1 / (1 + np.exp(-eta))).astype(int)
+    schema = cf.Schema({"t": cf.Integer(*values), "x": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)})
+    method = Logistic("y ~ t + x")
+    found = method.infer(seal(method, cf.read(frame, schema), cf.plan(method, schema, cf.GDP(20.0)), ZeroNoise()))
+    effects, slopes = found.average_marginal_effects(), found.average_marginal_effects(kind="derivative")
+    ends = [found.predict_proba(frame.assign(t=value))["1"].mean() for value in values]
+    assert effects.loc["t", "dy/dx"] == pytest.approx(ends[1] - ends[0], rel=2e-3)
+    assert effects.loc["t", "contrast"] == f"{values[1]} - {values[0]}"
+    assert abs(slopes.loc["t", "dy/dx"] - (ends[1] - ends[0])) > 0.02
+    assert effects.loc["t", "low"] < ends[1] - ends[0] < effects.loc["t", "high"]
 
 
 def test_no_interval_of_effects_around_a_mean_slope_that_is_noise() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import sqrt
 from typing import Any
@@ -358,8 +359,8 @@ def test_the_line_has_its_name_in_every_title(tmp_path: Any) -> None:
 
 def test_a_line_alone_may_get_a_part_of_an_allowance() -> None:
     method = robust(FORMULA)
-    allowance = Allowance.of(cf.GDP(1.0), method, SSP2_SCHEMA)
-    event, statistics = plan_line(Design.of(FORMULA, SSP2_SCHEMA), allowance, "inference", Fraction(1, 2))
+    allowance = replace(Allowance.of(cf.GDP(1.0), method, SSP2_SCHEMA), part=Fraction(1, 2))
+    event, statistics = plan_line(Design.of(FORMULA, SSP2_SCHEMA), allowance, "inference")
     cost = exact_cost(event)
     assert cost is not None and float(cost.amount) == pytest.approx(0.5, rel=1e-9) and cost.amount <= Fraction(1, 2)
     assert {leaf.name for leaf in leaves(event)} == set(statistics)

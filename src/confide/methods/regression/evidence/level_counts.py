@@ -18,7 +18,7 @@ from confide.results.levels import LevelCount, level_remarks
 from confide.schema import Categorical, Design
 from confide.schema.formulas.term import Indicator
 
-__all__ = ["base_levels", "counted_levels", "level_weights", "totals_of_gram", "unseen_levels"]
+__all__ = ["base_levels", "counted_levels", "totals_of_gram", "unseen_levels"]
 
 
 def totals_of_gram(gram: Array, sd: float, transform: Array | None = None) -> tuple[Array, Array]:
@@ -72,11 +72,6 @@ def counted_levels(
         LevelCount(column, level, float(weights @ values), sqrt(max(float(weights @ noise @ weights), 0.0)), laplace)
         for column, level, weights in _levels(design, middle, half, keep)
     ]
-
-
-def level_weights(design: Design, box: Box) -> list[tuple[str, str, Array]]:
-    """(column, level, c) with c'z = 1 at the level and 0 elsewhere, z = (1, x~) from `box`, where the features tell it."""
-    return list(_levels(design, *box.arrays, None))
 
 
 def base_levels(design: Design) -> dict[str, str]:

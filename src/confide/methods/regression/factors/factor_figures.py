@@ -224,7 +224,7 @@ class LevelFigures:
             noise=linalg.block_diag(np.zeros((len(values) - p,) * 2), fitted.noise),
             meats=(NoisyMeat(values, sd, shape, uncertain),),
             records=behind[self.columns],
-            key=(self.release.sha256, ",".join(map(str, self.columns))),
+            key=(self.release.drawn_sha256, ",".join(map(str, self.columns))),
         )
 
 

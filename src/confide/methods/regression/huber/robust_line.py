@@ -135,7 +135,7 @@ class HuberPath:
             theta = whole.offset + whole.basis @ np.linalg.lstsq(whole.basis, theta - whole.offset, rcond=None)[0]
         else:
             done = last_round(design, release.statistics, release.public, str(release.charged.relation))
-            generator = keyed_generator(release.sha256, question.sha256)
+            generator = keyed_generator(release.drawn_sha256, "points")
             delta, _ = RoundLines.of(done, whole.offset, whole.basis).shrunken(done, generator)
             theta = done.frame.line + done.frame.rho * done.frame.matrix @ delta
         names = coefficient_names(design, keep)

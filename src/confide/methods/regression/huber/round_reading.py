@@ -116,7 +116,7 @@ class RoundReading:
             "noise_variance": unknown[0],
             "joint": None,
         }
-        generator = keyed_generator(self.release.sha256, self.question.sha256)
+        generator = keyed_generator(self.release.drawn_sha256, "points")
         flags: tuple[str, ...] = ()
         try:
             fitted: Fit | None = fit(moments, line, done.largest)
@@ -156,7 +156,7 @@ class RoundReading:
             noise=fitted.noise,
             meats=(noisy_meat(fitted, meat, done.cap),),
             records=records_behind(fitted, matrix, -anywhere, anywhere, done.cap),
-            key=(self.release.sha256, self.question.sha256),
+            key=(self.release.drawn_sha256,),
         )
 
     def _meat(self, done: Round) -> Meat:

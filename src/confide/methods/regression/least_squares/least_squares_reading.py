@@ -152,7 +152,7 @@ class LeastSquaresReading(LineFigures, PlainSample):
             df=df,
             noise_variance=noise,
             bias=bias if (bias > 0).any() else None,
-            joint=s.law((self.release.sha256, self.question.sha256)),
+            joint=s.law((self.release.drawn_sha256,)),
             status="partial" if hidden else "ok",
             reason=self._reasons() if hidden else "",
             covers="; ".join(
@@ -234,7 +234,7 @@ class LeastSquaresReading(LineFigures, PlainSample):
         system = NoisySystem(
             basis.T @ gram @ basis, basis.T @ (cross - gram @ away), s.sd_gram, s.sd_cross, s.s2, False
         )
-        generator = keyed_generator(self.release.sha256, self.question.sha256)
+        generator = keyed_generator(self.release.drawn_sha256, "points")
         psi, _ = wiener(system, choose_prior(system, generator))
         phi = np.linalg.solve(back, start + psi)
         matrix, shift = to_units(self.design, self.keep, self.box)

@@ -255,7 +255,7 @@ class Within(LineMethod):
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)}, unit=cf.Unit("person_id"))
     >>> plan = Within("y ~ x").plan(schema, cf.GDP(1.0))
     >>> plan.target
-    'linear regression of y on x within each person_id (fixed effects), least squares; each person_id counts once'
+    'linear regression of y on x within each person_id (fixed effects), least squares; each person_id counts once, by all its rows'
     """
 
     formula: str

@@ -157,7 +157,7 @@ class Logistic(Method):
                 'write Logistic(formula, mechanism="glm")'
             )
         checked_target("Logistic", self.target)
-        if self.link not in _LINKS:
+        if not isinstance(self.link, str) or self.link not in _LINKS:
             raise PlanError(
                 f"link must be 'logit' or 'probit', got {self.link!r}; write Logistic(formula, link=\"probit\")"
             )

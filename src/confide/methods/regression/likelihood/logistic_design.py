@@ -12,6 +12,7 @@ from confide.aggregates.lines.rows import Box
 from confide.errors import PlanError
 from confide.schema import Categorical, Design, Integer, Schema
 from confide.schema.formulas.formula import cut
+from confide.schema.formulas.names import column_named, sides
 
 __all__ = ["binary_design", "log_odds", "stated_share"]
 
@@ -26,7 +27,7 @@ def binary_design(
     The outcome is a categorical column of two levels, whose second one counts as 1 (the design then holds it as Integer(0, 1), which has
     the same codes), or a number between 0 and 1, of which values from one half on count as 1. Raises `PlanError` for any other.
     """
-    name = formula.split("~")[0].strip().strip("`") if isinstance(formula, str) else ""
+    name = column_named(sides(formula)[0], schema.names) if isinstance(formula, str) else ""
     column = schema.columns.get(name)
     levels = ("0", "1")
     if isinstance(column, Categorical):

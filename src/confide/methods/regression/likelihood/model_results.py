@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from confide._arrays import Array
-from confide.errors import NoResult
+from confide.errors import NoResult, PlanError
 from confide.methods.regression.likelihood.fisher.answers.fisher_effects import MeanSlope
 from confide.methods.regression.linear import DesignEstimates
 from confide.results import check_alpha
@@ -106,50 +106,78 @@ class ModelEstimates(DesignEstimates):
             }
         )
 
-    def average_marginal_effects(self, alpha: float = 0.05) -> pd.DataFrame:
-        """The mean over the records of d(mean outcome)/d(column), by name: dy/dx, se, low, high; per unit of the column.
+    def average_marginal_effects(self, alpha: float = 0.05, kind: str = "change") -> pd.DataFrame:
+        """What a column does to the mean outcome, on average over the records, by name: contrast, dy/dx, se, low, high.
 
-        It is the DERIVATIVE of the mean, of columns of 0 and 1 and of levels, too: the difference between 1 and 0 would need the features
-        of the records once more. A column that stands in several terms, or in a transformed one, has no effect of one coefficient, and is
-        NaN; beside coefficients that are withheld (`partial`) there is no interval. Intervals: Student's t, sampling and privacy noise of
-        the coefficients and of the mean slope (`fisher_effects`). Records whose features lie far out count less in the mean slope, which
-        may be larger by what they lack: the ends of intervals are that much farther from zero, and `frame.attrs["note"]` says how much.
+        Of a number the mean over the records of d(mean outcome)/d(column), per unit of the column (contrast "dY/dX"). Of a level, and of a
+        column of two values, the mean CHANGE of the mean outcome from the base level, or the lower value, with all other columns of a
+        record as they are (contrast "south - north", "1 - 0"), as R and Stata have it; with kind="derivative" the derivative of these, too.
+        A column that stands in several terms, or in a transformed one, has no effect of one coefficient, and is NaN; beside coefficients
+        that are withheld (`partial`) there is no interval. Intervals: Student's t, sampling and privacy noise of the coefficients and of
+        the mean (`fisher_effects`). Records whose features lie far out count less in it, and an effect may be larger by what they lack: the
+        ends of intervals are that much farther from zero, and `frame.attrs["note"]` says how much.
 
         Raises `NoResult` where there is no interval, or the release's information is not the mean's slope (mechanisms other than "glm",
-        the probit).
+        the probit), `PlanError` for another kind.
         """
         alpha = check_alpha(alpha)
+        if kind not in ("change", "derivative"):
+            raise PlanError(f'kind must be "change" or "derivative", got {kind!r}; write kind="change"')
         if self.design is None or self.mean_slope is None:
             reason = f"the status is {self.status!r}: {self.reason}" if self.reason else self._no_mean_slope
             raise NoResult(f"there are no average marginal effects: {reason}")
-        own, k = self.mean_slope, len(self.names)
         held = Counter(column for term in self.design.terms for column in set(term.columns))
         # what is withheld moves the mean slope by nobody knows how much
         withheld = bool(np.isnan(np.diag(self.covariance)).any())
-        kept, rows = np.nan_to_num(self.covariance), []
-        bias = np.zeros(k) if self.bias is None else np.nan_to_num(self.bias)
+        rows = []
         for j, name in enumerate(self.names):
             place = self.design.names.index(name) - 1
             if place < 0:
                 continue
-            beta, term = self.estimates[j], self.design.terms[place]
-            if np.isnan(beta) or not self._alone(term, held):
-                rows.append((name, *(np.nan,) * 4))
+            if np.isnan(self.estimates[j]) or not self._alone(self.design.terms[place], held):
+                rows.append((name, "", *(np.nan,) * 4))
                 continue
-            if withheld:
-                rows.append((name, beta * own.value, *(np.nan,) * 3))
-                continue
-            # d(beta_j s) = s d beta_j + beta_j ds
-            way = beta * own.gradient
-            way[j] += own.value
-            se = sqrt(max(float(way @ kept @ way), 0.0) + beta**2 * own.variance)
-            free = self.df if np.ndim(self.df) == 0 else np.asarray(self.df)[j]
-            half = float(student.quantile(alpha / 2, free)) * se + abs(own.value) * bias[j]
-            low, high = own.stretched(beta * own.value - half, beta * own.value + half)
-            rows.append((name, beta * own.value, se, low, high))
-        found = pd.DataFrame(rows, columns=["name", "dy/dx", "se", "low", "high"]).set_index("name")
-        found.attrs["note"] = "" if withheld else own.words()
+            if kind == "change" and self.design.terms[place].steps == 2:
+                said, value, *ends = self._changed(j, place, alpha)
+            else:
+                said, value, *ends = self._sloped(j, alpha)
+            rows.append((name, said, value, *((nan,) * 3 if withheld else ends)))
+        found = pd.DataFrame(rows, columns=["name", "contrast", "dy/dx", "se", "low", "high"]).set_index("name")
+        found.attrs["note"] = "" if withheld else self.mean_slope.words()
         return found
+
+    def _sloped(self, j: int, alpha: float) -> tuple[str, float, float, float, float]:
+        """What is said, the mean derivative of a coefficient's column, its standard error and interval."""
+        own, beta = self.mean_slope, self.estimates[j]
+        assert own is not None
+        # d(beta_j s) = s d beta_j + beta_j ds
+        way = beta * own.gradient
+        way[j] += own.value
+        se, free = self._moved(way, beta**2 * own.variance), self._free(j)
+        half = float(student.quantile(alpha / 2, free)) * se + abs(own.value) * self._biases[j]
+        return "dY/dX", beta * own.value, se, *own.stretched(beta * own.value - half, beta * own.value + half)
+
+    def _changed(self, j: int, place: int, alpha: float) -> tuple[str, float, float, float, float]:
+        """The same of the mean change of a column of two values, or a level."""
+        assert self.mean_slope is not None
+        own = self.mean_slope.change(place)
+        se = self._moved(own.gradient, own.variance)
+        half = float(student.quantile(alpha / 2, self._free(j))) * se + abs(float(own.gradient[j])) * self._biases[j]
+        # around a mean slope that is noise there is no interval
+        half = half if self.mean_slope.value > 0 else nan
+        return own.said, own.value, se, *own.stretched(own.value - half, own.value + half)
+
+    def _moved(self, way: Array, variance: float) -> float:
+        """The standard error of what moves with the coefficients in this way, with a variance of its own."""
+        kept = np.nan_to_num(self.covariance)
+        return sqrt(max(float(way @ kept @ way), 0.0) + variance)
+
+    def _free(self, j: int) -> Any:
+        return self.df if np.ndim(self.df) == 0 else np.asarray(self.df)[j]
+
+    @property
+    def _biases(self) -> Array:
+        return np.zeros(len(self.names)) if self.bias is None else np.nan_to_num(self.bias)
 
     def _alone(self, term: Any, held: Counter[str]) -> bool:
         """Whether a term is a column, or a level of one that stands in no other kind of term."""

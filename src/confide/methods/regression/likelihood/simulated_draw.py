@@ -147,7 +147,7 @@ class SimulatedRelease:
     plan: Plain
     statistics: Mapping[str, Drawn]
     public: Mapping[str, Any]
-    sha256: str = ""
+    drawn_sha256: str = ""
 
     def __getitem__(self, name: str) -> Drawn:
         return self.statistics[name]

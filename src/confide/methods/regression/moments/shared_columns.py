@@ -24,6 +24,7 @@ from confide.methods.regression.least_squares.line import LeastSquares
 from confide.methods.regression.moments.ssp import SSP
 from confide.protocol import Method, Plan, Spend
 from confide.protocol.events import leaves
+from confide.schema.formulas.names import parted, sides
 
 __all__ = ["shared_columns"]
 
@@ -58,14 +59,14 @@ def _alike(method: Any) -> Any:
 
 
 def _sides(method: Any) -> tuple[str, str]:
-    left, _, right = method.formula.partition("~")
-    return left.strip(), " + ".join(sorted(part.strip() for part in right.split("+")))
+    left, *right = sides(method.formula)
+    return left, " + ".join(sorted(parted("~".join(right), "+")))
 
 
 def _one_matrix(own: Mapping[str, Any], shares: Mapping[str, Fraction], schema: Any) -> Iterable[str]:
     """Several responses on the same terms, or one response on several sets of terms."""
-    sides = {name: _sides(one) for name, one in own.items()}
-    lefts, rights = (list(dict.fromkeys(side[k] for side in sides.values())) for k in (0, 1))
+    both = {name: _sides(one) for name, one in own.items()}
+    lefts, rights = (list(dict.fromkeys(side[k] for side in both.values())) for k in (0, 1))
     terms = list(dict.fromkeys(part for right in rights for part in right.split(" + ")))
     if min(len(lefts), len(rights)) > 1:
         return

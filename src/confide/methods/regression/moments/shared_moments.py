@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -23,7 +22,9 @@ from confide.methods.regression.moments.leverage import BoxLeverage
 from confide.methods.regression.scaling import PRIOR
 from confide.protocol import Allowance, Either, Event, Gram, Statistic, Together, Total
 from confide.schema import Design, Schema
+from confide.schema.formulas.design import checked_bounds
 from confide.schema.formulas.formula import parse_formula
+from confide.schema.formulas.names import hidden, restored, sides
 
 __all__ = ["FAR_BRANCH", "Layout", "Moments", "responses_of"]
 
@@ -47,19 +48,18 @@ def responses_of(formula: str) -> tuple[str, ...]:
     """
     if not isinstance(formula, str):
         return (formula,)
-    where = [match.start() for match in re.finditer("`[^`]*`|~", formula) if match.group() == "~"]
-    if len(where) != 1:
+    both = sides(formula)
+    if len(both) != 2:
         return (formula,)
-    left, right = formula[: where[0]].strip(), formula[where[0] :]
-    parts = _summands(left)
-    return (formula,) if len(parts) < 2 else tuple(f"{part} {right}" for part in parts)
+    parts = _summands(both[0])
+    return (formula,) if len(parts) < 2 else tuple(f"{part} ~ {both[1]}" for part in parts)
 
 
 def _summands(left: str) -> list[str]:
     """The text between the plus signs of a sum, when every summand holds a name; else the whole."""
-    hidden = re.sub("`[^`]*`", lambda match: "q" * len(match.group()), left)
+    plain, names = hidden(left, ())
     try:
-        tree = ast.parse(hidden, mode="eval").body
+        tree = ast.parse(plain, mode="eval").body
     except SyntaxError:
         return [left]
     found: list[tuple[int, int]] = []
@@ -68,9 +68,9 @@ def _summands(left: str) -> list[str]:
         tree = tree.left
     found.append((tree.col_offset, tree.end_col_offset or 0))
     # brackets around a summand belong to no node, so the summands run from sign to sign
-    calls = [left[start:stop] for start, stop in reversed(found)]
-    named = all(_named(hidden[start:stop]) for start, stop in found)
-    return calls if named and hidden.isascii() else [left]
+    if not plain.isascii() or not all(_named(plain[start:stop]) for start, stop in found):
+        return [left]
+    return [restored(plain[start:stop], names) for start, stop in reversed(found)]
 
 
 def _named(text: str) -> bool:
@@ -121,7 +121,7 @@ class Layout:
         Raises `PlanError` for a formula that cannot be planned, or a response that is written twice.
         """
         texts = responses_of(formula)
-        given = dict(term_bounds or {})
+        given = checked_bounds(term_bounds)
         names = [parse_formula(text, schema).response.name for text in texts] if len(texts) > 1 else [""]
         if len(set(names)) < len(names):
             raise PlanError(f"the formula {formula!r} has a response twice; write each once, as in 'y1 + y2 ~ a'")

@@ -316,7 +316,7 @@ class _Reading:
                     for fitted, matrix in zip(fits, matrices, strict=True)
                 ]
             ),
-            key=(self.release.sha256, self.question.sha256),
+            key=(self.release.drawn_sha256,),
             correlation=correlation,
         )
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from math import nan, sqrt
+from math import inf, nan, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -55,6 +55,8 @@ __all__ = ["SSP"]
 
 # A starting point of the residuals beyond this many half-ranges of y is useless; it is replaced by 0.
 _FAR = 1e6
+# Rows of a larger leverage are coded in no steps at all.
+_LARGEST_CAP = 1e6
 # Fewer records than this many noise units for each coefficient: no budget to spare for ranges.
 _ENOUGH = 30
 
@@ -97,9 +99,10 @@ class SSP(Method):
         if self.cov not in ("robust", "classical"):
             raise PlanError(f'cov must be "robust" or "classical", got {self.cov!r}; write SSP(formula, cov="robust")')
         cap = self.leverage_cap
-        if cap is not None and not (is_number(cap) and cap >= 1):
+        if cap is not None and not (is_number(cap) and (1 <= cap <= _LARGEST_CAP or cap == inf)):
             raise PlanError(
-                f"leverage_cap must be a number of at least 1, got {cap!r}; leave it out for the least-squares line"
+                f"leverage_cap must be a number of at least 1 (and at most {_LARGEST_CAP:g}, or infinity), got {cap!r}; leave it out "
+                "for the least-squares line"
             )
         for name in ("clipping_check", "products"):
             if not isinstance(getattr(self, name), bool):

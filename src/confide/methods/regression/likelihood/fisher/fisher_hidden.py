@@ -1,8 +1,10 @@
 """Levels whose directions the last information leaves hidden in its noise: held at the line before, so that they cannot hide the rest.
 
-A released A must be inverted, and a level with hardly any record, or hardly any event, is a direction in which A is noise alone: every
-coefficient would go with it. With c'z = 1 at level L and 0 elsewhere, d = T^-1 c is that direction in u: along it the log-odds of L's
-records change and those of no other record, and so do only the coefficients that hang on L. The last step is taken in the space S of all
+A level here is any cell of the design (`evidence.cells`): a level of a factor, a value of a column of two, a cell of their products, all
+records. A released A must be inverted, and a level with hardly any record, or hardly any event, is a direction in which A is noise alone:
+every coefficient would go with it. With c'z = 1 at level L and 0 elsewhere, d = T^-1 c is that direction in u: along it the log-odds of
+L's records change and those of no other record, and so do only the coefficients that hang on L. With a slope of its own (f * x) a level
+has more such directions, and is held along all of them. The last step is taken in the space S of all
 directions at right angles to the d's held (an orthonormal basis, so that the noise of A_SS and g_S is what it was). The coordinates u have
 second moments I, hence sum u_S over the records of L is about nothing, and
 
@@ -26,8 +28,8 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.aggregates.lines.rows import Box
+from confide.methods.regression.evidence.cells import DesignCell, design_cells
 from confide.methods.regression.evidence.left_out import CORRELATED
-from confide.methods.regression.evidence.level_counts import level_weights
 from confide.schema import Design
 
 __all__ = ["Held", "Level", "levels_of"]
@@ -43,23 +45,29 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """A level of a factor or a value of a 0/1 column: c'z = 1 there and 0 elsewhere, (k,)."""
+    """A cell of the design in coordinates: c'z = 1 there and 0 elsewhere, (k,); along: c and whatever else vanishes elsewhere, (k, m)."""
 
-    column: str
-    name: str
+    cell: DesignCell
     weights: Array
+    along: Array
+
+    @property
+    def column(self) -> str:
+        """What it is a level of; "" where it is all records."""
+        return self.cell.column
+
+    @property
+    def name(self) -> str:
+        return self.cell.name
 
 
 def levels_of(design: Design, box: Box) -> list[Level]:
     """Every level that follows from the features."""
-    found = [Level(*one) for one in level_weights(design, box)]
-    for j, term in enumerate(design.terms):
-        if term.binary and term.plain is not None:
-            for value, sign in (("0", -1.0), ("1", 1.0)):
-                weights = np.zeros(len(design.terms) + 1)
-                weights[0], weights[1 + j] = 0.5, sign / 2
-                found.append(Level(term.name, value, weights))
-    return found
+    middle, half = box.arrays
+    # terms are middle + half z
+    to_z = np.diag(np.concatenate([[1.0], half]))
+    to_z[0, 1:] = middle
+    return [Level(one, to_z @ one.weights, to_z @ one.along) for one in design_cells(design)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +86,13 @@ class Held:
         k, chosen = len(gram), list[int]()
         basis, directions = np.eye(k), _directions(transform, levels)
         while np.linalg.eigvalsh(basis.T @ gram @ basis)[0] < sd * sqrt(2 * basis.shape[1]):
-            found = _least(gram, basis @ (basis.T @ directions), [*_open(levels, chosen, moments)])
+            found = _least(gram, basis, directions, [*_open(levels, chosen, moments)])
             if found is None:
                 return cls((), np.eye(k))
             chosen.append(found)
-            basis = _others(directions[:, chosen])
+            basis = _others([directions[j] for j in chosen])
+            if not basis.shape[1]:
+                return cls((), np.eye(k))
         return cls(tuple(levels[j] for j in chosen), basis)
 
     def beside(self, transform: Array, levels: Sequence[Level]) -> Array:
@@ -103,21 +113,24 @@ def _open(levels: Sequence[Level], chosen: list[int], moments: Array) -> list[in
     return [j for j in left if columns.count(levels[j].column) > 1 and float(levels[j].weights @ moments[0]) < _RARE]
 
 
-def _least(gram: Array, directions: Array, among: list[int]) -> int | None:
-    """The one of these with the least information per squared length."""
-    size = (directions**2).sum(axis=0)
-    values = {j: float(directions[:, j] @ gram @ directions[:, j]) / float(size[j]) for j in among if size[j] > 1e-12}
+def _least(gram: Array, basis: Array, directions: Sequence[Array], among: list[int]) -> int | None:
+    """The one of these with the least information per squared length, in the space of `basis`."""
+    values = {}
+    for j in among:
+        left, sizes, _ = np.linalg.svd(basis @ (basis.T @ directions[j]), full_matrices=False)
+        own = left[:, sizes > 1e-6]
+        if own.shape[1]:
+            values[j] = float(np.linalg.eigvalsh(own.T @ gram @ own)[0])
     return min(values, key=lambda j: values[j]) if values else None
 
 
-def _directions(transform: Array, levels: Sequence[Level]) -> Array:
-    """T^-1 c of each, (k, levels)."""
-    weights = np.array([one.weights for one in levels]).reshape(len(levels), len(transform))
-    return np.asarray(np.linalg.solve(transform, weights.T))
+def _directions(transform: Array, levels: Sequence[Level]) -> list[Array]:
+    """T^-1 of what each level is along, (k, m) each."""
+    return [np.asarray(np.linalg.solve(transform, one.along)) for one in levels]
 
 
-def _others(directions: Array) -> Array:
+def _others(directions: Sequence[Array]) -> Array:
     """An orthonormal basis of what is at right angles to the columns."""
-    left, sizes, _ = np.linalg.svd(directions)
+    left, sizes, _ = np.linalg.svd(np.hstack(directions))
     # a level may follow from others: all of a column do from the intercept
     return np.asarray(left[:, int((sizes > _ROUNDING * sizes.max(initial=1e-300)).sum()) :])

@@ -176,7 +176,7 @@ class FisherFigures(ReleasedRounds):
     @cached_property
     def _simulated(self) -> Array:
         """Points with the noisy moments of the features, (points, k)."""
-        generator = keyed_generator("full counts", self.release.sha256)
+        generator = keyed_generator(self.release.drawn_sha256, "full counts")
         return made_points(self.design, self.box, self._public("moments"), generator, _MANY)
 
     def _rows_at(self, line: Array) -> FisherRows:

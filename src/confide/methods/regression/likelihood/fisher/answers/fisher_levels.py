@@ -1,5 +1,7 @@
 """Levels of which next to no records have one of the two outcomes: their coefficients are at a boundary, or cannot be told from it.
 
+A level is any cell of the design, up to all records (`evidence.cells`); all have one rule.
+
 Two noisy counts of a level's records with its rarer outcome follow from the last round, and neither may be few. With N_l records and mean
 log-odds eta_l the line before it expects N_l p_l, p_l = expit(c eta_l), c = (1 + pi s^2/8)^(-1/2) for log-odds that vary by s within
 a level (MacKay 1992); g holds sum (y - p), and their sum is the first count. The second is what the released line expects: at a boundary
@@ -14,9 +16,9 @@ excluded, where
 
 In log-odds noise is not normal where X is no multiple of s: down to the count L = X - x s it is log(X/L), for which 1.96 s/X is too little.
 The variance of a level's log-odds grows by what is missing; a level for which L is below one record cannot be told. The other end of an
-interval grows with it, without need. Counts of any size have a rule of their own, by what is expected of the line before (`_hidden`), and
-by the number of the level's records in the linear round: where that is within its noise, all that follows from it is luck, and a few
-records of large counts look like many.
+interval grows with it, without need. Counts of any size have the same rule with what a level counts in all, r of the Poisson's; and the
+number of the level's records in the linear round must stand above its noise: within it, all that follows from it is luck, and a few records
+of large counts look like many.
 """
 
 from __future__ import annotations
@@ -31,21 +33,20 @@ from confide._arrays import Array
 from confide._special import expit, log_ndtr
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
-from confide.methods.regression.evidence.level_counts import base_levels
+from confide.methods.regression.evidence.cells import cell_words
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Level, levels_of
 from confide.methods.regression.scaling import extent
 from confide.results.levels import LevelCount
 from confide.schema import Design
-from confide.schema.formulas.term import Indicator
 
-__all__ = ["QuietLevel", "Seen", "places_of", "quiet_words"]
+__all__ = ["QuietLevel", "Seen", "quiet_words"]
 
 
 # With fewer records of an outcome than this, noise counted against them, a coefficient has no normal distribution to speak of.
 _FEWEST = 5.0
 # By outcome: 0, 1, or counts of any size.
 _SAID = ("without the outcome", "with the outcome", "counted in all")
-# A level's counts are expected to stand so many sds of their noise above 0.
+# The number of a level's records stands so many sds of its noise above 0.
 _CLEAR = 3.0
 # No level has a smaller share of the records, and none counts less than so much.
 _LEAST_SHARE, _LEAST_WEIGHT = 1e-4, 0.1
@@ -78,12 +79,16 @@ class NearLevel:
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """Two counts of the rarer outcome, log-odds per record of it, the number expected of the line before, and which outcome it is."""
+    """Two counts of the rarer outcome, log-odds per record of it, and which outcome it is."""
 
     counts: tuple[LevelCount, LevelCount]
     per: float
-    expected: float
     outcome: int
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the level cannot be told."""
+        return any(_lowest(count)[0] < 1.0 for count in self.counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,25 +114,21 @@ class Seen:
         """The levels, and the values of 0/1 columns, whose number of records with the rarer outcome is small or hidden by noise."""
         found = []
         for level, look in self._looks(design):
-            if self._hidden(look.counts, look.expected) or self._few(level):
+            if look.hidden or self._few(level):
                 one = min(look.counts, key=lambda count: count.count - count.margin)
-                found.append(QuietLevel(one, look.outcome, places_of(design, level.column, level.name)))
+                found.append(QuietLevel(one, look.outcome, level.cell.places))
         return found
 
     def near(self, design: Design) -> list[NearLevel]:
-        """The levels of an outcome of two values that are told although noise could have hidden them."""
+        """The levels that are told although noise could have hidden them."""
         found = []
-        for level, look in () if self._counts else self._looks(design):
-            ends = [_lowest(count) for count in look.counts]
-            if min(low for low, _ in ends) < 1.0:
+        for level, look in self._looks(design):
+            if look.hidden:
                 continue
+            ends = [_lowest(count) for count in look.counts]
             noise, more = max((_missing_variance(c, *end) for c, end in zip(look.counts, ends, strict=True)), key=sum)
             if noise + more > 0:
-                moves = np.zeros(len(self.line))
-                own = places_of(design, level.column, level.name)
-                # of the level that others compare with the intercept goes up and they go down
-                moves[list(own)] = 1.0 if own[0] else -1.0
-                moves[0] = 0.0 if own[0] else 1.0
+                moves = level.cell.weights
                 found.append(NearLevel(noise * look.per**2, (noise + more) * look.per**2, moves))
         return found
 
@@ -137,7 +138,7 @@ class Seen:
         for level in levels_of(design, self.box):
             weights, mean = level.weights, self._mean(design, level)
             eta, error = float(mean @ self.line), sqrt(max(float(mean @ self.noise @ mean), 0.0))
-            damped, damped_before = (self._damped(line, design, level) for line in (self.line, self.before))
+            damped, damped_before = (self._damped(line, level) for line in (self.line, self.before))
             # of the outcome that the released line says is the rarer; of counts there is one side
             sign, number = (
                 (-1.0 if eta > 0 and not self._counts else 1.0),
@@ -152,7 +153,7 @@ class Seen:
                 LevelCount(level.column, level.name, rarer, steep * error),
                 LevelCount(level.column, level.name, expected + sign * unit * missed, unit * unsure),
             )
-            yield level, _Look(counts, 1 / max(steep, 1e-300), expected, 2 if self._counts else int(sign > 0))
+            yield level, _Look(counts, 1 / max(steep, 1e-300), 2 if self._counts else int(sign > 0))
 
     def _weight(self, weights: Array, most: float) -> float:
         """How much a record of a level counts on average, by the information there is and there would be of full weights."""
@@ -160,16 +161,6 @@ class Seen:
             return 1.0
         there, noise = (float(weights @ own @ weights) for own in self.information)
         return float(np.clip((there + noise) / max(most, 1e-300), _LEAST_WEIGHT, 1.0))
-
-    def _hidden(self, counts: tuple[LevelCount, LevelCount], expected: float) -> bool:
-        """Whether a level cannot be told. expected: its count by the line before the last round."""
-        if not self._counts:
-            return any(_lowest(count)[0] < 1.0 for count in counts)
-        # by what was expected rather than by what came: a level that is answered by luck of its noise is answered too high
-        expects, came = counts
-        return (
-            not expects.seen or expects.count < _FEWEST or expected < _CLEAR * came.sd or came.count < came.sd + _FEWEST
-        )
 
     def _few(self, level: Level) -> bool:
         """Whether noise hides how many records have a level of counts."""
@@ -203,14 +194,14 @@ class Seen:
         low, high = extent(design, self.box)
         mean = np.concatenate([[1.0], np.clip(mean[1:], low, high)])
         middle, half = self.box.arrays
-        for j, value in _fixed(design, level):
+        for j, value in level.cell.fixed:
             mean[1 + j] = (value - middle[j]) / half[j]
         return np.asarray(mean)
 
-    def _damped(self, line: Array, design: Design, level: Level) -> float:
+    def _damped(self, line: Array, level: Level) -> float:
         """c of a line over the records of a level, of whose own columns nothing varies there."""
         own = np.array(line)
-        own[[1 + j for j, _ in _fixed(design, level)]] = 0.0
+        own[[1 + j for j, _ in level.cell.fixed]] = 0.0
         varying = float(own @ self.moments @ own) - float(self.moments[0] @ own) ** 2
         return 1 / sqrt(1 + pi * max(varying, 0.0) / 8)
 
@@ -242,45 +233,28 @@ def _missing_variance(count: LevelCount, low: float, x: float) -> tuple[float, f
     return max(noise, 0.0), ((x / _NORMAL) ** 2 - 1) * count.count
 
 
-def _fixed(design: Design, level: Level) -> Iterator[tuple[int, float]]:
-    """The terms that a level fixes, by place, with their value there: its column's other levels, too."""
-    for j, term in enumerate(design.terms):
-        part = term.parts[0] if len(term.parts) == 1 else None
-        if isinstance(part, Indicator) and part.column == level.column:
-            yield j, float(term.name == f"{level.column}[T.{level.name}]")
-        elif term.plain == level.column:
-            yield j, float(level.name == "1")
-
-
-def places_of(design: Design, column: str, level: str) -> tuple[int, ...]:
-    """Coefficients that hang on a level: its own, or all of the column and the intercept where the others compare with it."""
-    parts = [term.parts[0] if len(term.parts) == 1 else None for term in design.terms]
-    own = [1 + j for j, part in enumerate(parts) if isinstance(part, Indicator) and part.column == column]
-    if not own:
-        place = 1 + next(j for j, term in enumerate(design.terms) if term.name == column)
-        return (0, place) if level == "0" else (place,)
-    if base_levels(design).get(column) == level:
-        return (0, *own)
-    return tuple(place for place in own if design.terms[place - 1].name == f"{column}[T.{level}]")
-
-
 def quiet_words(found: Sequence[QuietLevel], most: int = 3) -> list[str]:
     """One sentence for the levels, the rarest first; none for none."""
     if not found:
         return []
     first = sorted(found, key=lambda one: one.count.count)[:most]
     named = ", ".join(
-        f"{one.count.column}[{one.count.level}] (about {max(one.count.count, 0.0):.0f} ± {one.count.margin:.0f} "
+        f"{cell_words(one.count.column, one.count.level)} (about {max(one.count.count, 0.0):.0f} ± {one.count.margin:.0f} "
         f"{_SAID[one.outcome]})"
         for one in first
     )
     more = f" and {len(found) - most} more" if len(found) > most else ""
-    if first[0].outcome == len(_SAID) - 1:
+    counted = first[0].outcome == len(_SAID) - 1
+    if not all(one.count.column for one in first):
+        return [f"{named} are too alike for any coefficient to be told; more records or a larger budget may tell them"]
+    crossed = list(dict.fromkeys(one.count.column for one in first if ":" in one.count.column))
+    way = f", or write the formula without the product of {' or '.join(crossed)}" if crossed else ""
+    rest = f"join such a level with another, or leave it out of the schema, by which its records count as missing{way}"
+    if counted:
         return [
             f"levels whose counts noise may have made have no coefficient that could be told: {named}{more}; more records or a larger "
-            "budget tell them; else join such a level with another, or leave it out of the schema, by which its records count as missing"
+            f"budget tell them; else {rest}"
         ]
     return [
-        f"levels with next to no records of one outcome have no coefficient that could be told: {named}{more}; join such a level with "
-        "another, or leave it out of the schema, by which its records count as missing"
+        f"levels with next to no records of one outcome have no coefficient that could be told: {named}{more}; {rest}"
     ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.methods.regression.evidence.cells import cell_words
 from confide.methods.regression.evidence.level_counts import base_levels
 from confide.methods.regression.evidence.needs import first_words, plain
 from confide.methods.regression.likelihood.fisher.fisher_hidden import Level
@@ -33,7 +34,7 @@ def held_words(
     if not held:
         return []
     given = [
-        f"{one.column}[{one.name}] (about {max(count, 0.0):.0f} ± {_NORMAL * sd:,.0f})"
+        f"{cell_words(one.column, one.name)} (about {max(count, 0.0):.0f} ± {_NORMAL * sd:,.0f})"
         for one, count, sd in zip(held, counts, sds, strict=True)
     ]
     named = ", ".join(given[:_NAMED]) + (f" and {len(given) - _NAMED} more" if len(given) > _NAMED else "")

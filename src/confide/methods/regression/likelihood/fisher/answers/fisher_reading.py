@@ -17,7 +17,7 @@ from confide.methods.regression.evidence.needs import bounds_words, demand_words
 from confide.methods.regression.evidence.remarks import PlainSample, count_text, few_records
 from confide.methods.regression.likelihood.fisher.answers.fisher_effects import MeanSlope, mean_slope
 from confide.methods.regression.likelihood.fisher.answers.fisher_figures import AT_RISK, FisherFigures
-from confide.methods.regression.likelihood.fisher.answers.fisher_levels import QuietLevel, Seen, places_of, quiet_words
+from confide.methods.regression.likelihood.fisher.answers.fisher_levels import QuietLevel, Seen, quiet_words
 from confide.methods.regression.likelihood.fisher.answers.fisher_needs import assumed_words, held_words, safe_words
 from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESIDUAL
 from confide.methods.regression.likelihood.fisher.fisher_counts import (
@@ -111,9 +111,9 @@ class FisherReading(PlainSample, FisherFigures):
     @cached_property
     def _apart(self) -> list[int]:
         """Coefficients that hang on a level that is held, and those that its records may move too far."""
-        own = (places_of(self.design, one.column, one.name) for one in self.held.levels)
+        own = (j for one in self.held.levels for j in one.cell.places)
         moved = np.flatnonzero(self._from_held > _TOO_MUCH * self._half)
-        return sorted({*(j for places in own for j in places), *map(int, moved)})
+        return sorted({*own, *map(int, moved)})
 
     @cached_property
     def _tied(self) -> dict[int, int]:
@@ -243,7 +243,7 @@ class FisherReading(PlainSample, FisherFigures):
 
     def _points(self, status: str, reason: str) -> ModelEstimates:
         unknown = np.full((len(self.design.names),) * 2, nan)
-        delta = self.last.shrunken(keyed_generator(self.release.sha256, self.question.sha256), self.scored_family.scale)
+        delta = self.last.shrunken(keyed_generator(self.release.drawn_sha256, "points"), self.scored_family.scale)
         return self._made(
             estimates=self._whole.rows @ delta + self._whole.shift,
             covariance=unknown,
