@@ -35,7 +35,6 @@ METHODS = [
     I.Proportion("s"),
     I.CategoricalShares("g"),
     I.Difference("s ~ t"),
-    I.Rate("v"),
     I.MeanAndVariance("x"),
     I.Slope("y ~ x"),
 ]

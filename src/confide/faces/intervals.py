@@ -3,7 +3,7 @@
 A lower-case name is the call (plan, release, infer), a class the method behind it. Which release answers follows from the relation. Under
 substitute (the number of records is public) it is a noise-aware posterior, or exact confidence limits, of the same release. Under
 add-remove (the number of records is secret; what ledgers have unless they say otherwise) `proportion`, `mean`, `quantile` and `difference`
-answer from the releases of `cf.tables`, and `rate` from a mean; the others say which call works.
+answer from the releases of `cf.tables`; the others say which call works. What a verb estimates is the same under both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         mean,
         proportion,
         quantile,
-        rate,
         slope,
         variance,
     )
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from confide.methods.intervals.proportion import Proportion
     from confide.methods.intervals.pure_quantiles import PureQuantiles
     from confide.methods.intervals.quantile import Histogram, Quantile
-    from confide.methods.intervals.rate import Rate
     from confide.methods.intervals.slope import Slope
 else:
     _METHODS: dict[str, Any] = {
@@ -44,7 +42,6 @@ else:
         "Proportion": "confide.methods.intervals.proportion",
         "PureQuantiles": "confide.methods.intervals.pure_quantiles",
         "Quantile": "confide.methods.intervals.quantile",
-        "Rate": "confide.methods.intervals.rate",
         "Slope": "confide.methods.intervals.slope",
     }
     __getattr__, __dir__ = names(
@@ -60,7 +57,6 @@ __all__ = [
     "Proportion",
     "PureQuantiles",
     "Quantile",
-    "Rate",
     "Slope",
     "categorical",
     "difference",
@@ -68,7 +64,6 @@ __all__ = [
     "mean",
     "proportion",
     "quantile",
-    "rate",
     "slope",
     "variance",
 ]

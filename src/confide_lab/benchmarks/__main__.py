@@ -43,6 +43,7 @@ NAMES = (
     "ptr",
     "logistic",
     "log_odds",
+    "separation",
     "beside_far",
     "truth",
     "least_squares",

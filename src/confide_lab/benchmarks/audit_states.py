@@ -138,7 +138,6 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
     ),
     "proportion": ("proportion", {"column": "m"}, _TABLE),
     "categorical": ("categorical", {"column": "k"}, _TABLE),
-    "rate": ("rate", {"column": "c"}, _TABLE),
     "difference": ("difference", {"formula": "m ~ k"}, _TABLE),
     "mean_and_variance": ("mean_and_variance", {"column": "a"}, _TABLE),
     "slope": ("slope", _FORMULA, _TABLE),

@@ -4,7 +4,7 @@ Bounds follow from what a column means (hours of a week, an age, a scale of answ
 round numbers above anything plausible, which for some is 5 to 20 times what occurs. No constant of any method may be chosen on these
 tables, and no bound here may be changed because a method does badly with it. Where they come from: `confide_lab.benchmarks.outside`; those
 with an
-outcome of two values: `confide_lab.benchmarks.outside_outcomes`.
+outcome of two values: `confide_lab.benchmarks.outside_outcomes`; those with a skewed response: `confide_lab.benchmarks.outside_skewed`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ import pandas as pd
 
 from confide.schema import Categorical, Integer, Numeric
 from confide_lab.benchmarks.outside import Outside, lacking, no_yes, records_of
+from confide_lab.benchmarks.outside_means import MEANS
 from confide_lab.benchmarks.outside_outcomes import OUTCOMES
+from confide_lab.benchmarks.outside_skewed import SKEWED
 
-__all__ = ["OUTCOMES", "TABLES", "Outside", "frame_of", "missing", "table_of"]
+__all__ = ["MEANS", "OUTCOMES", "SKEWED", "TABLES", "Outside", "frame_of", "missing", "table_of"]
 
 #: By name. The comment behind a column says what its bounds mean.
 TABLES: Mapping[str, Outside] = {
@@ -289,8 +291,8 @@ TABLES: Mapping[str, Outside] = {
 
 
 def table_of(name: str) -> Outside:
-    """A table of either kind."""
-    return TABLES[name] if name in TABLES else OUTCOMES[name]
+    """A table of any kind."""
+    return {**TABLES, **OUTCOMES, **SKEWED, **MEANS}[name]
 
 
 @cache

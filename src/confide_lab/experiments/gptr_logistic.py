@@ -17,7 +17,7 @@ from confide.guarantees import ApproxDP, Guarantee, gaussian_mu
 from confide.guarantees.mechanisms.objective_perturbation import general_sd, logistic_sd, stable_sensitivity
 from confide.methods.regression.likelihood.logistic import Logistic
 from confide.noise import SimulatedNoise
-from confide.schema.formulas.expression import quoted
+from confide.schema.formulas.names import quoted
 from confide.sources import read
 from confide_lab.datasets import available, table
 from confide_lab.experiment import Block, Check, Experiment, Quantity, Record

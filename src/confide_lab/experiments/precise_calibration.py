@@ -104,7 +104,7 @@ def _rate(n: int, law: str, budget: float, g: np.random.Generator, fault: float)
 def _normal(n: int, law: str, budget: float, g: np.random.Generator, fault: float) -> tuple[Any, float, float]:
     m, s = g.uniform(-1, 1), g.uniform(_LEAST_SD, 1)
     z = np.clip(g.normal(m, s, n), -1, 1)
-    parts = (2.0, 2 / 1.66508) if law == "normal" else (2.0, 4.0)
+    parts = (2.0, 2 / 1.45) if law == "normal" else (2.0, 2 / 0.4)
     laws = [NoiseLaw(law, part / budget) for part in parts]
     first, second = (float(v + own.draws(g, 1)[0]) for v, own in zip((z.sum(), (z * z).sum()), laws, strict=True))
     sums = NormalSums(n, first, second, _taken(laws[0], fault), _taken(laws[1], fault), _LEAST_SD, 1.0)

@@ -71,12 +71,12 @@ def sums_of(family: str, values: Array) -> Array:
 
 
 def noise_of(family: str, budget: float, gaussian: bool) -> tuple[NoiseLaw, ...]:
-    """The noise of each sum, by the joint sensitivities of the library's own maps."""
+    """The noise of each sum, by the joint sensitivities of the library's own maps: 1 - z^2 weighs 1.45, and .4 under Laplace noise."""
     moved = {"bernoulli": 1.0, "poisson": float(CAP)}.get(family, 2.0)
     if gaussian:
-        parts = (1.0, 1 / 1.66508) if family == "normal" else (1.0,)
+        parts = (1.0, 1 / 1.45) if family == "normal" else (1.0,)
         return tuple(NoiseLaw("normal", moved * part / budget) for part in parts)
-    parts = (1.0, 2.0) if family == "normal" else (1.0,)
+    parts = (1.0, 1 / 0.4) if family == "normal" else (1.0,)
     return tuple(NoiseLaw("laplace", moved * part / budget) for part in parts)
 
 

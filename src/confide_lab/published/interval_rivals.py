@@ -261,8 +261,8 @@ def repro_normal(
 ) -> Interval:
     """Repro samples for the mean of a normal: (sum z, sum z^2) released jointly, rank of depth, the largest over a grid of sds; mu-GDP.
 
-    z in [-1, 1] is the clipped value; sds of noise 2/mu and 1.2013/mu by the joint bound. Their script gives each of two statistics the
-    full mu, which is sqrt(2) mu, and starts at the truth. Valid up to the grids.
+    z in [-1, 1] is the clipped value; sds of noise 2/mu and 1.2013/mu by the joint bound of these two. Their script gives each of two
+    statistics the full mu, which is sqrt(2) mu, and starts at the truth. Valid up to the grids.
     """
     n, (low, high) = len(values), bounds
     centre, half = (low + high) / 2, (high - low) / 2

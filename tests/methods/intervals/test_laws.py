@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from confide.methods.intervals.posteriors.clipped import ClippedNormal, ClippedPoisson, ColumnMoments
+from confide.methods.intervals.posteriors.clipped import ClippedNormal, ClippedPoisson, ColumnShape
 from confide.methods.intervals.posteriors.laws import NoiseLaw, normal_laplace, normal_laplace_tail, two_normal_laplace
 
 
@@ -148,11 +148,13 @@ def test_third_moments_of_bounded_numbers_are_within_what_the_bounds_allow() -> 
     off = places - m
     s = np.sqrt((weights * off**2).sum(axis=0))
     kept = s > 0.01
-    third, own = (weights * off**3).sum(axis=0)[kept], ColumnMoments.of(m[kept], s[kept])
+    third, own = (weights * off**3).sum(axis=0)[kept], ColumnShape(0.0, 2.0).moments(m[kept], s[kept])
     said = own.c12 - 2 * m[kept] * s[kept] ** 2
     assert (np.abs(said) > 1e-3).sum() > 1_000  # that bounds ask for some is no rare thing
     assert (np.sign(said) * (third - said) >= -1e-9).all()
-    two = ColumnMoments.of(np.array(-0.96), np.array(np.sqrt(1 - 0.96**2)))  # two places: z^2 is 1, whatever z is
+    two = ColumnShape(0.0, 2.0).moments(
+        np.array(-0.96), np.array(np.sqrt(1 - 0.96**2))
+    )  # two places: z^2 is 1, whatever z is
     assert abs(float(two.c12)) < 1e-12
 
 

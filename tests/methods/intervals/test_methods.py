@@ -42,7 +42,7 @@ def _records(n: int, seed: int = 1) -> pd.DataFrame:
 METHODS = [
     I.Proportion("s"),
     I.CategoricalShares("g"),
-    I.Rate("v"),
+    I.MeanAndVariance("v", show="mean", kind="poisson"),
     I.MeanAndVariance("x"),
     I.Slope("y ~ x"),
     I.Difference("s ~ t"),
@@ -82,11 +82,11 @@ def test_one_release_answers_both_kinds_and_any_prior() -> None:
     [
         (lambda: I.Proportion("s", kind="exact"), 'must be "credible" or "confidence"'),
         (lambda: I.Proportion("s", prior="beta(0, 1)"), "beta(a, b)"),
-        (lambda: I.Rate("v", prior="cauchy"), "gamma(a, b)"),
+        (lambda: I.MeanAndVariance("v", kind="poisson", prior="cauchy"), "gamma(a, b)"),
         (lambda: I.MeanAndVariance("x", of="rows"), '"column"'),
         (lambda: I.Slope("y ~ x", prior="reference"), "infinite mass"),
         (lambda: cf.plan(I.Proportion("g"), SCHEMA, cf.GDP(1.0)), "level must name one of"),
-        (lambda: cf.plan(I.Rate("x"), SCHEMA, cf.GDP(1.0)), "cf.Integer(0, most"),
+        (lambda: cf.plan(I.MeanAndVariance("x", kind="poisson"), SCHEMA, cf.GDP(1.0)), "cf.Integer(0, most"),
         (lambda: cf.plan(I.Slope("y ~ x"), SCHEMA, cf.GDP(1.0), n=4), "at least"),
         (lambda: cf.plan(I.Proportion("s", where="x > 0"), SCHEMA, cf.GDP(1.0)), "public number of records"),
         (lambda: I.PureQuantiles("x", 1.5), "strictly between 0 and 1"),
@@ -110,7 +110,7 @@ def test_verbs_under_add_remove_answer_from_tables_or_say_what_does() -> None:
     for verb, column, truth in (
         ("proportion", "s", 0.3),
         ("mean", "x", 0.0),
-        ("rate", "v", 10.0),
+        ("mean", "v", 10.0),
         ("quantile", "x", 0.0),
     ):
         low, high = getattr(I, verb)(data, column, **asked).conf_int().to_numpy()[0]
@@ -460,7 +460,7 @@ def test_a_picture_draws_all_levels_of_a_column_on_one_scale() -> None:
     [
         (I.Proportion("s"), "beta(2000, 8000)", "beta(2, 5)"),
         (I.CategoricalShares("g"), "beta(2000, 8000)", "dirichlet(1)"),
-        (I.Rate("v"), "gamma(90000, 9000)", "gamma(2, 0.2)"),
+        (I.MeanAndVariance("v", show="mean", kind="poisson"), "gamma(90000, 9000)", "gamma(2, 0.2)"),
         (I.Difference("s ~ t"), "dirichlet(5000)", "dirichlet(1)"),
         (I.MeanAndVariance("x"), None, "jeffreys"),
     ],
@@ -485,7 +485,6 @@ def test_plans_expect_the_standard_errors_that_come(privacy: cf.Guarantee) -> No
         {
             "s": np.repeat(["no", "yes"], n // 2),
             "t": np.tile(np.r_[np.zeros(9), 1], n // 10).astype(int),
-            "k": g.poisson(10, n).clip(0, 20),
             "x": np.where(g.random(n) < 0.5, 2.5, 7.5),
         }
     )
@@ -493,11 +492,10 @@ def test_plans_expect_the_standard_errors_that_come(privacy: cf.Guarantee) -> No
         {
             "s": cf.Categorical(["no", "yes"], on_missing="no"),
             "t": cf.Integer(0, 1, on_missing=0),
-            "k": cf.Integer(0, 20, on_missing=0),
             "x": cf.Numeric(0, 10, on_missing=5.0),
         }
     )
-    for method in (I.Proportion("s"), I.Difference("s ~ t"), I.Rate("k"), I.MeanAndVariance("x", show="mean")):
+    for method in (I.Proportion("s"), I.Difference("s ~ t"), I.MeanAndVariance("x", show="mean")):
         plan = cf.plan(method, schema, privacy, n=n)
         ((low, high),) = plan.forecast[str(n)].values()
         found = cf.infer(cf.release(method, cf.read(frame, schema), privacy, n=n, ledger=None, noise=SimulatedNoise(3)))
@@ -519,7 +517,6 @@ def test_plans_expect_the_noise_too(privacy: cf.Guarantee, kind: str) -> None:
         {
             "s": np.where(np.arange(n) % 50, "no", "yes"),
             "t": g.integers(0, 2, n),
-            "k": g.poisson(0.4, n),
             "x": np.where(np.arange(n) % 2, 4.75, 5.25),
         }
     )
@@ -527,13 +524,12 @@ def test_plans_expect_the_noise_too(privacy: cf.Guarantee, kind: str) -> None:
         {
             "s": cf.Categorical(["no", "yes"], on_missing="no"),
             "t": cf.Integer(0, 1, on_missing=0),
-            "k": cf.Integer(0, 20, on_missing=0),
             "x": cf.Numeric(0, 10, on_missing=5.0),
         }
     )
-    methods = (I.Proportion, I.CategoricalShares, I.Difference, I.Rate)
-    made = [one(of, kind=kind) for one, of in zip(methods, ("s", "s", "s ~ t", "k"), strict=True)]
-    for method in (*made, I.MeanAndVariance("x", show="mean")):
+    methods = (I.Proportion, I.CategoricalShares, I.Difference)
+    made = [one(of, kind=kind) for one, of in zip(methods, ("s", "s", "s ~ t"), strict=True)]
+    for method in (*made, I.MeanAndVariance("x", show="mean", kind=kind)):
         ((low, _),) = cf.plan(method, schema, privacy, n=n).forecast[str(n)].values()
         found = cf.infer(cf.release(method, cf.read(frame, schema), privacy, n=n, ledger=None, noise=SimulatedNoise(5)))
         ends = found.conf_int(0.317).to_numpy()[0]

@@ -7,6 +7,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
+from confide.methods.intervals.posteriors.clipped import ColumnShape
 from confide.methods.intervals.posteriors.laws import NoiseLaw
 from confide.methods.intervals.posteriors.normal_posterior import NormalSums, confidence_region, normal_posterior
 
@@ -27,7 +28,14 @@ def _sums(place: tuple[float, float, int, float], law: str, column: bool) -> Nor
     first, second = n * m, n * (m * m + s * s)
     off = sqrt(n * s * s + laws[0].variance)
     return NormalSums(
-        n, first + off, second + 2 * m * off + sqrt(laws[1].variance), laws[0], laws[1], 1e-3, 1.0, column
+        n,
+        first + off,
+        second + 2 * m * off + sqrt(laws[1].variance),
+        laws[0],
+        laws[1],
+        1e-3,
+        1.0,
+        ColumnShape(0.0, 2.0) if column else None,
     )
 
 

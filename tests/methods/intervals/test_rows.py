@@ -11,7 +11,6 @@ import pytest
 import confide as cf
 from confide.methods.intervals.posteriors.rows import (
     STEP,
-    CountRows,
     LevelRows,
     MomentRows,
     PairRows,
@@ -46,12 +45,19 @@ def test_products_move_within_their_bounds_and_reach_them(size: int, intercept: 
             assert moved.max() >= bound * (1 - 2e-8) - (0.5 if pure and odd else 0)
 
 
-def test_the_weight_of_the_square_beside_the_mean() -> None:
-    u = np.linspace(0, 2, 200_001)
-    for weight, fits in ((1.66508, True), (1.6652, False)):
-        squared = u**2 * (1 + weight**2 * (2 - u) ** 2)
-        assert bool(squared.max() <= 4 + 1e-12) is fits
-    assert (u * (1 + 0.5 * (2 - u))).max() <= 2 + 1e-12
+def test_the_weights_of_the_moments_beside_the_mean() -> None:
+    """A moment beside the mean moves by t (2 - t) at most, t what the mean itself moves by: any pair of places, and the bound."""
+    schema = cf.Schema({"x": cf.Numeric(-1, 1, on_missing=0.0)})
+    z = np.linspace(-1, 1, 801)
+    q = 1 - z * z
+    t = np.abs(z[:, None] - z)
+    for moment in (q, z * q, z * z * q):
+        assert (np.abs(moment[:, None] - moment) <= t * (2 - t) + 1e-12).all()
+    t = np.linspace(0, 2, 200_001)
+    of_l1, of_l2 = (np.array(MomentRows(schema, "x", pure).weights[1:]) for pure in (True, False))
+    assert (t * (1 + of_l1.sum() * (2 - t))).max() <= 2 + 1e-12 and of_l1.sum() == pytest.approx(0.5)
+    for more, fits in ((1.0, True), (1.004, False)):
+        assert bool((t**2 * (1 + more**2 * (of_l2**2).sum() * (2 - t) ** 2)).max() <= 4 + 1e-12) is fits
 
 
 def test_the_maps_stay_within_what_they_state_on_any_pair() -> None:
@@ -89,14 +95,12 @@ def test_counts_move_by_what_they_state_and_no_pair_moves_them_more() -> None:
         {
             "k": cf.Categorical(list("abcde"), on_missing="a"),
             "g": cf.Categorical(["a", "b"], on_missing="a"),
-            "v": cf.Integer(0, 7, on_missing=0),
         }
     )
     for rows in (
         LevelRows(schema, "k", (0, 1, 2, 3, 4)),
         LevelRows(schema, "k", (2,)),
         PairRows(schema, "g", "k"),
-        CountRows(schema, "v"),
     ):
         codes = np.array(list(product(*(range(schema[name].steps) for name in rows.columns))), dtype=float).T
         found = rows(codes)

@@ -20,7 +20,6 @@ from confide.methods.intervals.mean_and_variance import MeanAndVariance
 from confide.methods.intervals.method import KINDS
 from confide.methods.intervals.proportion import Proportion, level_code, level_name
 from confide.methods.intervals.pure_quantiles import PureQuantiles
-from confide.methods.intervals.rate import Rate
 from confide.methods.intervals.result import ConfidenceIntervals
 from confide.methods.intervals.slope import Slope
 from confide.methods.tables.counts import Shares
@@ -31,6 +30,7 @@ from confide.protocol.spending.allowance import checked_privacy
 from confide.protocol.units.contributions import shown
 from confide.results.base import BaseResult
 from confide.schema import Categorical, Integer, Schema
+from confide.schema.formulas.names import column_named, sides
 
 __all__ = [
     "Answer",
@@ -40,7 +40,6 @@ __all__ = [
     "mean",
     "proportion",
     "quantile",
-    "rate",
     "slope",
     "variance",
 ]
@@ -79,8 +78,10 @@ def interval_method(
     """
     if verb not in VERBS:
         raise PlanError(f"there is no interval {verb!r}; there are: {', '.join(VERBS)}")
-    if kind is not None and kind not in KINDS:
-        raise PlanError(f'kind must be "credible" or "confidence", got {kind!r}; leave it out for the family\'s own')
+    kinds = MeanAndVariance.kinds if verb == "mean" else KINDS
+    if kind is not None and kind not in kinds:
+        allowed = " or ".join(f'"{one}"' for one in kinds)
+        raise PlanError(f"the kind of {verb} must be {allowed}, got {kind!r}; leave it out for the family's own")
     if verb == "quantile":
         return _of_quantile(column, privacy, pure_ledger, kind, settings)
     where = privacy.relation or relation or "substitute"
@@ -91,7 +92,7 @@ def interval_method(
 
 def _needs_tables(formula: str, schema: Schema) -> bool:
     """Whether a difference is of means or of several groups: one release of four counts is of two shares."""
-    columns = [schema[name.strip("`")] for name in _sides(formula)]
+    columns = [schema[column_named(name, schema.names)] for name in _sides(formula)]
     return any(own.steps != 2 or not isinstance(own, (Categorical, Integer)) for own in columns)
 
 
@@ -105,8 +106,6 @@ def _noise_aware(verb: str, column: str, schema: Schema, kind: str | None, setti
             made = Proportion(column, **given)
         case "categorical":
             made = CategoricalShares(column, **given)
-        case "rate":
-            made = Rate(column, **given)
         case "mean" | "variance":
             made = MeanAndVariance(column, show=(verb,), **given)
         case "slope":
@@ -118,7 +117,7 @@ def _noise_aware(verb: str, column: str, schema: Schema, kind: str | None, setti
 
 def _check_second(schema: Schema, formula: str, level: Any) -> None:
     """`PlanError` for a level that a difference of two shares is not of."""
-    outcome = _sides(formula)[0].strip("`")
+    outcome = column_named(_sides(formula)[0], schema.names)
     if level is not None and level_code(schema, outcome, level) != 1:
         raise PlanError(
             f"a difference of shares is of the outcome's second level, {level_name(schema, outcome, 1)}, got level={level!r}; leave level "
@@ -158,7 +157,7 @@ def _of_tables(
             f"{verb} is answered where the number of records is public; under add-remove write {_INSTEAD[verb].format(column)}, or ask "
             f"with relation='substitute' in the guarantee and the ledger"
         )
-    if kind == "credible":
+    if kind not in (None, "confidence"):
         raise PlanError(
             "a posterior of a difference is of two columns of two levels, with a public number of records; leave kind out (confidence)"
             if verb == "difference"
@@ -184,16 +183,18 @@ def _of_tables(
         return Answer(
             made, lambda release: _row(release, made, name, column, target=f"share of records with {name}", shares=True)
         )
-    if verb in ("mean", "rate"):
+    if verb == "mean":
         made = Means(f"{column} ~ 1", covers=_POPULATION, where=where)
         return Answer(
             made, lambda release: _row(release, made, column, column, target=f"mean of {column}, moved into its bounds")
         )
     outcome, group = _sides(column)
-    if isinstance(schema[outcome.strip("`")], Categorical):
-        what = level_name(schema, outcome, level_code(schema, outcome, level))
+    named = column_named(outcome, schema.names)
+    if isinstance(schema[named], Categorical):
+        place = level_code(schema, named, level)
+        what = level_name(schema, named, place)
         made = Shares(f"{outcome} * {group}", within=group, covers=_POPULATION, where=where)
-        return Answer(made, lambda release: _difference(release, made, group, outcome, what))
+        return Answer(made, lambda release: _difference(release, made, group, outcome, what, place))
     if level is not None:
         raise PlanError(
             f"a difference of means has no level, and {outcome} is no column of labels, got level={level!r}; leave it out"
@@ -203,10 +204,10 @@ def _of_tables(
 
 
 def _sides(formula: str) -> list[str]:
-    parts = formula.split("~")
-    if len(parts) != 2 or not all(part.strip() for part in parts):
+    parts = sides(formula)
+    if len(parts) != 2 or not all(parts):
         raise PlanError(f'a difference takes outcome ~ group, got {formula!r}; write "smoker ~ sex" or "income ~ sex"')
-    return [part.strip() for part in parts]
+    return parts
 
 
 def _row(release: Release, method: Any, name: str, column: str, **said: Any) -> ConfidenceIntervals:
@@ -221,13 +222,16 @@ def _row(release: Release, method: Any, name: str, column: str, **said: Any) -> 
     return _read(release, table, [name], [float(table.params.iloc[place])], limits, column, effects=False, **said)
 
 
-def _difference(release: Release, method: Any, group: str, outcome: str, what: str | None) -> ConfidenceIntervals:
-    """Each level of the group less the first one (MOVER)."""
+def _difference(
+    release: Release, method: Any, group: str, outcome: str, what: str | None, place: int = 0
+) -> ConfidenceIntervals:
+    """Each level of the group less the first one (MOVER). what: the level of the outcome whose shares they are, the one at this place."""
     table = method.infer(release)
+    # of each level of the group the outcome's levels follow one another
+    every = 1 if what is None else table.layout.crossing.sizes[table.layout.axes(outcome)[0]]
 
     def rows(alpha: float) -> Any:
-        found = table.diff(group, alpha=alpha)
-        return found if what is None else found[[name.startswith(f"({what}, ") for name in found.index]]
+        return table.diff(group, alpha=alpha).iloc[place::every]
 
     first = rows(0.05)
     names = [name.replace(f"({what}, ", "(") for name in first.index]
@@ -328,19 +332,24 @@ def proportion() -> Any:
 
 @_one_call
 def mean() -> Any:
-    """The mean of a numeric column; of: "column" (values moved into their bounds, the default) or "normal"; see `MeanAndVariance`.
+    """The mean of a numeric column, of counts too, whatever they are distributed as; of: "column" (values moved into their bounds, the
+    default) or "normal"; kind: "credible", "confidence", or "poisson": the rate of a column cf.Integer(0, U), for counts whose variance is
+    their mean; see `MeanAndVariance`.
 
-    >>> import confide as cf
-    >>> schema = cf.Schema({"x": cf.Numeric(0, 10, on_missing="midpoint")})
-    >>> data = cf.read(schema.sample(500, seed=1), schema)
-    >>> mean(data, "x", privacy=cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1)).status
-    'ok'
+    >>> import confide as cf, numpy as np
+    >>> schema = cf.Schema({"visits": cf.Integer(0, 25, on_missing=0)})
+    >>> data = cf.read({"visits": np.random.default_rng(1).negative_binomial(1, 0.2, 1000)}, schema)
+    >>> asked = {"privacy": cf.GDP(1.0), "ledger": None, "noise": cf.noise.SimulatedNoise(1)}
+    >>> mean(data, "visits", **asked).conf_int().round(1).to_numpy().tolist()
+    [[3.7, 4.3]]
+    >>> mean(data, "visits", kind="poisson", **asked).names
+    ('rate of visits',)
     """
 
 
 @_one_call
 def variance() -> Any:
-    """The variance of a numeric column, for columns that are normal; of: as for `mean`.
+    """The variance of a numeric column, whatever it is distributed as; of: as for `mean`.
 
     >>> import confide as cf, numpy as np
     >>> schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing=0.0)})
@@ -348,18 +357,6 @@ def variance() -> Any:
     >>> result = variance(data, "x", privacy=cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
     >>> list(result.names)
     ['variance of x']
-    """
-
-
-@_one_call
-def rate() -> Any:
-    """The rate of a column of Poisson counts, cf.Integer(0, U); under add-remove the mean of the counts.
-
-    >>> import confide as cf, numpy as np
-    >>> schema = cf.Schema({"visits": cf.Integer(0, 25, on_missing=0)})
-    >>> data = cf.read({"visits": np.random.default_rng(1).poisson(10, 1000)}, schema)
-    >>> rate(data, "visits", privacy=cf.PureDP(1.0), ledger=None, kind="confidence", noise=cf.noise.SimulatedNoise(1)).status
-    'ok'
     """
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 from confide.errors import PlanError
 from confide.faces.tests import METHODS, asked_of
 from confide.results.hypothesis import HypothesisTests
+from confide.schema.formulas.names import column_named, parted, sides
 
 __all__ = ["ask"]
 
@@ -34,7 +35,8 @@ def ask(table: Any, name: str, formula: str, **given: Any) -> HypothesisTests:
         other = f"of {holds}" if holds in ("means", "counts") else f"of its own, which confide test {name} asks for"
         raise PlanError(f"{name} is a question to a release {other}, and this is a table of {table.kind}")
     asked_of(name, formula, **given)  # refuses what is no formula of this test
-    left, _, right = (part.strip() for part in formula.partition("~"))
+    left, *rest = sides(formula)
+    right = "~".join(rest)
     attributes = [own.name for own in table.layout.crossing.attributes]
     if name in ("ttest_ind", "f_oneway"):
         group = _known(re.sub(r"^0\s*\+", "", right), attributes)
@@ -42,7 +44,7 @@ def ask(table: Any, name: str, formula: str, **given: Any) -> HypothesisTests:
     elif name == "ttest_rel":
         found = table.test("mean", of=_known(formula, table.measured))
     else:
-        named = [left, right] if right else re.split("[*:]", formula)
+        named = [left, right] if right else parted(formula, "*:")
         own = {"expected": given.get("f_exp")} if name == "chisquare" else dict(given)
         own = {"p": 0.5, **own} if name == "binomtest" else own
         found = table.test(_KINDS[name], *(_known(one, attributes) for one in named), **own)
@@ -50,7 +52,9 @@ def ask(table: Any, name: str, formula: str, **given: Any) -> HypothesisTests:
     return answer
 
 
-def _known(text: str, names: Iterable[str]) -> str:
+def _known(text: str, names: Collection[str]) -> str:
     """The name that is meant, however it is spaced; the text itself where there is none, which the table then refuses."""
+    if (named := column_named(text, tuple(names))) in names:
+        return named
     plain = text.replace("`", "").replace(" ", "")
     return next((name for name in names if name.replace("`", "").replace(" ", "") == plain), text.strip())

@@ -31,6 +31,7 @@ from confide.methods.intervals.result import ConfidenceIntervals, Posterior
 from confide.noise import keyed_generator
 from confide.protocol import Release
 from confide.schema import Categorical, Integer, Practice, Schema
+from confide.schema.formulas.names import bare, column_named, sides
 
 __all__ = ["Difference", "contrasts"]
 
@@ -80,7 +81,7 @@ class Difference(IntervalMethod):
     assumes: ClassVar[str] = "for shares of .02 to .5, groups of one half, and of a tenth and nine tenths"
 
     def rows(self, schema: Schema, pure: bool) -> PairRows:
-        outcome, group = self._sides()
+        outcome, group = (column_named(name, schema.names) for name in self._sides())
         for name in (outcome, group):
             own = schema[name]
             if own.steps != 2 or not isinstance(own, (Categorical, Integer)):
@@ -91,10 +92,10 @@ class Difference(IntervalMethod):
         return PairRows(schema, group, outcome)
 
     def _sides(self) -> tuple[str, str]:
-        parts = self.formula.split("~") if isinstance(self.formula, str) else []
-        if len(parts) != 2 or not all(part.strip() for part in parts):
+        parts = sides(self.formula) if isinstance(self.formula, str) else []
+        if len(parts) != 2 or not all(parts):
             raise PlanError(f'a difference takes outcome ~ group, got {self.formula!r}; write "smoker ~ sex"')
-        return parts[0].strip().strip("`"), parts[1].strip().strip("`")
+        return bare(parts[0]), bare(parts[1])
 
     def facts(self, about: PairRows) -> Mapping[str, Any]:
         return {"target": f"difference of shares, {self.formula}", "covers": self.intervals}
@@ -119,7 +120,7 @@ class Difference(IntervalMethod):
     def credible(self, release: Release, rows: PairRows, n: int, prior: float) -> Posterior:
         law, sums = self.law(release), self.sums(release)
         cells = Cells(sums, n, law, np.full(4, prior))
-        key = release.sha256, "difference"
+        key = release.drawn_sha256, "difference"
         draws = contrasts(cells.draws(keyed_generator(*key, f"{prior!r}"), _DRAWS))
 
         middle = contrasts(

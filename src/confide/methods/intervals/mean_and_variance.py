@@ -1,29 +1,37 @@
-"""Mean and variance of a numeric column, from one release of two sums.
+"""Mean and variance of a numeric column, of counts among them, from one release of four sums.
 
-Guarantee: PureDP(epsilon) or mu-GDP, substitute, n public. (sum z, w sum z^2), z in [-1, 1] by public bounds: one replaced record moves
-both together by 2 in l1 (w = 1/2) and in l2 (w = 1.66508), which is what the first sum alone costs (`rows.MomentRows`).
+Guarantee: PureDP(epsilon) or mu-GDP, substitute, n public. (sum z, a sum q, b sum z q, c sum z^2 q), q = 1 - z^2, z in [-1, 1] by public
+bounds: one replaced record moves all four together by 2 in l1 and in l2, which is what the first sum alone costs (`rows.MomentRows`).
 
 Estimand: of="column" (default): mean and variance of the column as declared, its values moved into their bounds, whatever it is
 distributed as; of="normal": of the normal before that, clipping modelled. Where the bounds are far and the column is normal the two agree.
-Posterior on a grid in (mean, sd), the two sums normal (central limit theorem), noise exact (`normal_posterior`). Prior: uniform in (mean,
-sd) over the bounds. The variance's interval reaches 0 where the release does not reject records that are all alike: equal tails would
-leave out a variance far below what noise hides. The mean's interval needs no normal column; the variance's rests on the fourth moment of a
-normal, and its table says so.
-Confidence intervals: the shadow of a region that covers at its level or above (`confidence_region`), conservative.
+
+kind="credible": posterior on a grid in (mean, sd), the sums of z and z^2 normal (central limit theorem) with the third and fourth moments
+that were released, or of a normal that is clipped; noise exact (`normal_posterior`). Prior: uniform in (mean, sd) over the bounds. The
+variance's interval reaches 0 where the release does not reject records that are all alike: equal tails would leave out a variance far
+below what noise hides.
+kind="confidence": the noisy sums inverted, of any distribution (`column_sums`); of="normal": the shadow of a region that covers at its
+level or above (`confidence_region`), conservative.
+kind="poisson": posterior of the rate of Poisson counts, from the sum of z alone: another estimand under an assumption that its title names,
+the variance equal to the mean and the largest count read as so many or more (`poisson_posterior`). Exact under both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from functools import partial
+from math import inf, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.methods.intervals.method import IntervalMethod
+from confide.guarantees.validation import is_finite
+from confide.methods.intervals.method import KINDS, IntervalMethod, parsed_prior
+from confide.methods.intervals.posteriors.clipped import ClippedPoisson
+from confide.methods.intervals.posteriors.column_sums import ColumnSums
 from confide.methods.intervals.posteriors.laws import NoiseLaw
 from confide.methods.intervals.posteriors.marginals import Marginal
 from confide.methods.intervals.posteriors.normal_posterior import (
@@ -33,10 +41,12 @@ from confide.methods.intervals.posteriors.normal_posterior import (
     confidence_region,
     normal_posterior,
 )
+from confide.methods.intervals.posteriors.poisson_posterior import PoissonSum, rate_posterior
 from confide.methods.intervals.posteriors.rows import STEP, MomentRows, numeric
-from confide.methods.intervals.result import BOX_ACTIVE, ConfidenceIntervals, Posterior
-from confide.protocol import Release
-from confide.schema import Practice, Schema, Typical
+from confide.methods.intervals.result import BOX_ACTIVE, ConfidenceIntervals, Limits, Posterior
+from confide.protocol import Question, Release
+from confide.results.pages.words import Flag
+from confide.schema import Integer, Practice, Schema, Typical
 
 __all__ = ["MeanAndVariance"]
 
@@ -48,6 +58,17 @@ _OF = ("column", "normal")
 _LEAST_SD = 1e-3
 # Standard deviations that a plan looks at, in half-ranges.
 _SDS = (0.05, 0.5)
+_POISSON, _POISSON_PRIORS = "poisson", {"uniform": 0, "gamma": 2, "jeffreys": 0}
+# The chance of as small a Poisson sum at the largest rate that the bounds allow, from which on larger rates are not ruled out.
+_BEYOND = 0.025
+_FOR_POISSON = (
+    "the interval assumes Poisson counts, whose variance is their mean: visits, drinks and days of real people vary more, or less; leave "
+    "kind out for the mean of any counts"
+)
+_SKEWED = Flag(
+    "skewed_few_records",
+    "too few records for so skewed a column: the interval may be short on one side; more records would do",
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +77,8 @@ class MeanAndVariance(IntervalMethod):
 
     column: numeric; show: ("mean", "variance") or one of them; of: "column" or "normal", what is estimated where values lie at the
     bounds; least_sd: the smallest standard deviation that is thought possible, in the column's units (a thousandth of the half-range when
-    left out); prior: "uniform", "reference" (1/variance) or "jeffreys".
+    left out); kind: "credible", "confidence", or "poisson", the rate of a column cf.Integer(0, U) of Poisson counts; prior: "uniform",
+    "reference" (1/variance) or "jeffreys", of a rate "uniform", "gamma(shape, rate)" or "jeffreys".
 
     >>> import confide as cf, numpy as np
     >>> schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing="midpoint")})
@@ -76,15 +98,9 @@ class MeanAndVariance(IntervalMethod):
 
     name: ClassVar[str] = "mean_and_variance"
     version: ClassVar[str] = "5"
-    reads: ClassVar[tuple[str, ...]] = (
-        "1",
-        "2",
-        "3",
-        "4",
-    )  # their releases mean the same; infer computes more exactly from them
-    intervals: ClassVar[str] = (
-        "population mean and variance; sampling and privacy noise; the variance's for normal columns"
-    )
+    reads: ClassVar[tuple[str, ...]] = ("1", "2", "3", "4")
+    intervals: ClassVar[str] = "population mean and variance; sampling and privacy noise; any distribution"
+    kinds: ClassVar[tuple[str, ...]] = (*KINDS, _POISSON)
 
     assumes: ClassVar[str] = (
         "for standard deviations of 5 % to 50 % of half the range, or what the schema says is typical; of the variance of a normal column "
@@ -92,8 +108,7 @@ class MeanAndVariance(IntervalMethod):
     )
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        shown = (self.show,) if isinstance(self.show, str) else tuple(self.show)
+        shown = tuple(self.show) if isinstance(self.show, (list, tuple)) else (self.show,)
         object.__setattr__(self, "show", shown)
         if not shown or any(one not in _SHOWN for one in shown):
             raise PlanError(f'show must be "mean", "variance" or both, got {self.show!r}')
@@ -101,10 +116,11 @@ class MeanAndVariance(IntervalMethod):
             raise PlanError(
                 f'of must be "column" (values moved into their bounds) or "normal" (before that), got {self.of!r}'
             )
-        if self.least_sd is not None and not self.least_sd > 0:
+        if self.least_sd is not None and not (is_finite(self.least_sd) and self.least_sd > 0):
             raise PlanError(
                 f"least_sd must be above 0, in the units of the column, got {self.least_sd!r}; leave it out"
             )
+        super().__post_init__()
 
     def rows(self, schema: Schema, pure: bool) -> MomentRows:
         own = numeric(schema, self.column, "a mean")
@@ -112,25 +128,40 @@ class MeanAndVariance(IntervalMethod):
             raise PlanError(
                 f"least_sd must be below half the range of {self.column!r}, got {self.least_sd!r}; leave it out"
             )
+        if self.kind == _POISSON:
+            self._most(schema)
         return MomentRows(schema, self.column, pure)
 
+    def _most(self, schema: Schema) -> int:
+        """The largest count; `PlanError` where a rate cannot be asked for."""
+        own = schema[self.column]
+        if not isinstance(own, Integer) or own.low != 0:
+            raise PlanError(
+                f"a rate is of counts from 0 on, and {self.column!r} is none; declare it as cf.Integer(0, most, on_missing=0) with the "
+                "largest count that is to matter"
+            )
+        return own.steps - 1
+
     def facts(self, about: MomentRows) -> Mapping[str, Any]:
+        return self._said(about.schema) | ({"warnings": (_FOR_POISSON,)} if self.kind == _POISSON else {})
+
+    def _said(self, schema: Schema) -> dict[str, Any]:
+        """What is estimated and what the intervals account for."""
         what = " and ".join(self.show)
-        moved = (
-            "moved into its bounds"
-            if self.of == "column"
-            else "as a normal before its values are moved into their bounds"
-        )
-        rests = (
-            "the interval of the variance assumes a normal column; for any column write cf.tables.means(...).sd()",
-        )
+        if self.kind == _POISSON:
+            most = self._most(schema)
+            return {
+                "target": f"rate of {self.column}, Poisson counts assumed: variance equal to the mean, {most:,} read as {most:,} or more",
+                "covers": "rate of Poisson counts; sampling and privacy noise; of counts that are not Poisson it is no mean",
+            }
+        if self.of == "normal":
+            return {
+                "target": f"{what} of {self.column}, a normal column assumed, before its values are moved into their bounds",
+                "covers": f"{what} of a normal; sampling and privacy noise",
+            }
         return {
-            "target": f"{what} of {self.column}, {moved}",
-            "covers": "population mean"
-            + (" and variance" if "variance" in self.show else "")
-            + "; sampling and privacy noise"
-            + ("; the variance's assumes a normal column" if "variance" in self.show else ""),
-            "warnings": rests if "variance" in self.show else (),
+            "target": f"{what} of {self.column}, moved into its bounds",
+            "covers": f"population {what}; sampling and privacy noise; any distribution",
         }
 
     def expected(self, rows: MomentRows, n: int, noise: float) -> Mapping[str, tuple[float, float]]:
@@ -140,11 +171,16 @@ class MeanAndVariance(IntervalMethod):
         unit = noise / STEP / n
         errors = {
             "mean": [half * sqrt(sd**2 / n + unit**2) for sd in sds],
-            "variance": [half**2 * sqrt(2 * sd**4 / n + (unit / rows.weight) ** 2) for sd in sds],
+            "variance": [half**2 * sqrt(2 * sd**4 / n + (unit / rows.weights[1]) ** 2) for sd in sds],
         }
         return {name: (errors[name][0], errors[name][1]) for name in self.show}
 
-    def _prior(self, text: str) -> str:
+    def _prior(self, text: str) -> Any:
+        if self.kind == _POISSON:
+            if "mean" not in self.show:
+                raise PlanError('a Poisson rate is a mean, got show="variance"; write show="mean"')
+            name, numbers = parsed_prior(text, _POISSON_PRIORS, PRIORS[0], "a rate")
+            return numbers or name
         prior = text or PRIORS[0]
         if prior not in PRIORS:
             raise PlanError(
@@ -152,19 +188,22 @@ class MeanAndVariance(IntervalMethod):
             )
         return prior
 
-    def _sums(self, release: Release, rows: MomentRows, n: int) -> NormalSums:
-        values = self.sums(release)
+    def _released(self, release: Release, rows: MomentRows, n: int) -> ColumnSums:
+        values = [float(value) / STEP / own for value, own in zip(self.sums(release), rows.weights, strict=True)]
+        laws = [self.law(release, STEP * own) for own in rows.weights]
+        return ColumnSums(max(n, 1), tuple(values), tuple(laws))  # type: ignore[arg-type]
+
+    def _sums(self, found: ColumnSums, rows: MomentRows) -> NormalSums:
         low = _LEAST_SD if self.least_sd is None else self.least_sd / self._half(rows)
-        return NormalSums(
-            max(n, 1),
-            float(values[0]) / STEP,
-            float(values[1]) / STEP / rows.weight,
-            self.law(release, STEP),
-            self.law(release, STEP * rows.weight),
-            low,
-            1.0,
-            self.of == "column",
-        )
+        shape = found.shape if self.of == "column" else None
+        return NormalSums(found.n, found.sums[0], found.n - found.sums[1], *found.laws[:2], low, 1.0, shape)
+
+    def _weak(self, found: ColumnSums) -> dict[str, Any]:
+        """Flag and status of a column that is too skewed for so many records."""
+        shown = {"mean": found.skewed, "variance": found.extreme}
+        if self.of == "normal" or not any(shown[one] for one in self.show):
+            return {}
+        return {"flags": (_SKEWED,), "status": "weak", "reason": _SKEWED.words}
 
     def _half(self, rows: MomentRows) -> float:
         own = numeric(rows.schema, self.column, "a mean")
@@ -179,11 +218,26 @@ class MeanAndVariance(IntervalMethod):
         box = {"mean": (middle - half, middle + half), "variance": (0.0, half**2)}
         return tuple(f"{one} of {self.column}" for one in self.show), [box[one] for one in self.show]
 
-    def credible(self, release: Release, rows: MomentRows, n: int, prior: str) -> Posterior:
-        sums = self._sums(release, rows, n)
+    def infer(self, release: Release, question: Question | None = None) -> Any:
+        """The answer of a kind: of another one than the plan's, that of a method of this kind, whose title and priors it has."""
+        kind = (question or Question()).kind or self.kind
+        if kind == self.kind or kind not in self.kinds:
+            return super().infer(release, question)
+        return replace(self, kind=kind, prior="" if _POISSON in (kind, self.kind) else self.prior).infer(
+            release, question
+        )
+
+    def credible(self, release: Release, rows: MomentRows, n: int, prior: Any) -> Posterior:
+        if self.kind == _POISSON:
+            return self._poisson(release, rows, n, prior)
+        found = self._released(release, rows, n)
+        sums = self._sums(found, rows)
         grid = normal_posterior(sums, prior)
         half, middle = self._half(rows), self._middle(rows)
         names, bounds = self._named(rows)
+        weak = self._weak(found)
+        flags = (*weak.pop("flags", ()), *((BOX_ACTIVE,) if grid.edge else ()))
+        said: dict[str, Any] = {**self._said(rows.schema), **weak}
         return Posterior.read(
             release,
             response=self.column,
@@ -193,13 +247,14 @@ class MeanAndVariance(IntervalMethod):
             flat=(lambda: self._marginals(normal_posterior(sums, PRIORS[0]), half, middle))
             if prior != PRIORS[0]
             else None,
-            flags=(BOX_ACTIVE,) if grid.edge else (),
+            flags=flags,
             joint=lambda generator, size: self._draws(grid, generator, size, half, middle),
             reached=lambda alpha: self._reached(sums, alpha),
             prior={"uniform": "uniform in (mean, sd) over the bounds", "reference": "1/sd^2"}.get(
                 prior, "Jeffreys of the release"
             ),
             facts=(("Records", f"{n:,} (public)"), ("Noise", f"of the sum, in half-ranges: {sums.law1.words()}")),
+            **said,
         )
 
     def _marginals(self, grid: NormalGrid, half: float, middle: float) -> list[Marginal]:
@@ -223,9 +278,40 @@ class MeanAndVariance(IntervalMethod):
         return np.column_stack([column[one] for one in self.show])
 
     def confidence(self, release: Release, rows: MomentRows, n: int) -> ConfidenceIntervals:
-        sums = self._sums(release, rows, n)
+        found = self._released(release, rows, n)
         half, middle = self._half(rows), self._middle(rows)
         names, bounds = self._named(rows)
+        if self.of == "normal":
+            sums = self._sums(found, rows)
+            limits, estimates = self._region(sums, bounds, half, middle), self._likeliest(sums, half, middle)
+        else:
+            limits = partial(self._limits, found, half, middle)
+            point = {"mean": middle + half * found.mean, "variance": half**2 * found.variance(0.0)}
+            estimates = [point[one] for one in self.show]
+        return ConfidenceIntervals.read(
+            release,
+            effects=False,
+            response=self.column,
+            names=names,
+            limits=limits,
+            bounds=bounds,
+            estimates=estimates,
+            facts=(("Records", f"{n:,} (public)"), ("Noise", f"of the sum, in half-ranges: {found.laws[0].words()}")),
+            **self._said(rows.schema),
+            **self._weak(found),
+        )
+
+    def _limits(self, found: ColumnSums, half: float, middle: float, alpha: float) -> tuple[list[float], list[float]]:
+        """Of a column of any distribution."""
+        ends = {
+            "mean": lambda: tuple(middle + half * end for end in found.mean_interval(alpha)),
+            "variance": lambda: tuple(half**2 * end for end in found.variance_interval(alpha)),
+        }
+        shown = [ends[one]() for one in self.show]
+        return [low for low, _ in shown], [high for _, high in shown]
+
+    def _region(self, sums: NormalSums, bounds: Sequence[tuple[float, float]], half: float, middle: float) -> Limits:
+        """Of a normal before its values are moved into their bounds."""
 
         def limits(alpha: float) -> tuple[list[float], list[float]]:
             m, s, inside = confidence_region(sums, alpha)
@@ -243,15 +329,34 @@ class MeanAndVariance(IntervalMethod):
             }
             return [float(ends[one][0]) for one in self.show], [float(ends[one][1]) for one in self.show]
 
-        return ConfidenceIntervals.read(
+        return limits
+
+    def _poisson(self, release: Release, rows: MomentRows, n: int, prior: str | tuple[float, float]) -> Posterior:
+        """The posterior of the rate of Poisson counts."""
+        most = self._most(rows.schema)
+        total = (float(self.sums(release)[0]) / STEP + n) * most / 2  # of counts, from that of their places in [-1, 1]
+        own = PoissonSum(max(n, 1), total, self.law(release, 2 * STEP / most), most)
+        found = rate_posterior(own, prior)
+        said = f"gamma({prior[0]:g}, {prior[1]:g})" if isinstance(prior, tuple) else prior
+        beyond = own.tail(float(most), -1.0) >= _BEYOND
+        reason = (
+            f"rates beyond the largest count, {most}, are not ruled out: the interval ends where they are not looked at; declare a larger "
+            "one, or leave kind out for the mean of the counts as they are declared"
+        )
+        weak: dict[str, Any] = {"flags": (BOX_ACTIVE,), "status": "weak", "reason": reason} if beyond else {}
+        return Posterior.read(
             release,
-            effects=False,
             response=self.column,
-            names=names,
-            limits=limits,
-            bounds=bounds,
-            estimates=self._likeliest(sums, half, middle),
-            facts=(("Records", f"{n:,} (public)"), ("Noise", f"of the sum, in half-ranges: {sums.law1.words()}")),
+            names=(f"rate of {self.column}",),
+            marginals=(found,),
+            bounds=((0.0, float(most)),),
+            joint=lambda generator, size: found.draws(generator, size)[:, None],
+            reached=lambda alpha: [(own.law.allows(own.y, 0.0, inf, alpha)[0], False)],
+            prior=f"{said} on (0, {most}]",
+            flat=(lambda: [rate_posterior(own)]) if prior != PRIORS[0] else None,
+            facts=(("Records", f"{n:,} (public)"), ("Noise", own.law.words())),
+            **self._said(rows.schema),
+            **weak,
         )
 
     def _likeliest(self, sums: NormalSums, half: float, middle: float) -> list[float]:
@@ -263,13 +368,29 @@ class MeanAndVariance(IntervalMethod):
         return [found[one] for one in self.show]
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """Mean and variance of the clipped column; of the normal that has them after clipping, with of="normal"."""
+        """Mean and variance of the clipped column; of the normal that has them after clipping, with of="normal"; of kind="poisson" the rate
+        at which the mean of clipped Poisson counts is the records' mean.
+        """
         practice = Practice.checked(frame)
+        if self.kind == _POISSON:
+            return {f"rate of {self.column}": self._rate(practice)}
         values = practice.present(self.column)
         found = {"mean": float(values.mean()), "variance": float(values.var())}
         if self.of == "normal":
             found = self._unclipped(practice.schema, found)
         return {f"{one} of {self.column}": found[one] for one in self.show}
+
+    def _rate(self, practice: Practice) -> float:
+        from scipy.optimize import brentq  # slow to load
+
+        most, mean = self._most(practice.schema), float(np.mean(practice.codes[self.column]))
+
+        def off(rate: float) -> float:
+            return float(ClippedPoisson(np.array([rate]), most).moments[0][0]) - mean
+
+        top = 1e3 * most
+        found = 0.0 if mean <= 0 else top if off(top) < 0 else brentq(off, 0.0, top)
+        return min(float(found), float(most))
 
     def _unclipped(self, schema: Schema, found: Mapping[str, float]) -> dict[str, float]:
         rows = MomentRows(schema, self.column, False)

@@ -161,7 +161,7 @@ def parsed_prior(text: str, known: Mapping[str, int], default: str, who: str) ->
     >>> parsed_prior("beta(2, 5)", {"beta": 2}, "beta(0.5, 0.5)", "proportion")
     ('beta', (2.0, 5.0))
     """
-    wanted = (text or default).strip().lower()
+    wanted = (text or default).strip().lower() if isinstance(text, (str, type(None))) else ""
     found = _CALL.fullmatch(wanted)
     name, inside = (found[1], found[2]) if found else (wanted, "")
     try:

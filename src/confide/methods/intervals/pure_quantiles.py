@@ -43,7 +43,7 @@ from confide.methods.intervals.result import QuantileIntervals
 from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Together
 from confide.results.declared_bounds import DECLARED_BOUND, open_ends
 from confide.schema import Integer, Schema
-from confide.schema.formulas.expression import quoted
+from confide.schema.formulas.names import quoted
 
 __all__ = ["PureQuantiles", "QuantileAbout"]
 

@@ -163,7 +163,7 @@ class Posterior(_Inferred):
 
     def sample(self, size: int = 1_000, seed: int = 0) -> pd.DataFrame:
         """Joint draws from the posterior, one column for each name; the same ones for one release, size and seed."""
-        generator = keyed_generator(self.release_sha256, "posterior", str(seed))
+        generator = keyed_generator(self.drawn_sha256, "posterior", str(seed))
         return pd.DataFrame(self.joint(generator, size), columns=list(self.names))
 
     def save(self, path: str | Path) -> Path:

@@ -128,7 +128,7 @@ class Slope(IntervalMethod):
         if n < rows.size + 2:
             return self._without(release, rows, "there are too few records for so many coefficients")
         noisy = self._moments(release, rows, n)
-        found = line_posterior(noisy, keyed_generator(release.sha256, "slope"))
+        found = line_posterior(noisy, keyed_generator(release.drawn_sha256, "slope"))
         weights, shifts = _units(rows)
         marginals = [found.marginal(weights[j], shifts[j]) for j in range(d)]
         weak: dict[str, Any]

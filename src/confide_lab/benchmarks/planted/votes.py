@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import confide as cf
 from confide import gate
-from confide.aggregates.isolation.in_place import in_place
+from confide.aggregates.isolation.isolated import in_place
 from confide.aggregates.isolation.shards import divided
 from confide.audit.runs.known_laws import audit_probabilities
 from confide.audit.searches.neighbourhoods import whole

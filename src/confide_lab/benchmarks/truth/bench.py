@@ -21,12 +21,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from confide_lab.benchmarks import outside, outside_outcomes, outside_tables
-from confide_lab.benchmarks.outside_tables import OUTCOMES, TABLES
+from confide_lab.benchmarks import outside, outside_means, outside_outcomes, outside_skewed, outside_tables
+from confide_lab.benchmarks.outside_tables import MEANS, OUTCOMES, SKEWED, TABLES
 from confide_lab.benchmarks.truth import adversary as truth_adversary
 from confide_lab.benchmarks.truth import answers as truth_answers
 from confide_lab.benchmarks.truth import cases as truth_cases
 from confide_lab.benchmarks.truth import design as truth_design
+from confide_lab.benchmarks.truth import files as truth_files
 from confide_lab.benchmarks.truth import judge as truth_judge
 from confide_lab.benchmarks.truth import models as truth_models
 from confide_lab.benchmarks.truth import others as truth_others
@@ -102,12 +103,15 @@ def version() -> str:
     modules = (
         *(
             outside,
+            outside_means,
             outside_outcomes,
+            outside_skewed,
             outside_tables,
             truth_adversary,
             truth_answers,
             truth_cases,
             truth_design,
+            truth_files,
             truth_models,
             truth_others,
         ),
@@ -186,7 +190,10 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--only", nargs="+", metavar="METHOD", choices=sorted({*LINES, *(m for _, m in OTHERS)}))
     parser.add_argument(
-        "--cases", nargs="+", metavar="CASE", choices=sorted({*DESIGNS, *MODELS, *RECORDS, *TABLES, *OUTCOMES})
+        "--cases",
+        nargs="+",
+        metavar="CASE",
+        choices=sorted({*DESIGNS, *MODELS, *RECORDS, *TABLES, *OUTCOMES, *SKEWED, *MEANS}),
     )
     parser.add_argument(
         "--sizes", nargs="+", type=int, metavar="N", help="records of a sample, 0 for the whole table's number"

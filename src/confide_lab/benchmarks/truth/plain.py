@@ -189,7 +189,7 @@ def _normal(value: float, error: float) -> tuple[float, float]:
 
 
 _INTERVALS: Mapping[str, Callable[[Any, Practice], Ends]] = {
-    **dict.fromkeys(("least_squares", "ssp", "binagg"), line),
+    **dict.fromkeys(("least_squares", "ssp", "binagg", "synthetic_table"), line),
     "efficient_ptr": certified_line,
     "logistic": logistic,
     "probit": probit,

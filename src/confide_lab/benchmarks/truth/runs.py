@@ -29,6 +29,7 @@ from confide.schema import Categorical, Design, Practice, Schema
 from confide_lab.benchmarks.outside_tables import OUTCOMES
 from confide_lab.benchmarks.truth.answers import ANSWERS
 from confide_lab.benchmarks.truth.cases import formula_of, population
+from confide_lab.benchmarks.truth.files import FILES
 from confide_lab.benchmarks.truth.models import MODELS, OUTSIDE
 from confide_lab.benchmarks.truth.others import MORE
 from confide_lab.benchmarks.truth.plain import plain_intervals
@@ -91,6 +92,7 @@ OTHERS: Mapping[tuple[str, str], Method] = {
     ("tumours", "efficient_ptr_bayes"): EfficientPTRBayes("diagnosis ~ area + texture", c0=0.15),
     **MORE,
     **ANSWERS,
+    **FILES,
 }
 
 

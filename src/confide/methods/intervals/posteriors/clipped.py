@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 
-__all__ = ["ClippedNormal", "ClippedPoisson", "ColumnMoments"]
+__all__ = ["ClippedNormal", "ClippedPoisson", "ColumnShape"]
 
 Array = NDArray[np.float64]
 
@@ -60,27 +60,34 @@ class ClippedNormal:
         return cls(m + s * t1, square, c11, c12, np.maximum(c22, 0.0))
 
 
-class ColumnMoments(ClippedNormal):
-    """Of numbers in [-1, 1] of any distribution, with a mean m and a standard deviation s, as far as these determine them.
+@dataclass(frozen=True)
+class ColumnShape:
+    """Of numbers in [-1, 1] of any distribution: what their standard deviation s does not say.
 
-    Third moments are as near to a normal's, 0, as the bounds allow. With a = 1 + m, E (z + 1)^3 is at least (a^2 + s^2)^2/a (Cauchy and
-    Schwarz), so that E (z - m)^3 is at least g s^2, g = s^2/a - a, and likewise from above: where s is larger than the distance of m from
-    a bound, as of a column that is at one but for a few, numbers are skewed whatever their distribution is. There a mean farther from the
-    bound has a larger s, which makes its interval longer on that side. (z - m)^2 varies by the g^2 s^2 that third moments ask for at
-    least (Pearson) and by the 2 s^4 of a normal besides: these say how well two sums tell s.
+    lean: the third central moment over s^2; excess: what the fourth central moment is above s^4 and lean^2 s^2 (Pearson: at least 0), over
+    s^4; 2 and 0 of a normal.
     """
 
-    @classmethod
-    def of(cls, m: Array, s: Array) -> ColumnMoments:
-        """m: means, s: standard deviations; numbers in [-1, 1] have s^2 <= 1 - m^2."""
+    lean: float
+    excess: float
+
+    def moments(self, m: Array, s: Array) -> ClippedNormal:
+        """Of numbers of this shape with means m and standard deviations s; numbers in [-1, 1] have s^2 <= 1 - m^2.
+
+        The third moment is the shape's as far as the bounds allow: with a = 1 + m, E (z + 1)^3 is at least (a^2 + s^2)^2/a (Cauchy and
+        Schwarz), so that E (z - m)^3 is at least g s^2, g = s^2/a - a, and likewise from above: where s is larger than the distance of m
+        from a bound, as of a column that is at one but for a few, numbers are skewed whatever was released. A mean farther on the side of
+        the longer tail has a larger s, which makes its interval longer on that side.
+        """
         m, s = np.broadcast_arrays(np.asarray(m, dtype=np.float64), np.asarray(s, dtype=np.float64))
         own = s * s
         below, above = np.maximum(1 + m, 1e-12), np.maximum(1 - m, 1e-12)
         least, most = own / below - below, above - own / above
         # on the edge s^2 = 1 - m^2 both are -2 m, and beyond it there are no such numbers
-        third = np.where(least < most, np.clip(0.0, least, np.maximum(least, most)), -2 * m)
+        third = np.where(least < most, np.clip(self.lean, least, np.maximum(least, most)), -2 * m)
         slope = 2 * m + third
-        return cls(m, m * m + own, own, slope * own, slope * slope * own + 2 * own * own)
+        rest = np.minimum(self.excess * own, (1 + np.abs(m)) ** 2) * own
+        return ClippedNormal(m, m * m + own, own, slope * own, slope * slope * own + rest)
 
 
 @dataclass(frozen=True, eq=False)

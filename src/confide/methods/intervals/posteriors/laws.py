@@ -242,6 +242,12 @@ class NoiseLaw:
         far = (a * a * np.exp(-x / a) - (b * b * np.exp(-x / b) if b > 0 else 0.0)) / (2 * (a * a - b * b))
         return float(far if z >= 0 else 1 - far)
 
+    def tail_beside(self, variance: Any, z: Any) -> Array:
+        """P(Z + N >= z), N normal with a variance: of the normal and the Laplace law, and for the geometric one as if it were Laplace."""
+        if self.name == "normal":
+            return np.asarray(special.ndtr(-np.asarray(z) / np.sqrt(variance + self.variance)))
+        return normal_laplace_tail(z, np.sqrt(np.asarray(variance) + 1e-24), self.scale)
+
     def draws(self, generator: np.random.Generator, shape: Any) -> Array:
         """Draws for what infer computes, never for a release."""
         if self.name == "normal":

@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide import _special as special
-from confide.methods.intervals.posteriors.clipped import ClippedNormal, ColumnMoments
-from confide.methods.intervals.posteriors.laws import NoiseLaw, normal_laplace, normal_laplace_tail, two_normal_laplace
+from confide.methods.intervals.posteriors.clipped import ClippedNormal, ColumnShape
+from confide.methods.intervals.posteriors.laws import NoiseLaw, normal_laplace, two_normal_laplace
 from confide.methods.intervals.posteriors.marginals import GridMarginal, cumulated, risen
 
 __all__ = ["PRIORS", "NormalGrid", "NormalSums", "confidence_region", "normal_posterior"]
@@ -47,7 +46,7 @@ _POINTS = 401
 class NormalSums:
     """Noisy (sum z, sum z^2) of n records, their noise, and the public box: |m| <= 1, low <= s <= high.
 
-    column: whether m and s are those of the clipped numbers themselves, of any distribution, and not of a normal before clipping.
+    column: the shape of the clipped numbers, where m and s are theirs, and not those of a normal before clipping.
     """
 
     n: int
@@ -57,7 +56,7 @@ class NormalSums:
     law2: NoiseLaw
     low: float
     high: float
-    column: bool = False
+    column: ColumnShape | None = None
 
     def may_be_alike(self, alpha: float) -> bool:
         """Whether all records may be one number m: sum z^2 is then (sum z)^2/n, and the excess of the noisy sums over that is the noise of
@@ -68,7 +67,7 @@ class NormalSums:
 
     def moments(self, m: Array, s: Array) -> ClippedNormal:
         """Of one clipped record at a grid of (m, s)."""
-        return (ColumnMoments if self.column else ClippedNormal).of(m, s)
+        return ClippedNormal.of(m, s) if self.column is None else self.column.moments(m, s)
 
     def log_likelihood(self, m: Array, s: Array, *, cells: bool = False) -> Array:
         """At a grid of (m, s), or of its cells; under Laplace noise where it is next to nothing a bound from above, next to nothing too."""
@@ -308,8 +307,4 @@ def _half(values: Array) -> Array:
 
 def _middle(rest: Array, variance: Array, law: NoiseLaw, alpha: float) -> NDArray[np.bool_]:
     """Whether a noisy sum lies within the middle 1 - alpha of its distribution."""
-    if law.name == "normal":
-        z = float(-special.ndtri(alpha / 2))
-        return np.asarray(rest * rest <= z * z * (variance + law.variance))
-    tail = normal_laplace_tail(np.abs(rest), np.sqrt(variance + 1e-24), law.scale)
-    return np.asarray(tail >= alpha / 2)
+    return np.asarray(law.tail_beside(variance, np.abs(rest)) >= alpha / 2)

@@ -1,8 +1,8 @@
-"""Posterior and confidence limits of a Poisson rate, from the noisy sum of counts that are moved into 0..U.
+"""Posterior of a Poisson rate, from the noisy sum of counts that are moved into 0..U.
 
 y = S + noise, S the sum of n numbers min(X, U), X ~ Poisson(rate). The distribution of S is exact (`ClippedPoisson.expected`), so that the
-likelihood P(y | rate) = sum_s P(S = s | rate) P(noise = y - s) is, and so are the tails that confidence limits invert. The posterior is
-on a grid of rates in (0, U], first found with normal sums, then computed exactly where its mass is.
+likelihood P(y | rate) = sum_s P(S = s | rate) P(noise = y - s) is. The posterior is on a grid of rates in (0, U], first found with normal
+sums, then computed exactly where its mass is.
 
 Prior: "uniform" on (0, U] (default), "jeffreys" of the noisy release |dm/d rate|/sqrt(v + noise), or "gamma(shape, rate)".
 """
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 from confide.methods.intervals.posteriors.clipped import ClippedPoisson
-from confide.methods.intervals.posteriors.laws import NoiseLaw, normal_laplace, normal_laplace_tail
+from confide.methods.intervals.posteriors.laws import NoiseLaw, normal_laplace
 from confide.methods.intervals.posteriors.marginals import GridMarginal
 
-__all__ = ["PoissonSum", "rate_limits", "rate_posterior"]
+__all__ = ["PoissonSum", "rate_posterior"]
 
 Array = NDArray[np.float64]
 
@@ -60,14 +60,6 @@ class PoissonSum:
         own = ClippedPoisson(np.array([rate]), self.cap)
         return float(own.expected(self.n, lambda s: self.law.tail(side * (self.y - s)))[0])
 
-    def rough_tail(self, rates: Array, side: float) -> Array:
-        """The same at many rates, with normal sums."""
-        mean, variance = ClippedPoisson(rates, self.cap).moments
-        rest = side * (self.y - self.n * mean)
-        if self.law.name == "normal":
-            return np.asarray(special.ndtr(-rest / np.sqrt(self.n * variance + self.law.variance)))
-        return normal_laplace_tail(rest, np.sqrt(self.n * variance + 1e-12), self.law.scale)
-
     def log_prior(self, prior: str | tuple[float, float], rates: Array) -> Array:
         """Log density of the prior."""
         if isinstance(prior, tuple):
@@ -104,38 +96,3 @@ def rate_posterior(sums: PoissonSum, prior: str | tuple[float, float] = "uniform
     blocks = np.array_split(rates, 8)
     log_density = np.concatenate([sums.exact(block) for block in blocks]) + sums.log_prior(prior, rates)
     return GridMarginal.of(rates, log_density)
-
-
-def rate_limits(sums: PoissonSum, alpha: float) -> tuple[float, float]:
-    """The rates that equal tails of the exact distribution of the noisy sum do not reject; 0 and U where there is no such end."""
-    low, high = _LEAST * sums.cap, float(sums.cap)
-    lower, upper = (_solved(sums, side, alpha / 2, low, high) for side in (1.0, -1.0))
-    return (0.0 if lower is None else lower), (high if upper is None else upper)
-
-
-def _solved(sums: PoissonSum, side: float, level: float, low: float, high: float) -> float | None:
-    """The rate at which a tail is at the level; None where every rate is allowed on this side."""
-    from scipy.optimize import brentq  # slow to load
-
-    def off(rate: float) -> float:
-        return sums.tail(rate, side) - level
-
-    start, stop = _bracket(sums, side, level, low, high)
-    at = off(start), off(stop)
-    if at[0] * at[1] > 0:  # the normal sums were too rough, or no rate meets it
-        start, stop = low, high
-        at = off(start), off(stop)
-    if at[0] * at[1] > 0:
-        allowed = at[0] > 0
-        return None if allowed else (high if side > 0 else low)
-    return float(brentq(off, start, stop, xtol=1e-9 * high, rtol=1e-10))
-
-
-def _bracket(sums: PoissonSum, side: float, level: float, low: float, high: float) -> tuple[float, float]:
-    """Where normal sums put the tail between two thirds and one and a half of the level."""
-    for _ in range(3):
-        rates = np.linspace(low, high, _SIDE)
-        rough = side * sums.rough_tail(rates, side)  # rising
-        ends = np.searchsorted(rough, sorted((side * level / 1.5, side * level * 1.5)))
-        low, high = float(rates[max(ends[0] - 1, 0)]), float(rates[min(ends[1], _SIDE - 1)])
-    return low, high

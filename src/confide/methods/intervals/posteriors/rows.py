@@ -3,10 +3,13 @@
 All of them are for a public number of records: neighbours differ in the values of one record ("substitute"), and no record is left out.
 
     counts of J levels   one 1 moves from one place to another: l1 = 2, l2 = sqrt 2, for all J at once; a single level alone: 1
-    sum of counts        a number from 0 to U: U
-    (z, w z^2)           z in [-1, 1]. With u = z - z', v = |z + z'| <= 2 - |u|: l1 = |u| (1 + w v) <= 2 for w <= 1/2 (at v = 2 - |u| it
-                         rises up to |u| = 2); l2^2 = u^2 (1 + w^2 (2 - |u|)^2) <= 4 for w^2 <= (11 + 5 sqrt 5)/8, where the largest value
-                         besides u = 2 is reached at u = sqrt 5 - 1. So the second moment costs the mean nothing.
+    moments of z         (z, a q, b z q, c z^2 q), q = 1 - z^2, z in [-1, 1]. With t = |z - z'| and |z + z'| <= 2 - t each of the last
+                         three, without its weight, moves by at most t (2 - t): |q - q'| = t |z + z'|;
+                         |z q - z'q'| = t |1 - (z^2 + z z' + z'^2)|, where the sum is from t^2/4 to 3 - 3 t + t^2;
+                         |z^2 q - z'^2 q'| = t |z + z'| |1 - z^2 - z'^2|. So
+                         l1 <= t (1 + (a + b + c)(2 - t)) <= 2 for a + b + c <= 1/2 (it rises up to t = 2), and
+                         l2^2 <= t^2 (1 + (a^2 + b^2 + c^2)(2 - t)^2) <= 4 for a^2 + b^2 + c^2 <= (11 + 5 sqrt 5)/8, where the largest value
+                         besides t = 2 is reached at t = sqrt 5 - 1. So the moments of order two to four cost the mean nothing.
     products a_i a_j     a in [-1, 1]^D, i <= j, squares times w. aa' - bb' = ((a + b)(a - b)' + (a - b)(a + b)')/2, so that its entries add
                          up to at most |a + b|_1 |a - b|_1 <= D^2, and off-diagonals stand in it twice: l1 <= D^2/2 for w <= 1/2. Half the
                          squared Frobenius norm is (|a|^4 + |b|^4)/2 - (a'b)^2 <= D^2: l2 <= D for w <= 1/sqrt 2. With a constant 1 among
@@ -35,7 +38,6 @@ from confide.schema import Categorical, Design, Integer, Numeric, Schema
 
 __all__ = [
     "STEP",
-    "CountRows",
     "LevelRows",
     "MomentRows",
     "PairRows",
@@ -168,81 +170,47 @@ class PairRows:
 
 
 @dataclass(frozen=True)
-class CountRows(OfColumn):
-    """One record as its whole number from 0 to U."""
-
-    width: int = field(default=1, init=False)
-
-    def __post_init__(self) -> None:
-        column = self.schema[self.column]
-        if not isinstance(column, Integer) or column.low != 0:
-            raise PlanError(
-                f"a rate is of counts from 0 on, and {self.column!r} is none; declare it as cf.Integer(0, most, on_missing=0) with the "
-                "largest count that is to matter"
-            )
-
-    @property
-    def cap(self) -> int:
-        return self.schema[self.column].steps - 1
-
-    @property
-    def l1(self) -> int:
-        return self.cap
-
-    @property
-    def l2_squared(self) -> int:
-        return self.cap**2
-
-    moved_l1 = l1
-    moved_l2_squared = l2_squared
-
-    @property
-    def digest(self) -> str:
-        return self._digest("counts")
-
-    def __call__(self, codes: Codes) -> Codes:
-        return np.asarray(np.maximum(codes[:1], 0.0))
-
-
-@dataclass(frozen=True)
 class MomentRows(OfColumn):
-    """One record as (z, w z^2) in 2^20 steps, z = its place between the bounds in [-1, 1]. pure: w for the l1 norm."""
+    """One record as (z, a q, b z q, c z^2 q) in 2^20 steps, z in [-1, 1] its place between the bounds. pure: weights for the l1 norm."""
 
     pure: bool
-    width: int = field(default=2, init=False)
+    width: int = field(default=4, init=False)
 
     @property
-    def weight(self) -> float:
-        """1/2 in l1; in l2 sqrt((11 + 5 sqrt 5)/8), rounded down."""
-        return 0.5 if self.pure else 1.66508
+    def weights(self) -> tuple[float, float, float, float]:
+        """(1, a, b, c): a + b + c = 1/2 in l1; in l2 a^2 + b^2 + c^2 = 2.76375, below (11 + 5 sqrt 5)/8."""
+        return (1.0, 0.4, 0.05, 0.05) if self.pure else (1.0, 1.45, 0.575, 0.575)
 
     @property
     def l1(self) -> int:
-        return ceil((1 + self.weight) * STEP) + 2
+        return ceil(sum(self.weights) * STEP) + 5
 
     @property
     def l2_squared(self) -> int:
-        return (isqrt(ceil((1 + self.weight**2) * STEP * STEP)) + 2) ** 2
+        return (isqrt(ceil(sum(weight**2 for weight in self.weights) * STEP * STEP)) + 3) ** 2
 
     @property
     def moved_l1(self) -> int:
-        return 2 * STEP + 2 if self.pure else 2 * self.l1
+        return 2 * STEP + 5 if self.pure else 2 * self.l1
 
     @property
     def moved_l2_squared(self) -> int:
-        return (2 * STEP + 2) ** 2
+        return (2 * STEP + 3) ** 2
 
     @property
     def digest(self) -> str:
-        return self._digest("mean and square", self.pure)
+        return self._digest("four moments", self.pure)
 
     def __call__(self, codes: Codes) -> Codes:
         z = 2.0 * codes[0] / (self.schema[self.column].steps - 1) - 1.0
-        rows = np.stack([z, z * z * self.weight])
-        rows *= float(STEP)
+        square = z * z
+        left = 1.0 - square
+        rows = np.stack([z, left, z * left, square * left])
+        limits = np.array(self.weights)[:, None] * STEP
+        rows *= limits
         np.rint(rows, out=rows)
-        limits = np.array([[STEP], [ceil(self.weight * STEP)]], dtype=np.float64)
-        return np.asarray(np.clip(np.nan_to_num(rows), np.array([[-STEP], [0.0]]), limits))
+        np.ceil(limits, out=limits)
+        return np.asarray(np.clip(np.nan_to_num(rows), -limits, limits))
 
 
 def squares_weight(pure: bool) -> float:
