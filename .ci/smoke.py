@@ -203,7 +203,6 @@ def _() -> None:
     for method in (
         cf.intervals.Proportion("s"),
         cf.intervals.CategoricalShares("g"),
-        cf.intervals.Rate("v"),
         cf.intervals.MeanAndVariance("x"),
         cf.intervals.Slope("y ~ x"),
         cf.intervals.Difference("s ~ z"),

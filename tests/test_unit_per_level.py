@@ -262,7 +262,7 @@ def test_the_plan_the_file_and_the_ledger_say_it(tmp_path: Any) -> None:
     plan = cf.plan(cf.tables.Counts("year", covers="dataset"), own, cf.GDP(1.0))
     words = " ".join(plan.summary().split())
     assert "each pid counts once in each year, in at most 3 of them (enforced)" in words
-    assert plan.guarantee.assumptions == ("pid is given to the person, not by its place in the data",)
+    assert plan.guarantee.assumptions == ("pid is given to the unit, not by its place in the data",)
     book = cf.Ledger.create(tmp_path / "book.db", dataset="visits", unit="pid", budget=cf.GDP(2.0))
     release = cf.release(plan, cf.read(visits(), own), ledger=book)
     again = cf.Release.from_json(release.to_json())

@@ -19,7 +19,7 @@ What may be asked, in the order in which people ask:
     cf.Publication     Several questions on one budget
     cf.synthesis       A file of synthetic rows to share
     cf.local           Records protected before anyone sees them
-    cf.intervals       One share, mean, rate or slope with a posterior; pure quantiles
+    cf.intervals       One share, mean or slope with a posterior; pure quantiles
     cf.reduction       Correlations and principal components
     cf.voting          Votes: which of several most records have; labels by teachers
     cf.select          The best of several methods or settings

@@ -60,9 +60,7 @@ FAMILIES = (
     Family("publications", "Several questions on one budget", "Publication", "confide publish"),
     Family("synthesis", "A file of synthetic rows to share", "synthesis", "confide synthesize"),
     Family("local", "Records protected before anyone sees them", "local", "confide protect"),
-    Family(
-        "intervals", "One share, mean, rate or slope with a posterior; pure quantiles", "intervals", "confide interval"
-    ),
+    Family("intervals", "One share, mean or slope with a posterior; pure quantiles", "intervals", "confide interval"),
     Family("reduction", "Correlations and principal components", "reduction", "confide plan"),
     Family("voting", "Votes: which of several most records have; labels by teachers", "voting", "confide plan"),
     Family("selection", "The best of several methods or settings", "select", "confide plan"),

@@ -31,7 +31,7 @@ import pandas as pd
 
 from confide.errors import PlanError, SourceError
 from confide.schema import Categorical, Integer, Numeric, Provenance, Schema
-from confide.schema.formulas.expression import quoted
+from confide.schema.formulas.names import quoted
 
 __all__ = ["ENVIRONMENT", "SETS", "Recipe", "Table", "available", "content_digest", "frame_of", "table"]
 

@@ -160,5 +160,5 @@ FROZEN_KEYED = [15272640894523500070, 8613737083956620231]
 
 
 def test_a_keyed_generator_needs_a_digest() -> None:
-    with pytest.raises(PrivacyError, match=r"keyed_generator\(release\.sha256\)"):
+    with pytest.raises(PrivacyError, match=r"keyed_generator\(release\.drawn_sha256\)"):
         keyed_generator()

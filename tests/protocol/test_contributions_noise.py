@@ -20,7 +20,7 @@ def test_a_table_says_once_how_units_count() -> None:
     schema = cf.Schema({"k": cf.Categorical(["a", "b"])}, dataset="people", unit=cf.Unit("person"))
     data = cf.read(schema.sample(600, seed=1), schema)
     table = cf.tables.counts("k", data, covers="population", privacy=cf.GDP(1.0), ledger=None)
-    assert table.target == "numbers of records by k, of the population; each person counts once"
+    assert table.target == "numbers of records by k, of the population; one row of each person, chosen at random"
 
 
 def test_the_share_of_rows_is_a_range_where_a_cell_holds_several_sizes() -> None:

@@ -24,7 +24,7 @@ from confide.protocol import (
     mu_squared,
     paths,
 )
-from confide.protocol.serialization.event_files import event_from_dict, event_to_dict
+from confide.protocol.events import event_from_dict, event_to_dict
 
 
 def spend(name: str, mu2: Fraction = Fraction(1)) -> Spend:

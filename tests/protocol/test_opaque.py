@@ -13,7 +13,7 @@ from confide.errors import PlanError, ReleaseError
 from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Opaque, Plan, Proved, Spend, Together, exact_cost, fold, leaves
-from confide.protocol.serialization.event_files import event_from_dict, event_to_dict
+from confide.protocol.events import event_from_dict, event_to_dict
 from confide_lab.methods import PosteriorSampling, SmoothNaiveBayes
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})

@@ -207,7 +207,7 @@ def test_two_columns_of_one_name() -> None:
     )
     with pytest.raises(PlanError, match=r"two columns .* are called 'a:b'"):
         Design.of("y ~ `a:b` + a:b", schema)
-    with pytest.raises(PlanError, match=r"two columns .* are called 'Intercept'"):
+    with pytest.raises(PlanError, match=r"called 'Intercept'"):
         Design.of("y ~ Intercept", schema)
 
 

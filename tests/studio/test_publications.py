@@ -16,6 +16,7 @@ from confide.ledger import Ledger
 from confide.noise import SimulatedNoise
 from confide.protocol import Release
 from confide.schema import Schema
+from confide.sources import parts
 
 MANY = {
     "schema": "survey.schema.toml",
@@ -151,7 +152,9 @@ def test_a_question_that_fails_after_the_charge(visitor, tmp_path, monkeypatch, 
     right = kind.draw
 
     def draw(self, source, plan, meter):
-        right(self, source, plan, meter)
+        done = right(self, source, plan, meter)
+        if parts._SIMULATED.get():  # what fails in the rehearsal is never charged
+            return done
         raise ValueError("a record with an income of twelve")
 
     page = visitor.post("/ask", MANY | {"name": "yearbook"}).headers["location"]

@@ -26,7 +26,7 @@ from confide.advice.expectation import Advice, Expectation, mean_ratio, ranked
 from confide.advice.tasks import TASKS, Task
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP, Guarantee
-from confide.guarantees.validation import is_whole
+from confide.guarantees.validation import EXACT, is_whole
 from confide.noise import SimulatedNoise
 from confide.protocol import Event, Method, Opaque, Plan, Release, Test, Together
 from confide.protocol.spending.allowance import checked_privacy
@@ -43,6 +43,7 @@ _POPULATION = 100_000
 # With more records than these, privacy noise only weighs less.
 _MOST = 200_000
 _WORLDS = 4
+_MOST_RUNS = 10_000
 _QUANTILE = 1.96
 # From which shares on intervals come, and hold, so that their widths say what the errors are.
 _NEARLY, _HELD = 0.9, 0.9
@@ -77,9 +78,9 @@ def advise(
     """
     if task not in TASKS:
         raise PlanError(f"no task {task!r}{near_match(str(task), tuple(TASKS))}; the tasks are {', '.join(TASKS)}")
-    for name, value, least in (("n", n, 2), ("replications", replications, 2)):
-        if not is_whole(value, least):
-            raise PlanError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    for name, value, most in (("n", n, EXACT), ("replications", replications, _MOST_RUNS)):
+        if not is_whole(value, 2, most):
+            raise PlanError(f"{name} must be a whole number of at least 2 and at most {most:,}, got {value!r}")
     wanted = checked_privacy(privacy)
     asked = wanted.resolve(wanted.relation or "substitute")
     kind = TASKS[task]

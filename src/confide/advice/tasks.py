@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from confide._special import expit
 from confide.errors import PlanError
 from confide.methods.regression.practice import frame
 from confide.schema import Categorical, Schema
+from confide.schema.formulas.names import hidden, sides
 
 __all__ = ["TASKS", "Task"]
 
@@ -47,9 +47,8 @@ def _params(result: Any, formula: str, schema: Schema) -> Mapping[str, float]:
 
 def _columns(formula: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
     """The response's column and the columns of the features: the schema's names on the left and the right of the formula."""
-    sides = str(formula).split("~")
-    found = [[a or b for a, b in re.findall(r"`([^`]+)`|([^\W\d]\w*)", side)] for side in sides]
-    names = [tuple(name for name in dict.fromkeys(side) if name in schema.names) for side in found]
+    found = [hidden(side, schema.names)[1].values() for side in sides(str(formula))]
+    names = [tuple(name for name in side if name in schema.names) for side in found]
     if len(names) != 2 or not names[0]:
         raise PlanError(f'a formula names a response and features of the schema, got {formula!r}; write "y ~ a + b"')
     return names[0][0], names[1]

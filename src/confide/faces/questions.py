@@ -13,7 +13,7 @@ from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP
 from confide.protocol import Method, parameters_of
 from confide.schema import Categorical, Integer, Schema, Unit
-from confide.schema.formulas.expression import quoted
+from confide.schema.formulas.names import quoted
 
 __all__ = [
     "PUBLICATION",

@@ -8,7 +8,6 @@ weights="w" and term_bounds for tests of means.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from inspect import Parameter, signature
@@ -32,6 +31,7 @@ from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
 from confide.protocol import Plan, Source
 from confide.results.hypothesis import HypothesisTests
 from confide.schema import Schema
+from confide.schema.formulas.names import parted, sides
 
 __all__ = [
     "Correlation",
@@ -157,7 +157,7 @@ def asked_of(name: str, formula: str, **given: Any) -> tuple[str, Callable[[Any]
         alone = formula if group.startswith("0") else f"{outcome} ~ 0 + {group}"
         return alone, lambda table: table.test("t" if name == "ttest_ind" else "f")
     if name == "ttest_rel":
-        if "~" in formula:
+        if len(sides(formula)) > 1:
             raise PlanError(
                 f'ttest_rel takes a difference of columns, got {formula!r}; write ttest_rel("after - before", data, ...)'
             )
@@ -214,8 +214,8 @@ def plan(
 
 def _contingency(formula: str, given: str | Sequence[str] | None) -> tuple[str, Callable[[Any], HypothesisTests]]:
     others = [given] if isinstance(given, str) else list(given or ())
-    parts = [part.strip() for part in re.split("[*:]", formula)]
-    if len(parts) != 2 or "~" in formula or "+" in formula:
+    parts = parted(formula, "*:")
+    if len(parts) != 2 or len(sides(formula)) > 1 or len(parted(formula, "+")) > 1:
         raise PlanError(
             f'independence is of two attributes, got {formula!r}; write "smoker * region", given="sex" for strata'
         )
@@ -234,12 +234,12 @@ def _attributes(table: Any) -> list[str]:
 
 
 def _sides(verb: str, formula: str) -> tuple[str, str]:
-    left, mark, right = formula.partition("~")
-    if not mark or not left.strip() or not right.strip():
+    both = sides(formula)
+    if len(both) != 2 or not all(both):
         raise PlanError(
             f'{verb} takes a formula with two sides, got {formula!r}; write {verb}("income ~ sex", data, ...)'
         )
-    return left.strip(), right.strip()
+    return both[0], both[1]
 
 
 @_shown

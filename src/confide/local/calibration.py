@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, sqrt
@@ -13,7 +13,7 @@ from confide.guarantees.curves import calibrate_symmetric_laplace
 from confide.local.protection import Noised, Told
 from confide.schema import Categorical, Schema
 
-__all__ = ["LEVELS", "noised_columns", "rest_of", "told_columns"]
+__all__ = ["LEVELS", "noised_columns", "order_of", "rest_of", "told_columns"]
 
 #: One attribute of a record changes, or all its protected columns.
 LEVELS = ("attribute", "record")
@@ -95,6 +95,12 @@ def _noised(schema: Schema, name: str, share: Fraction) -> Noised:
             "would be seen in corrections; declare it as cf.Numeric(low, high), or ask for more noise"
         )
     return Noised(column.low, column.high, column.steps, lam)
+
+
+def order_of(schema: Schema, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The declared levels of those of these columns that hold labels."""
+    own = {name: schema[name] for name in names}
+    return {name: one.levels for name, one in own.items() if isinstance(one, Categorical)}
 
 
 def told_columns(schema: Schema, levels: Mapping[str, float]) -> dict[str, Told]:

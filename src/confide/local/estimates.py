@@ -121,6 +121,7 @@ def _table(
         covariance = np.full((p, p), nan)
     noise = np.where(np.isnan(np.diag(covariance)), nan, 0.0)
     agree = (("Starts that agree", f"{done.starts[0]} of {done.starts[1]}"),) if done.starts[1] > 1 else ()
+    based = tuple((f"Base of {name}", level) for name, level in model.bases)
     return ProtectedEstimates(
         method=f"local {loss.name} {method}",
         response=model.response,
@@ -134,7 +135,7 @@ def _table(
         target=_target(loss, done.h * model.width, formula),
         covers="sampling and the noise of the protection",
         h=done.h * model.width,
-        **stated(told, digest, len(model.rows), more=agree),
+        **stated(told, digest, len(model.rows), more=(*based, *agree)),
     )
 
 

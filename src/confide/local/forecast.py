@@ -21,7 +21,7 @@ from confide._lazy import later
 from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee
 from confide.guarantees.calibration import calibrate_gaussian, calibrate_laplace
-from confide.local.calibration import noised_columns, rest_of, told_columns
+from confide.local.calibration import noised_columns, order_of, rest_of, told_columns
 from confide.local.estimates import scaled
 from confide.local.fits.corrected import Corrected, Rows
 from confide.local.fits.fitting import FIRM, SMOOTHING, fitted, residual_sd
@@ -30,6 +30,7 @@ from confide.local.fits.quantile import RECORDS
 from confide.local.fits.terms import Model
 from confide.local.protection import Protection
 from confide.schema import Categorical, Schema
+from confide.schema.formulas.names import column_named, sides
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,7 +166,7 @@ def outlook(
 
     def told(zeta: float) -> Protection:
         numbers = noised_columns(schema, columns, level=level, zeta=zeta, privacy=rest, noise=noise) if columns else {}
-        return Protection(numbers, tuple(public), zeta, levels=randomised)
+        return Protection(numbers, tuple(public), zeta, levels=randomised, order=order_of(schema, public))
 
     bare = told(0.0)
     records = planning_records(schema, formula, chosen, bare, practice)
@@ -347,7 +348,7 @@ def planning_records(
     copies = prod(len(one.levels) for one in told.levels.values())
     frame = schema.sample(max(rows // copies, min(rows, _FEW)), seed=_SEED)[names]
     frame = frame.astype(dict.fromkeys(told.levels, object))
-    response = formula.partition("~")[0].strip()
+    response = column_named(sides(formula)[0], names)
     if response not in names:
         raise PlanError(f"the response {response!r} is neither protected nor public; name it in columns= or public=")
     frame[response] = _leveled(_even(len(frame)), told, response)

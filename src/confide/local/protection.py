@@ -85,6 +85,7 @@ class Protection:
     """The protection of one table; frozen for a stream of records.
 
     columns: the protected numbers by name; levels: the protected columns of levels (`Told`); public: the columns published as they are;
+    order: the declared levels of those of them that hold labels, whose first one is the base;
     zeta: the probability that a row's numbers go without noise; stream and version: whose records, and which of their publications;
     simulated: a seed made the noise, which protects nobody.
 
@@ -103,6 +104,7 @@ class Protection:
     version: int = 1
     simulated: bool = False
     levels: Mapping[str, Told] = field(default_factory=dict)
+    order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def protected(self) -> tuple[str, ...]:
@@ -140,6 +142,7 @@ class Protection:
     def to_json(self) -> str:
         """One line of JSON, numbers to the bit."""
         more = {} if not self.levels else {"levels": {n: [list(o.levels), str(o.keep)] for n, o in self.levels.items()}}
+        more |= {} if not self.order else {"order": {name: list(own) for name, own in self.order.items()}}
         return json.dumps(
             {
                 "format": FORMAT if self.levels else 1,
@@ -187,6 +190,7 @@ class Protection:
                     str(name): Told(tuple(str(one) for one in own), Fraction(keep))
                     for name, (own, keep) in data.get("levels", {}).items()
                 },
+                {str(name): tuple(str(one) for one in own) for name, own in data.get("order", {}).items()},
             )
         except ReleaseError:
             raise

@@ -18,7 +18,7 @@ from confide._version import __version__
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee, TradeOff
 from confide.ledger.names import same_name
-from confide.local.calibration import noised_columns, rest_of, told_columns
+from confide.local.calibration import noised_columns, order_of, rest_of, told_columns
 from confide.local.protection import KEY, Protection
 from confide.noise import SecureNoise
 from confide.schema import Categorical, Schema, Unit
@@ -165,7 +165,7 @@ def planned(
     only_levels = bool(told_levels) and not columns and noise is None and zeta == 0
     carried = {} if only_levels else noised_columns(schema, columns, level=level, zeta=zeta, privacy=rest, noise=noise)
     own = stream or schema.dataset or "records"
-    told = Protection(carried, bare, float(zeta), own, version, simulated, told_levels)
+    told = Protection(carried, bare, float(zeta), own, version, simulated, told_levels, order_of(schema, bare))
     return Planned(told, level, told.guarantee(level))
 
 

@@ -107,7 +107,7 @@ def _from_csv(path: Path) -> tuple[pd.DataFrame, Protection]:
         told = Protection.from_json(first[len(mark) :])
         # levels are text, "0" and "NA" too; what is missing was written as nothing
         options = csv.ConvertOptions(
-            column_types=dict.fromkeys(told.levels, pa.string()),
+            column_types=dict.fromkeys((*told.levels, *told.order), pa.string()),
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,

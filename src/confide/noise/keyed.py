@@ -1,4 +1,4 @@
-"""Draws that belong to a release: the same each time for one release and question, and no protection of anything."""
+"""Draws that belong to a release: the same each time for the same drawn integers, and no protection of anything."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ __all__ = ["keyed_generator"]
 
 
 def keyed_generator(*digests: str) -> np.random.Generator:
-    """A NumPy generator (Philox) keyed by digests: the same draws inside `infer` for one release and question.
+    """A NumPy generator (Philox) keyed by digests: the same draws inside `infer` for the same drawn integers and purpose.
 
-    Never for noise that protects: whoever knows the digests knows the draws. Errors: PrivacyError without any digest.
+    Inside `infer` the first one is `release.drawn_sha256`, the others say what for, in words of the code: never a name of the schema or of
+    the question, by which a column that is renamed would move a result. Never for noise that protects: whoever knows the digests knows
+    the draws. Errors: PrivacyError without any digest.
 
-    >>> float(keyed_generator("release", "question").random()) == float(keyed_generator("release", "question").random())
+    >>> float(keyed_generator("drawn", "rank test").random()) == float(keyed_generator("drawn", "rank test").random())
     True
     """
     if not digests:
         raise PrivacyError(
-            "no digest was given, but the draws must belong to something: keyed_generator(release.sha256)."
+            "no digest was given, but the draws must belong to something: keyed_generator(release.drawn_sha256)."
         )
     # Each with its length, so that ("ab", "c") and ("a", "bc") differ.
     text = "".join(f"{len(digest)}:{digest}" for digest in digests)

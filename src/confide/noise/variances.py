@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from confide.noise.laws import exact_scale, exact_variance
-from confide.protocol.spending import variances as exactly
+from confide.protocol.spending import laws as exactly
 
 __all__ = ["discrete_gaussian_variance", "discrete_laplace_variance", "laplace_variance", "variance"]
 

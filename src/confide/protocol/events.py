@@ -7,17 +7,18 @@ refuses: it never guesses.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from math import ceil, inf, nextafter, sqrt
+from typing import Any
 
 from confide import _special as special
-from confide.errors import NoConversion, PlanError, PrivacyError
+from confide.errors import NoConversion, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, compose
 from confide.guarantees.rounding import float_up
-from confide.protocol.serialization.codec import SPARSE
+from confide.protocol.serialization.codec import SPARSE, decode, encode
 from confide.protocol.spending.laws import ADDITIVE, law_named
 
 __all__ = [
@@ -28,6 +29,8 @@ __all__ = [
     "Spend",
     "Test",
     "Together",
+    "event_from_dict",
+    "event_to_dict",
     "exact_cost",
     "fold",
     "has_branches",
@@ -417,3 +420,36 @@ def _alike(bounds: list[Guarantee]) -> list[Guarantee]:
         raise PlanError(
             f"no proved statement covers {kinds} together; give each spend a law with a common one"
         ) from None
+
+
+# in files -----------------------------------------------------------------------------------------------------------
+
+_KINDS = {
+    "spend": Spend,
+    "together": Together,
+    "either": Either,
+    "test": Test,
+    "opaque": Opaque,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def event_to_dict(event: Event) -> dict[str, Any]:
+    """JSON-safe form of a tree."""
+    return {"event": _NAMES[type(event)], **encode(event)}
+
+
+def event_from_dict(data: Mapping[str, Any]) -> Event:
+    """The inverse of `event_to_dict`; an unknown node is refused with `ReleaseError`."""
+    kind = data.get("event")
+    if kind not in _KINDS:
+        raise ReleaseError(f"unknown event {kind!r} in the file; the kinds are {', '.join(_KINDS)}")
+    event: Event = decode(_KINDS[kind], data)
+    if isinstance(event, Test) and not isinstance(event.shown, bool):
+        raise ReleaseError("a test is shown or not, true or false; the file was altered")
+    hiding = event.hiding if isinstance(event, Opaque) else None
+    if hiding is not None and not (
+        isinstance(hiding, Spend) and hiding.law in ADDITIVE and hiding.norm in ("l1", "l2")
+    ):
+        raise ReleaseError("what hides an opaque release is a spend of independent noise; the file was altered")
+    return event

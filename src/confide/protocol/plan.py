@@ -11,21 +11,32 @@ from typing import Any, get_args
 from confide._text import as_html
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.guarantees.validation import is_whole
+from confide.guarantees.validation import is_count
 from confide.guarantees.wording import weakness
-from confide.protocol.events import Cost, Either, Event, Opaque, Spend, Test, Together, exact_cost, leaves
+from confide.protocol.events import (
+    Cost,
+    Either,
+    Event,
+    Opaque,
+    Spend,
+    Test,
+    Together,
+    event_from_dict,
+    event_to_dict,
+    exact_cost,
+    leaves,
+)
 from confide.protocol.exact import clean, digest
 from confide.protocol.question import Question
 from confide.protocol.serialization.codec import LIVE, decode, encode, register
-from confide.protocol.serialization.event_files import event_from_dict, event_to_dict
 from confide.protocol.serialization.files import read, to_file
 from confide.protocol.spending.allowance import Allowance
 from confide.protocol.spending.proved import Proved
 from confide.protocol.statistic import Statistic
 from confide.protocol.units.where import in_subgroup
-from confide.protocol.units.whose import RULE, WHOLE, check_rows, counted_words, unit_words
+from confide.protocol.units.whose import RULE, WHOLE, check_rows, counted_words, kept_words, unit_words
 
-__all__ = ["BESIDE", "LATE", "MethodId", "Plan", "method_parameters", "parameters_of"]
+__all__ = ["BESIDE", "LATE", "MethodId", "Plan", "check_n", "method_parameters", "parameters_of"]
 
 
 # columns on a screen
@@ -60,6 +71,12 @@ def method_parameters(method: Any) -> dict[str, Any]:
     # written only where they say something, so that plans without a subgroup, or made before a parameter came, stay what they were
     late = {"where": None} | {f.name: f.default for f in fields(method) if f.metadata.get("late")}
     return {name: value for name, value in given.items() if name not in late or value != late[name]}
+
+
+def check_n(n: Any) -> None:
+    """Raise `PlanError` for a number of records that is none. A method whose forecast asks for n before `Plan.of` calls it first."""
+    if n is not None and not is_count(n):
+        raise PlanError(f"n must be a whole number of records, from 0 to 2^53, got {n!r}")
 
 
 def parameters_of(kind: Any) -> tuple[str, ...]:
@@ -112,8 +129,7 @@ class Plan:
 
         n: kept as a public fact under "substitute" alone. What follows from it otherwise goes into `forecast` and `notes`.
         """
-        if n is not None and not is_whole(n, 0):
-            raise PlanError(f"n must be a whole number of records, at least 0, got {n!r}")
+        check_n(n)
         check_rows(method, schema)
         secret = allowance.relation == "add-remove"
         delta = getattr(allowance.requested, "delta", 0.0)
@@ -127,7 +143,10 @@ class Plan:
         if "where" in parameters:
             event, statistics = in_subgroup(method, schema, allowance.relation, event, statistics)
             facts["target"] = _of_subgroup(facts.get("target", ""), method.where)
-        facts["target"] = facts.get("target", "") + counted_words(schema)
+        constants = facts.get("constants", {})
+        facts["target"] = facts.get("target", "") + counted_words(
+            schema.to_dict(), constants.get(RULE), whole=WHOLE in constants
+        )
         return cls(
             method=MethodId(method.name, method.version, parameters),
             schema=schema.without_typical.to_dict(),
@@ -150,9 +169,14 @@ class Plan:
         """ "weight" where all rows of an enforced unit count by weight; None otherwise."""
         return self.constants.get(RULE)
 
+    @property
+    def kept(self) -> str:
+        """Which rows of a unit are counted, where the others are left out; "" where all count."""
+        return kept_words(self.schema, self.rule, whole=WHOLE in self.constants)
+
     def titled(self, target: str) -> str:
         """What is estimated, with the subgroup that it is estimated of and how units count in it, once."""
-        counted = counted_words(self.schema)
+        counted = counted_words(self.schema, self.rule, whole=WHOLE in self.constants)
         bare = target.replace(counted, "")
         return (bare if self.where is None else _of_subgroup(bare, self.where)) + counted
 

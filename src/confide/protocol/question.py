@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from confide.errors import PlanError
-from confide.protocol.exact import digest, pack, unpack
+from confide.protocol.exact import pack, unpack
 from confide.protocol.serialization.codec import register
 
 __all__ = ["Question"]
@@ -50,11 +50,6 @@ class Question:
     def from_dict(cls, data: Mapping[str, Any]) -> Question:
         """The inverse of `to_dict`."""
         return cls(**unpack(dict(data)))
-
-    @property
-    def sha256(self) -> str:
-        """Digest of the question, part of the key of every draw inside `infer`."""
-        return digest(self.to_dict())
 
     def only(self, *allowed: str) -> None:
         """Raise `PlanError` when a field outside `allowed` was set: a method calls it with the fields that it answers."""

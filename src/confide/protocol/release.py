@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._text import as_html
-from confide.errors import NoResult, ReleaseError
+from confide.errors import NoResult, PlanError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.protocol.exact import Numbers, clean, digest
 from confide.protocol.parts import names_of
@@ -103,11 +103,11 @@ class Release:
     def child(self, name: str) -> Release:
         """One question of a publication as a release of its own, which `confide.infer` reads; the receipt names the whole.
 
-        Raises `ReleaseError` for a name that is not there, and `NoResult` for a question that failed after the charge.
+        Raises `PlanError` for a name that is not there, and `NoResult` for a question that failed after the charge.
         """
         if name not in self.plan.children:
             asked = ", ".join(map(repr, self.plan.children)) or "none: it is no publication"
-            raise ReleaseError(f"the release has no question {name!r}; it has: {asked}")
+            raise PlanError(f"the release has no question {name!r}; it has: {asked}")
         if self.statuses[name] == "failed":
             raise NoResult(
                 f"the question {name!r} failed after the charge, and nothing of it was released; ask it again"
@@ -140,6 +140,15 @@ class Release:
     def sha256(self) -> str:
         """Digest of the whole release: what the receipt in the ledger names."""
         return digest(self.to_dict())
+
+    @cached_property
+    def drawn_sha256(self) -> str:
+        """Digest of the drawn integers, their steps and their laws, and of no name: the key of every draw inside `infer`.
+
+        Columns, levels and data sets may be renamed and a plan said otherwise: what was drawn is the same, and so is every number read
+        from it.
+        """
+        return digest(sorted(digest(noisy.to_dict()) for noisy in self.statistics.values()))
 
     def to_json(self) -> str:
         """The publishable file, the same bits on every machine."""

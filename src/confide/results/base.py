@@ -60,7 +60,7 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.protocol.serialization.codec import plain
 from confide.results.pages import table, written
-from confide.results.pages.shown import Column, Shown, check_alpha, level_heads
+from confide.results.pages.shown import Column, Shown, check_alpha, check_names, level_heads
 from confide.results.pages.spreadsheet import csv_text
 from confide.results.pages.words import WITHOUT_NUMBERS, status_words
 
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["BaseResult", "Column", "check_alpha", "level_heads", "stated"]
+__all__ = ["BaseResult", "Column", "check_alpha", "check_names", "level_heads", "stated"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

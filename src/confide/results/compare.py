@@ -34,7 +34,8 @@ class Comparison:
     def to_frame(self) -> pd.DataFrame:
         """One row for each name, in columns (result, "estimate" | "low" | "high"); NaN where a result has no such row or interval."""
         parts = {title: _numbers(one, self.alpha) for title, one in self.results.items()}
-        return pd.concat(parts, axis=1)
+        joined = pd.concat(parts, axis=1)
+        return joined.set_axis([name for name, _ in joined.index], axis=0)
 
     def summary(self) -> str:
         """The cells as text, with status, guarantee and what is estimated of each."""
@@ -60,8 +61,8 @@ class Comparison:
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """Names in the order in which they come, and the cells of each result."""
         found = [_said(one, self.alpha) for one in self.results.values()]
-        names = list(dict.fromkeys(name for one in found for name in one))
-        return names, [[one.get(name, "") for name in names] for one in found]
+        rows = list(dict.fromkeys(row for one in found for row in one))
+        return [name for name, _ in rows], [[one.get(row, "") for row in rows] for one in found]
 
     def _notes(self) -> list[str]:
         return [
@@ -136,11 +137,24 @@ def _numbers(one: BaseResult, alpha: float) -> pd.DataFrame:
     ends = [column.values for column in columns if column.kind == "interval"][:2]
     estimates = next(column.values for column in columns if column.kind == "estimate")
     values = dict(zip(("estimate", "low", "high"), (estimates, *ends), strict=False))
-    names = next((column.values for column in columns if column.kind == "name"), view(one, level).names)
-    return pd.DataFrame(values, index=list(names), dtype=float)
+    names = next((column.values for column in columns if column.kind == "name"), None)
+    if names is None:
+        names = view(one, level, every=True).names
+    return pd.DataFrame(values, index=pd.MultiIndex.from_tuples(_told_apart(list(names))), dtype=float)
 
 
-def _said(one: BaseResult, alpha: float) -> dict[str, str]:
+def _said(one: BaseResult, alpha: float) -> dict[tuple[str, int], str]:
     """Each row's estimate with its interval, in the digits of its table."""
     seen = view(one, one._alpha(_level(one, alpha)))
-    return {name: seen.said(row, interval=one.has_intervals) for row, name in enumerate(seen.names)}
+    rows = enumerate(_told_apart(seen.names))
+    return {name: seen.said(row, interval=one.has_intervals) for row, name in rows}
+
+
+def _told_apart(names: Sequence[Any]) -> list[tuple[str, int]]:
+    """Each name with how often it stood before: levels may make two rows of one name."""
+    before: dict[str, int] = {}
+    found = []
+    for name in map(str, names):
+        before[name] = before.get(name, -1) + 1
+        found.append((name, before[name]))
+    return found

@@ -304,6 +304,10 @@ class Curve(BaseResult):
         """A curve is made of sums near its points, and says how many records there are nowhere."""
         return (("Records", "their number is not published", ""),)
 
+    own_columns: ClassVar[tuple[str, ...]] = (
+        "estimate", "se", "low", "high", "band_low", "band_high", "privacy_share"
+    )  # fmt: skip
+
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """All points: the features, estimate, se, low, high, band_low, band_high (NaN where no band is known), privacy_share."""
         known = isfinite(self.crossings)

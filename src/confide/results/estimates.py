@@ -17,7 +17,7 @@ from confide.results.inference import student, wald
 from confide.results.inference.joint_law import JointLaw
 from confide.results.pages.shown import ANSWERED
 from confide.results.pages.table import pvalue
-from confide.results.pages.words import INTERCEPTS, WITHOUT_NUMBERS, short
+from confide.results.pages.words import INTERCEPT, WITHOUT_NUMBERS, short
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,7 +189,7 @@ class Estimates(BaseResult):
 
     def reported(self) -> tuple[tuple[str, str, str], ...]:
         """The joint test of a regression's slopes, where all are answered; and that no number of records is published, where none is."""
-        slopes = [name for name in self.names if name not in INTERCEPTS]
+        slopes = [name for name in self.names if name != INTERCEPT]
         facts = []
         if self.status == "ok" and 0 < len(slopes) < len(self.names):
             tested = self.wald_test(slopes)

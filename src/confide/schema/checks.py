@@ -10,6 +10,7 @@ import numpy as np
 from confide.errors import SchemaError
 from confide.schema.clusters import Clusters
 from confide.schema.columns import Categorical, Column, Integer, Numeric
+from confide.schema.formulas.names import check_distinct
 from confide.schema.provenance import is_unicode
 from confide.schema.survey import SurveyDesign
 from confide.schema.toml import column_from_settings
@@ -17,6 +18,7 @@ from confide.schema.unit import Unit
 
 __all__ = [
     "check_clusters",
+    "check_distinct",
     "check_per",
     "checked_column",
     "checked_design",

@@ -17,6 +17,7 @@ from confide._text import near_match
 from confide.errors import SchemaError
 from confide.schema.checks import (
     check_clusters,
+    check_distinct,
     check_per,
     checked_column,
     checked_design,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Schema"]
 
+# Rows of practice records, which lie in memory.
+_MOST_PRACTICE = 10**9
 _EXAMPLE = 'write Schema({"age": Numeric(0, 100), "region": Categorical(["north", "south"])})'
 
 
@@ -51,7 +54,8 @@ class Schema:
     `SurveyDesign(weight="w", psu="village", size=10)`, the weights, strata and PSUs of a survey; PSUs of an id column are its clusters.
 
     Schemas are values: equal when their facts are, hashable, never changed. Raises `SchemaError` for no columns, a name
-    that is not text, a wrong number of rows per unit, or an id column that is also a column of the schema.
+    that is not text, two names that are one under NFKC, a wrong number of rows per unit, or an id column that is also a column of the
+    schema.
 
     >>> from confide.schema import Categorical, Numeric
     >>> schema = Schema({"age": Numeric(17.5, 42), "region": Categorical(["N", "S"])})
@@ -94,6 +98,7 @@ class Schema:
                 f'dataset must be a name or None, got {dataset!r}; leave it out, or write dataset="survey"'
             )
         checked = {checked_name(name): checked_column(name, column) for name, column in columns.items()}
+        check_distinct(checked)
         check_per(whose, checked)
         rows = checked_rows(rows_per_unit, with_groups(whose, checked))
         if isinstance(whose, Unit) and whose.column in checked:
@@ -340,6 +345,8 @@ class Schema:
                 raise SchemaError(
                     f"{name} must be a whole number of at least 0, got {value!r}; write sample(1000, seed=1)"
                 )
+        if n > _MOST_PRACTICE:
+            raise SchemaError(f"n must be at most {_MOST_PRACTICE:,} rows, got {n!r}; write sample(1000, seed=1)")
         generator = np.random.default_rng(seed)
         frame = pd.DataFrame({name: _practice(column, n, generator) for name, column in self.columns.items()})
         if isinstance(self.unit, Unit):

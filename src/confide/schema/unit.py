@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confide.errors import SchemaError
+from confide.schema.formulas.names import bare
 from confide.schema.provenance import is_unicode
 from confide.schema.settings import entries
 
@@ -78,6 +79,7 @@ class Unit:
             return
         if not isinstance(self.per, str) or not self.per:
             raise SchemaError(f"per must be the name of a column of the schema, got {self.per!r}; {call}")
+        object.__setattr__(self, "per", bare(self.per))
         whole = isinstance(self.groups, int) and not isinstance(self.groups, bool)
         if self.groups is not None and (not whole or not 1 <= self.groups <= MOST):
             raise SchemaError(f"groups must be a whole number from 1 to {MOST}, or None, got {self.groups!r}; {call}")

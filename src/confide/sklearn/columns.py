@@ -6,7 +6,6 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from sklearn.exceptions import DataConversionWarning
 from confide.errors import PlanError, SchemaError
 from confide.methods.classification.class_design import ClassDesign
 from confide.schema import Categorical, Design, Numeric, Schema
+from confide.schema.formulas.names import quoted
 
 __all__ = [
     "CLASS_WORDS",
@@ -26,7 +26,6 @@ __all__ = [
     "Words",
     "columns_of",
     "formula_of",
-    "quoted_name",
     "refuse_text",
     "response_of",
     "roles_from_bounds",
@@ -186,12 +185,7 @@ def _response_in(
 
 def formula_of(roles: Roles) -> str:
     """The formula of the response on all columns."""
-    return f"{quoted_name(roles.response)} ~ {' + '.join(map(quoted_name, roles.features))}"
-
-
-def quoted_name(name: str) -> str:
-    """A column's name as a formula takes it."""
-    return name if name.isidentifier() and not iskeyword(name) else f"`{name}`"
+    return f"{quoted(roles.response)} ~ {' + '.join(map(quoted, roles.features))}"
 
 
 def _listed(names: Any) -> str:

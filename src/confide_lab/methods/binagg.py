@@ -36,6 +36,7 @@ from confide.aggregates.lines.linear_rows import ClippedRows
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.guarantees.validation import is_whole
 from confide.methods.regression.evidence.level_counts import unseen_levels
 from confide.methods.regression.evidence.normal_equations import Line
 from confide.methods.regression.evidence.remarks import UNCHECKED, clipped_share
@@ -75,6 +76,8 @@ _LEAST_VARIANCE = 1e-8
 _TREE_SHARE = Fraction(1, 28)
 # Leaves of PrivTree at most.
 _CELLS = 1024
+# Cuts of a path, which is one integer of 64 bits.
+_DEEPEST = 62
 
 _NOT_IDENTIFIED = (
     "there are no more bins than coefficients and one, or their noisy sums of squares are not positive definite: the noise says more than "
@@ -159,6 +162,8 @@ class BinAgg(FormulaMethod):
                 raise PlanError(
                     f'{name} must be one of {words}, got {getattr(self, name)!r}; write BinAgg(formula, {name}="{allowed[0]}")'
                 )
+        if self.depth is not None and not is_whole(self.depth, 1, _DEEPEST):
+            raise PlanError(f"depth must be a whole number from 1 to {_DEEPEST}, got {self.depth!r}; leave it out")
         for name in ("force", "clipping_check"):
             if not isinstance(getattr(self, name), bool):
                 raise PlanError(f"{name} must be True or False, got {getattr(self, name)!r}; write {name}=True")

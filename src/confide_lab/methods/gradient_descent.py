@@ -37,7 +37,7 @@ from confide.aggregates.scores.round_lines import restriction
 from confide.aggregates.scores.scores import default_clip, descend, plan_descent
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.guarantees.validation import is_finite
+from confide.guarantees.validation import is_finite, is_whole
 from confide.methods.regression.linear import LinearEstimates
 from confide.protocol import (
     Allowance,
@@ -97,6 +97,10 @@ class GradientDescent(FormulaMethod):
         if self.preset not in _PRESETS:
             raise PlanError(
                 f'preset must be one of {", ".join(_PRESETS)}, got {self.preset!r}; write GradientDescent(formula) for "fixed"'
+            )
+        if self.iterations is not None and not is_whole(self.iterations, 1, 1000):
+            raise PlanError(
+                f"iterations must be a whole number from 1 to 1000, got {self.iterations!r}; leave it out for the preset's"
             )
         for name in ("rate", "clip"):
             value = getattr(self, name)

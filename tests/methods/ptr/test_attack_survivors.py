@@ -18,7 +18,7 @@ from confide.methods.ptr.safe_release import SafeRelease
 from confide.methods.regression.certified.certified_line import LeastEigenvalue
 from confide.noise import SimulatedNoise
 from confide.protocol import Opaque, Spend, Test, exact_cost
-from confide.protocol.serialization.event_files import event_from_dict, event_to_dict
+from confide.protocol.events import event_from_dict, event_to_dict
 from confide.protocol.spending.proof import statements_hold
 from confide_lab.aggregates.posterior import quantile_of, reach_of
 from confide_lab.methods import AdaOPS, PosteriorSampling

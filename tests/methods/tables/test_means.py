@@ -12,6 +12,7 @@ from confide import registry
 from confide.errors import PlanError
 from confide.methods.tables.cells.intervals import MeanSums
 from confide.methods.tables.means import Means, Totals
+from confide.noise import SimulatedNoise
 from confide.testing import ZeroNoise, check_method
 
 SCHEMA = cf.Schema(
@@ -57,7 +58,8 @@ def test_contract(method: Means | Totals) -> None:
 
 
 def exact(method: Means | Totals, frame: pd.DataFrame) -> object:
-    return cf.infer(cf.release(method, cf.read(frame, SCHEMA), cf.GDP(1.0), ledger=None, noise=ZeroNoise()))
+    # a budget at which every sd stands above the noise that there might have been
+    return cf.infer(cf.release(method, cf.read(frame, SCHEMA), cf.GDP(10.0), ledger=None, noise=ZeroNoise()))
 
 
 def test_without_noise_they_are_the_moments_of_scipy() -> None:
@@ -202,6 +204,29 @@ def test_a_spread_that_few_extremes_rule_is_flagged() -> None:
             Means("x ~ 1", covers="population"), cf.read(frame, schema), cf.GDP(20.0), ledger=None, noise=ZeroNoise()
         )
         assert cf.infer(release).sd()["flag"].tolist() == [flag]
+
+
+@pytest.mark.parametrize("mu", [1.0, 100.0])
+def test_an_sd_below_its_noise_is_no_estimate_and_its_interval_starts_at_nothing(mu: float) -> None:
+    """The sd .01 in bounds of 10: the floor of .05 was handed out with [.025, .069]; an empty cell had an sd without a flag."""
+    g, n = np.random.default_rng(1), 100_000
+    schema = cf.Schema({"x": cf.Numeric(0, 10), "h": cf.Categorical(["a", "b", "nobody"])})
+    data = cf.read(pd.DataFrame({"x": 3 + 0.01 * g.normal(size=n), "h": g.choice(["a", "b"], n)}), schema)
+    covered = 0
+    for seed in range(6):
+        release = cf.release(
+            Means("x ~ h", covers="population"), data, cf.GDP(mu), ledger=None, noise=SimulatedNoise(seed)
+        )
+        sd = cf.infer(release).sd()
+        covered += int(((sd["low"] <= 0.01) & (sd["high"] >= 0.01))[:3].sum())
+        unknown = sd["estimate"].isna()
+        assert (sd["flag"] == "below_noise").equals(unknown) and (sd["low"][unknown] == 0).all()
+        assert unknown.tolist()[:3] == [True] * 3 or mu > 1
+        assert unknown.iloc[3]
+        assert (cf.infer(release).shape()["sd"].isna() == unknown).all()
+        told = sd["estimate"][~unknown]
+        assert (told < 0.02).all()
+    assert covered >= 13  # of 18 at .95, but for one file in a thousand
 
 
 @pytest.mark.parametrize("levels", [["a", "b"], ["A", "B"]])

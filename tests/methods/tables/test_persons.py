@@ -145,7 +145,7 @@ def test_intervals_cover_the_population_of_persons() -> None:
 
 def test_the_words_say_persons() -> None:
     plan = cf.plan(cf.tables.PersonCounts(NUMBER, covers="population"), SCHEMA, cf.GDP(1.0))
-    assert plan.target == f"numbers of values of pid by {NUMBER}; each pid counts once"
+    assert plan.target == f"numbers of values of pid by {NUMBER}; each pid counts once, by all its rows"
     assert "counted once, by all of them (enforced)" in " ".join(plan.summary().split())
     assert not plan.guarantee.assumptions
     table = cf.infer(cf.release(plan, cf.read(visits(), SCHEMA), ledger=None, noise=SimulatedNoise(1)))

@@ -14,7 +14,7 @@ from scipy import stats
 import confide as cf
 from confide import gate
 from confide.methods.tables.cells.intervals import MeanSums
-from confide.methods.tables.description.table_one_reading import Numeric
+from confide.methods.tables.description.table_one_reading import Level, Numeric
 from confide.methods.tables.description.table_one_result import TableOneResult
 from confide.methods.tables.table_one import TableOne
 from confide.noise import SimulatedNoise
@@ -126,6 +126,15 @@ def test_a_difference_in_units_of_noise_is_none(spread: float, known: float) -> 
         assert np.isfinite(d) or (low, high) == (-np.inf, np.inf)
     assert told <= known * runs if spread == 0.01 else told >= known * runs
     assert stats.beta.ppf(0.9995, hits + 1, max(told - hits, 1e-9)) >= 0.94, (hits, told)
+
+
+def test_a_difference_of_levels_in_units_of_noise_is_none() -> None:
+    """Nobody has the level: the floor of .01 under S made a difference of the noise."""
+    bases, variance = np.array([1_000.0, 500.0, 500.0]), np.full(3, 4.0)
+    none = Level("smoker=yes", np.array([1.0, 3.0, -2.0]), bases, variance, 2, 1.0)
+    assert np.isnan(none.difference(1, 2, 0.05)[0]) and none.difference(1, 2, 0.05)[1:] == (-np.inf, np.inf)
+    some = Level("smoker=yes", np.array([300.0, 100.0, 200.0]), bases, variance, 2, 1.0)
+    assert some.difference(1, 2, 0.05)[0] == pytest.approx(-0.2 / np.sqrt(0.2), rel=1e-9)
 
 
 def test_a_difference_that_noise_hides_is_a_dash_in_print_and_nan_in_frames() -> None:

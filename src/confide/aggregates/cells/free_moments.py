@@ -39,6 +39,7 @@ from confide.aggregates.lines.rows import BITS, BOUND, round_within, steps
 from confide.errors import PlanError
 from confide.protocol.exact import digest
 from confide.schema import Design, Practice, Schema
+from confide.schema.formulas.design import checked_bounds
 from confide.schema.formulas.expression import parse_expression
 from confide.schema.formulas.term import Term, numeric_term
 
@@ -105,7 +106,7 @@ class Measure:
                 f"{expression.column!r} in {shown!r} is categorical and has no mean; ask for its shares, "
                 f"cf.tables.shares({expression.column!r}, ...)"
             )
-        bounds = {name: (float(low), float(high)) for name, (low, high) in (term_bounds or {}).items()}
+        bounds = checked_bounds(term_bounds)
         term = numeric_term(expression, schema, shown, bounds)
         return cls(Design(shown, schema, term, (), False, tuple(sorted(bounds.items()))))
 

@@ -33,7 +33,7 @@ from confide.aggregates.column_codes import codes_of, columns_of
 from confide.aggregates.lines.rows import BITS, BOUND
 from confide.protocol.exact import digest
 from confide.schema import Schema
-from confide.schema.formulas.expression import quoted
+from confide.schema.formulas.names import quoted
 
 __all__ = ["CappedWeight", "CountRows", "DoubledRows", "WeightedRows", "places_of_weights"]
 

@@ -31,7 +31,7 @@ from confide.protocol.units.over import MapOver, StatisticOver
 from confide.protocol.units.weighted import Weighted, of_rows, rows_in_units
 from confide.protocol.units.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, by_units
 from confide.schema import Design, Numeric, Schema, Unit
-from confide.schema.formulas.expression import quoted
+from confide.schema.formulas.names import quoted
 
 __all__ = [
     "Deviations",

@@ -46,7 +46,7 @@ from confide.schema import Design
 __all__ = ["cross_noise", "draw_line", "plan_line"]
 
 
-# Shares of mu^2; found by simulation, see docs/methods/least_squares.md.
+# Shares of mu^2; found by simulation, see docs/methods/huber_line.md.
 _COUNT = Fraction(1, 100)
 _MEAT = Fraction(8, 100)
 _CLIPPING = Fraction(1, 100)
@@ -68,11 +68,10 @@ def plan_line(
     design: Design,
     allowance: Allowance,
     objective: str,
-    share: Fraction = Fraction(1),
     *,
     clipping: bool = True,
 ) -> tuple[Event, dict[str, Statistic]]:
-    """The events and statistics of a line that gets `share` of the allowance, exactly.
+    """The events and statistics of a line that gets all of the allowance, exactly.
 
     objective: "inference" ends with an unshrunken round and a meat for its covariance, "prediction" with a shrunken one. clipping: spend
     1 % on a noisy count of responses outside their bounds and 1 % on one of clipped residuals (inference only).
@@ -93,19 +92,19 @@ def plan_line(
         shares["meat"] = _MEAT
     taken = sum((shares[name] for name in ("residuals", "clipping") if name in shares), Fraction(0))
     rest = 1 - _COUNT - (_MEAT if inference else 0)
-    common = {name: allowance.spend(name, statistics[name], share * part) for name, part in shares.items()}
-    long, own = _long_branch(design, allowance, share, rest - _LEVERAGE, taken)
+    common = {name: allowance.spend(name, statistics[name], part) for name, part in shares.items()}
+    long, own = _long_branch(design, allowance, rest - _LEVERAGE, taken)
     statistics |= own
     if inference:
-        short, own = _short_branch(design, allowance, share, rest, taken)
+        short, own = _short_branch(design, allowance, rest, taken)
     else:
-        short, own = plan_descent(design, allowance, share * rest, _DESCENT_STEPS, clip=_descent_clip(design))
+        short, own = plan_descent(design, allowance, rest, _DESCENT_STEPS, clip=_descent_clip(design))
     statistics |= own
     return Together((*common.values(), Either((long, short)))), statistics
 
 
 def _long_branch(
-    design: Design, allowance: Allowance, share: Fraction, rest: Fraction, taken: Fraction
+    design: Design, allowance: Allowance, rest: Fraction, taken: Fraction
 ) -> tuple[Event, dict[str, Statistic]]:
     found = bool(ranged(design))
     scale = rest if found else rest / (1 - _RANGES)
@@ -116,11 +115,11 @@ def _long_branch(
         shares[name] = scale * part - (taken if name == "round 3" else 0)
     statistics["leverage"] = LeverageCells(LeverageIndices(design))
     shares["leverage"] = _LEVERAGE
-    return _spent(allowance, statistics, shares, share), statistics
+    return _spent(allowance, statistics, shares), statistics
 
 
 def _short_branch(
-    design: Design, allowance: Allowance, share: Fraction, rest: Fraction, taken: Fraction
+    design: Design, allowance: Allowance, rest: Fraction, taken: Fraction
 ) -> tuple[Event, dict[str, Statistic]]:
     first, last = round_names(2)
     statistics: dict[str, Statistic] = {
@@ -128,13 +127,11 @@ def _short_branch(
         last: _round_statistic(design, allowance, last=True),
     }
     shares = {first: rest * _SHORT[0], last: rest * _SHORT[1] - taken}
-    return _spent(allowance, statistics, shares, share), statistics
+    return _spent(allowance, statistics, shares), statistics
 
 
-def _spent(
-    allowance: Allowance, statistics: dict[str, Statistic], shares: dict[str, Fraction], share: Fraction
-) -> Together:
-    return Together(tuple(allowance.spend(name, statistics[name], share * part) for name, part in shares.items()))
+def _spent(allowance: Allowance, statistics: dict[str, Statistic], shares: dict[str, Fraction]) -> Together:
+    return Together(tuple(allowance.spend(name, statistics[name], part) for name, part in shares.items()))
 
 
 def _round_statistic(design: Design, allowance: Allowance, *, last: bool) -> BlockGram:

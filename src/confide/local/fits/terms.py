@@ -9,6 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide._lazy import later
@@ -16,6 +17,7 @@ from confide.errors import PlanError, ReleaseError
 from confide.local.fits.corrected import Rows
 from confide.local.fits.losses import Loss
 from confide.local.protection import Protection, Told
+from confide.schema.formulas.names import column_named, hidden, restored, sides
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +36,8 @@ class Model:
     """A formula's rows in units of the declared domains, and the way back.
 
     names (p,) of the terms; rows scaled; to_units (p, p) and shift (p,): coefficients in the data's units are to_units @ theta + shift;
-    response: its name; intercept: its position, None without one; width: what the response was divided by.
+    response: its name; intercept: its position, None without one; width: what the response was divided by; bases: the level that the
+    coefficients of each factor are differences from, the first one declared.
     """
 
     names: tuple[str, ...]
@@ -44,6 +47,7 @@ class Model:
     response: str
     intercept: int | None
     width: float
+    bases: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, frame: pd.DataFrame, told: Protection, formula: str, loss: Loss) -> Model:
@@ -54,20 +58,30 @@ class Model:
         Raises `PlanError` for unknown columns, for functions and products of protected numbers, for a response of other than two levels
         and for a protected response of a loss that is not one of y - t.
         """
-        left, right = _sides(formula)
+        left, written = _sides(formula)
         if frame.empty:
             raise PlanError("the table has no records, and nothing can be fitted to it; give one that has some")
-        terms = _variables(right, formula, told)
+        known = tuple(map(str, frame.columns))
+        left = column_named(left, known)
+        right, called = hidden(written, known)
+        terms = _variables(right, formula, called, told)
+        unknown = [name for name in called.values() if name not in known]
+        if unknown:
+            raise PlanError(f"the table has no column {unknown[0]!r}; it has: {', '.join(known)}")
         if left in terms:
             raise PlanError(
                 f"{left!r} is the response and a term of {formula!r}, with one noise in both; take one of them out"
             )
         named = {left, *terms}
         _complete(frame, told, named)
+        frame = _in_order(frame, {name: own for name, own in told.order.items() if name in named})
         frame, weights, copies = _over_levels(frame, {k: one for k, one in told.levels.items() if k in named})
         y, lam_y, middle_y, width_y = _response(frame, told, left, loss)
-        matrix, variables = _matrix(frame, right, formula)
+        matrix, variables, based = _matrix(frame, right, formula, called)
         names = tuple(str(name) for name in matrix.columns)
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise PlanError(f"two coefficients of {formula!r} are called {twice!r}; rename a column")
         x = matrix.to_numpy(dtype=np.float64)
         at = next((k for k, name in enumerate(names) if name == "Intercept"), None)
         lam, middle, width = (np.zeros(len(names)) for _ in range(3))
@@ -84,7 +98,7 @@ class Model:
             to_units[at, :] -= width_y * middle / width
             shift[at] = middle_y
         response = f"{left}[{told.levels[left].levels[1]}]" if left in told.levels else left
-        return cls(names, scaled, to_units, shift, response, at, width_y)
+        return cls(names, scaled, to_units, shift, response, at, width_y, based)
 
     def in_units(self, theta: Array, covariance: Array) -> tuple[Array, Array]:
         """Coefficients and their covariance in the data's units."""
@@ -93,10 +107,29 @@ class Model:
 
 
 def _sides(formula: str) -> tuple[str, str]:
-    left, tilde, right = formula.partition("~")
-    if not tilde or not left.strip() or not right.strip():
+    both = sides(formula)
+    if len(both) != 2 or not all(both):
         raise PlanError(f"a formula has a response and terms, got {formula!r}; write 'y ~ x1 + x2'")
-    return left.strip().strip("`"), right.strip()
+    return both[0], both[1]
+
+
+def _codes(column: pd.Series[Any], levels: tuple[str, ...]) -> NDArray[np.int64]:
+    """The places of labels among the declared levels."""
+    codes = pd.Index(levels).get_indexer(pd.Index(column))
+    if (codes < 0).any():
+        raise ReleaseError(
+            f"the table has cells of {column.name!r} that are none of its levels; ask for it as it was protected"
+        )
+    return np.asarray(codes, dtype=np.int64)
+
+
+def _in_order(frame: pd.DataFrame, order: Mapping[str, tuple[str, ...]]) -> pd.DataFrame:
+    """Public labels in the declared order of those that occur: the first one is the base, as in every other table."""
+    found = {}
+    for name, levels in order.items():
+        codes = _codes(frame[name], levels)
+        found[name] = pd.Categorical.from_codes(codes, categories=pd.Index(levels)).remove_unused_categories()
+    return frame.assign(**found) if found else frame
 
 
 def _complete(frame: pd.DataFrame, told: Protection, named: set[str]) -> None:
@@ -172,28 +205,30 @@ def _over_levels(frame: pd.DataFrame, levels: Mapping[str, Told]) -> tuple[pd.Da
         count, keep = len(one.levels), float(one.keep)
         apart //= count
         away = np.arange(copies) // apart % count  # from the level that was told
-        known = pd.Index(one.levels)
-        told = known.get_indexer(pd.Index(frame[name]))
-        if (told < 0).any():
-            raise ReleaseError(
-                f"the table has cells of {name!r} that are none of its levels; ask for it as it was protected"
-            )
-        codes = ((told[:, None] + away) % count).ravel()
-        wide[name] = pd.Categorical.from_codes(codes, categories=known)
+        codes = ((_codes(frame[name], one.levels)[:, None] + away) % count).ravel()
+        wide[name] = pd.Categorical.from_codes(codes, categories=pd.Index(one.levels))
         weights = weights * ((away == 0) - (1 - keep) / count) / keep
     return wide, np.tile(weights, len(frame)), copies
 
 
-def _variables(right: str, formula: str, told: Protection) -> set[str]:
-    """The columns that the right side names; `PlanError` where a protected number is in a function, before that is computed."""
+def _variables(right: str, formula: str, called: Mapping[str, str], told: Protection) -> set[str]:
+    """The columns that the right side names; `PlanError` where a protected number is in a function, before that is computed.
+
+    called: what the placeholders of the right side stand for (`hidden`): formulaic reads names as Python does, which changes some.
+    """
     from formulaic import Formula, SimpleFormula
 
     try:
         whole = Formula(right)
         if isinstance(whole, SimpleFormula):
-            found = {str(term): {str(v) for v in Formula([term]).required_variables} for term in whole}
+            found = {
+                restored(str(term), called, str): {
+                    called[str(v)] for v in Formula([term]).required_variables if str(v) in called
+                }
+                for term in whole
+            }
     except Exception as error:
-        raise _unreadable(formula, error) from None
+        raise _unreadable(formula, error, called) from None
     if not isinstance(whole, SimpleFormula):
         raise PlanError(
             f"the formula {formula!r} has several parts on its right side, and a fit has one; write 'y ~ x1 + x2'"
@@ -212,32 +247,42 @@ def _check_plain(term: str, variables: set[str], told: Protection) -> None:
         )
 
 
-def _unreadable(formula: str, error: Exception) -> PlanError:
-    return PlanError(f"the formula {formula!r} cannot be read on this table: {error}; write 'y ~ x1 + x2'")
+def _unreadable(formula: str, error: Exception, called: Mapping[str, str]) -> PlanError:
+    why = restored(str(error), called, str)
+    return PlanError(f"the formula {formula!r} cannot be read on this table: {why}; write 'y ~ x1 + x2'")
 
 
-def _matrix(frame: pd.DataFrame, right: str, formula: str) -> tuple[pd.DataFrame, dict[str, set[str]]]:
+def _matrix(
+    frame: pd.DataFrame, right: str, formula: str, called: Mapping[str, str]
+) -> tuple[pd.DataFrame, dict[str, set[str]], tuple[tuple[str, str], ...]]:
+    """The model matrix, the columns behind each of its own, and the base of each factor that has all levels but one."""
     from formulaic import model_matrix  # here, because its whole is slow to load
-    from formulaic.errors import FactorEvaluationError
 
+    held = pd.DataFrame({placeholder: frame[name] for placeholder, name in called.items()}, index=frame.index)
     try:
-        made: Any = model_matrix(right, frame, na_action="raise")
-    except FactorEvaluationError as error:
-        unknown = re.search(r"NameError: `?'?([^`' ]+)", str(error))
-        if unknown is None:
-            raise _unreadable(formula, error) from None
-        raise PlanError(
-            f"the table has no column {unknown[1]!r}; it has: {', '.join(map(str, frame.columns))}"
-        ) from None
+        made: Any = model_matrix(right, held, na_action="raise")
     except Exception as error:
-        raise _unreadable(formula, error) from None
+        raise _unreadable(formula, error, called) from None
     spec = made.model_spec
     variables: dict[str, set[str]] = {}
+    based: dict[str, str] = {}
     for part in spec.structure:
-        known = {str(v) for v in spec.term_variables.get(part.term, ()) if str(v) in frame.columns}
+        factors = [one for scoped in part.scoped_terms for one in scoped.factors if one.reduced]
+        for name in (called[str(one.factor)] for one in factors if str(one.factor) in called):
+            based[name] = str(pd.Categorical(frame[name]).categories[0])
+        known = {called[str(v)] for v in spec.term_variables.get(part.term, ()) if str(v) in called}
         for column in part.columns:
-            variables[str(column)] = known
-    return made, variables
+            variables[_called(str(column), called)] = known
+    made.columns = [_called(str(column), called) for column in made.columns]
+    return made, variables, tuple(based.items())
+
+
+def _called(name: str, called: Mapping[str, str]) -> str:
+    """A term by the names of its columns: as they are where they are factors, as a formula has them inside of a function."""
+    if not called:
+        return name
+    alone = rf"(?:^|(?<=:))({'|'.join(called)})(?=$|[:\[])"
+    return restored(re.sub(alone, lambda found: called[found[1]], name), called)
 
 
 def _units(name: str, variables: set[str], values: Array, told: Protection) -> tuple[float, float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,8 +11,10 @@ from confide._arrays import Array
 from confide.aggregates.lines.rows import Box
 from confide.errors import PlanError
 from confide.protocol.exact import digest
+from confide.results.classes import class_names
 from confide.schema import Categorical, Design, Integer, Schema
 from confide.schema.formulas.formula import cut
+from confide.schema.formulas.names import column_named, sides
 
 __all__ = ["ClassDesign", "Group"]
 
@@ -70,7 +71,14 @@ class ClassDesign:
         design = Design.of(formula, shadow, term_bounds=term_bounds)
         if not design.terms:
             raise PlanError(f'the formula {cut(formula)!r} names no feature; write "{name} ~ a + b"')
-        return cls(name, classes, design)
+        own = cls(name, classes, design)
+        named = class_names(own.classes, own.features)
+        twice = next((one for one in named if named.count(one) > 1), None)
+        if twice is not None:
+            raise PlanError(
+                f"two numbers of {cut(formula)!r} would be called {twice!r}; rename a class or a column in the data and the schema"
+            )
+        return own
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -106,11 +114,10 @@ class ClassDesign:
 def _response(formula: Any, schema: Schema) -> str:
     if not isinstance(formula, str):
         raise PlanError(f'a formula is text, got {type(formula).__name__}; write "kind ~ a + b"')
-    sides = [match.start() for match in re.finditer("`[^`]*`|~", formula) if match.group() == "~"]
-    if len(sides) != 1:
-        raise PlanError(f'a formula has exactly one ~, {cut(formula)!r} has {len(sides)}; write "kind ~ a + b"')
-    left = formula[: sides[0]].strip()
-    name = left[1:-1] if left[:1] == left[-1:] == "`" and len(left) > 2 else left
+    both = sides(formula)
+    if len(both) != 2:
+        raise PlanError(f'a formula has exactly one ~, {cut(formula)!r} has {len(both) - 1}; write "kind ~ a + b"')
+    name = column_named(both[0], schema.names)
     if name not in schema.names:
         raise PlanError(
             f"the response of {cut(formula)!r} must be one column of the schema, whose classes are public, got {name!r}; the schema has: "

@@ -36,6 +36,7 @@ from confide.methods.classification.class_units import MOST_SCORES, UnitClassSco
 from confide.methods.classification.of_classes import OfClasses
 from confide.methods.classification.reading import ClassStatistics, class_model, forecast
 from confide.protocol import Allowance, Meter, Noisy, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.protocol.plan import check_n
 from confide.protocol.units.contributions import Independent
 from confide.protocol.units.whose import independent_words
 from confide.results.classes import ClassModel
@@ -87,6 +88,7 @@ class ClassMeans(OfClasses):
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
         """Sums and counts, and squares where variances are estimated. Raises `PlanError` for a formula or setting that cannot work."""
+        check_n(n)
         own = self._own(schema)
         allowance = Allowance.of(privacy, self, schema)
         radius = self._radius(own)

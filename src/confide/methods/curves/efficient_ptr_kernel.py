@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isfinite, nan, prod, sqrt
+from math import nan, prod, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +35,7 @@ from confide.guarantees import Guarantee
 from confide.guarantees.reply import reply_flags
 from confide.guarantees.validation import is_finite
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.results.base import check_names
 from confide.results.curve import Curve, point_names
 from confide.schema import Design, Practice, Schema
 from confide.schema.formulas.formula import parse_formula
@@ -44,6 +45,8 @@ __all__ = ["EfficientPTRKernel"]
 
 _SUMS, _MOMENTS = Fraction(1, 20), Fraction(1, 20)
 _POINTS = 1_000
+# Of points and bandwidths: the square of a point in bandwidths is a float.
+_FAR = 1e50
 
 
 @dataclass(frozen=True)
@@ -81,10 +84,11 @@ class EfficientPTRKernel(Replying):
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "points", _points(self.points))
-        widths: tuple[Any, ...] = (self.bandwidth,) if is_finite(self.bandwidth) else tuple(self.bandwidth)  # type: ignore[arg-type]
-        if not widths or not all(is_finite(h) and h > 0 for h in widths):
+        widths = tuple(self.bandwidth) if isinstance(self.bandwidth, Iterable) else (self.bandwidth,)
+        if not widths or not all(is_finite(h) and 1 / _FAR <= h <= _FAR for h in widths):
             raise PlanError(
-                f"bandwidth must be a finite number above 0, or one for each feature, got {self.bandwidth!r}; write bandwidth=0.05"
+                f"bandwidth must be a number from {1 / _FAR:g} to {_FAR:g}, or one for each feature, got {self.bandwidth!r}; "
+                "write bandwidth=0.05"
             )
         if self.kernel not in KERNELS:
             raise PlanError(
@@ -152,6 +156,7 @@ class EfficientPTRKernel(Replying):
         d = len(design.terms)
         if not d or any(term.binary for term in design.terms):
             raise PlanError(f"{self.name} takes numeric features, as in 'y ~ a + b'; indicators have no kernel")
+        check_names(Curve, (term.name for term in design.terms))
         widths = (float(self.bandwidth),) * d if is_finite(self.bandwidth) else tuple(map(float, self.bandwidth))  # type: ignore[arg-type]
         if len(widths) != d or any(len(point) != d for point in self.points):
             raise PlanError(f"the formula has {d} features, so each point and the bandwidths must have {d} numbers")
@@ -286,15 +291,15 @@ _NO_REPLY = (
 def _points(given: Any) -> tuple[tuple[float, ...], ...]:
     try:
         found = tuple((float(row),) if np.ndim(row) == 0 else tuple(map(float, row)) for row in given)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = ()
     if (
         not 0 < len(found) <= _POINTS
-        or not all(row and all(map(isfinite, row)) for row in found)
+        or not all(row and all(abs(one) <= _FAR for one in row) for row in found)
         or len({*map(len, found)}) > 1
     ):
         raise PlanError(
-            f"points must hold 1 to {_POINTS:,} finite numbers, or tuples of one length; write points=[0.25, 0.5]"
+            f"points must hold 1 to {_POINTS:,} numbers of at most {_FAR:g} in size, or tuples of one length; write points=[0.25, 0.5]"
         )
     if len(set(found)) < len(found):
         raise PlanError("points must differ from each other; a point that is named twice is paid for twice")

@@ -38,6 +38,8 @@ from confide.guarantees.validation import is_finite
 from confide.methods.curves.kernel_forecast import CurveForecast
 from confide.methods.curves.kernel_reading import Smooth, moments_at, one_feature, shares, turning
 from confide.protocol import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source, Together
+from confide.protocol.plan import check_n
+from confide.results.base import check_names
 from confide.results.curve import Curve, point_names
 from confide.results.pages.words import Flag
 from confide.schema import Design, Practice, Schema
@@ -118,6 +120,7 @@ class Kernel(FormulaMethod):
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
         """Two vectors of kernel sums. Raises `PlanError` for a formula or bandwidth that cannot work."""
+        check_n(n)
         design = self._design(schema)
         allowance = Allowance.of(privacy, self, schema)
         known = n if allowance.relation == "substitute" and n else _USUAL
@@ -142,6 +145,7 @@ class Kernel(FormulaMethod):
     def _design(self, schema: Any) -> Design:
         design = super()._design(schema)
         one_feature(design, self.name)
+        check_names(Curve, (design.terms[0].name,))
         return design
 
     def _bandwidth(self, design: Design, n: int) -> float:

@@ -38,7 +38,7 @@ from confide.aggregates.isolation.collected import Collected
 from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee
 from confide.guarantees.reply import exact_reply
-from confide.guarantees.validation import is_whole
+from confide.guarantees.validation import is_count, is_finite
 from confide.methods.ptr import records
 from confide.methods.ptr.records import FAR, FINE, OfTable
 from confide.methods.ptr.safety import (
@@ -113,8 +113,11 @@ class SafeRelease(Method):
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        if isinstance(self.bound, Mapping) and "live" not in self.bound:
-            put(self, "bound", bound_from(self.bound))
+        if isinstance(self.bound, Mapping):
+            if "live" not in self.bound:
+                put(self, "bound", bound_from(self.bound))
+        elif not isinstance(self.bound, SafetyBound):
+            checked_bound(self.bound)  # raises
         if self.columns is not None:
             put(self, "columns", (self.columns,) if isinstance(self.columns, str) else tuple(self.columns))
         if self.mode not in MODES:
@@ -126,10 +129,19 @@ class SafeRelease(Method):
                 f'mode="{self.mode}" needs gamma_plan, the safety that data of this kind will have: from public facts, such as '
                 "(planned statistic - threshold)/lipschitz, never from the records"
             )
-        if not is_whole(self.tried, 0):
+        if self.gamma_plan is not None and not (is_finite(self.gamma_plan) and self.gamma_plan > 1):
+            raise PlanError(f"gamma_plan must be a finite number above 1, got {self.gamma_plan!r}; from public facts")
+        if not (is_finite(self.beta) and 0 < self.beta < 1):
+            raise PlanError(f"beta must lie between 0 and 1, got {self.beta!r}; 0.001 is the default")
+        if not is_count(self.tried):
             raise PlanError(f"tried must be a whole number of pairs, got {self.tried!r}")
 
     # plan -----------------------------------------------------------------------------------------------------------
+
+    def about(self, schema: Any) -> ColumnCodes:
+        """The columns that `prepare` gets. Raises `PlanError` for one that is not there or may drop records."""
+        who = self.name if isinstance(self.bound, Mapping) else bound_name(self.bound)
+        return ColumnCodes(schema, chosen_columns(schema, self.columns, who))
 
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
@@ -147,7 +159,7 @@ class SafeRelease(Method):
                 f"{bound_name(bound)} rests on n = {bound.n} records, the plan says n = {n}; give both the same"
             )
         n = bound.n if n is None else n
-        record = ColumnCodes(schema, chosen_columns(schema, self.columns, bound_name(bound)))
+        record = self.about(schema)
         _rehearse(bound, record, n, adaptive=self.mode == "adaptive")
         build = {"gdp": self._gaussian, "exact": self._exact, "adaptive": self._adaptive}[self.mode]
         allowance, event, statistics, constants, notes = build(bound, record, schema, privacy)

@@ -12,6 +12,7 @@ from confide.errors import PlanError
 from confide.protocol import Method, Noisy, Plan
 from confide.results.pages.spreads import spread_words
 from confide.schema import Schema
+from confide.schema.formulas.names import parted, quoted
 
 __all__ = ["OfColumns", "expected", "joint_moments", "listed", "measures_of"]
 
@@ -20,7 +21,7 @@ _MOST = 200
 
 def listed(columns: Any) -> tuple[str, ...]:
     """Columns as a tuple, from a list or from "a + b"; `PlanError` for fewer than two, or one twice."""
-    found = tuple(part.strip() for part in columns.split("+")) if isinstance(columns, str) else columns
+    found = tuple(parted(columns, "+")) if isinstance(columns, str) else columns
     if not isinstance(found, Sequence) or not all(isinstance(one, str) for one in found):
         raise PlanError(f"columns must be names, got {columns!r}; write ('age', 'income') or 'age + income'")
     if not 2 <= len(found) <= _MOST or len(set(found)) < len(found):
@@ -35,7 +36,9 @@ def measures_of(
 ) -> tuple[Measure, ...]:
     """The columns between their public bounds."""
     whole = Schema.of(schema)
-    return tuple(Measure.of(name, whole, formula=" + ".join(columns), term_bounds=term_bounds) for name in columns)
+    # a list holds names as they are, which may be no text of a formula
+    texts = [quoted(name) if name in whole else name for name in columns]
+    return tuple(Measure.of(text, whole, formula=" + ".join(columns), term_bounds=term_bounds) for text in texts)
 
 
 def joint_moments(rows: JointMomentRows, noisy: Noisy) -> JointMoments:

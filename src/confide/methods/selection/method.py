@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from fractions import Fraction
-from math import isfinite, log, nan, sqrt
+from math import log, nan, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,6 +34,7 @@ from confide.aggregates.isolation.shards import fresh_key
 from confide.errors import ConfideError, NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.selection import Base, RunLaw, TruncatedNegativeBinomial, calibrate_selection, run_law
+from confide.guarantees.validation import is_finite
 from confide.methods.regression.linear import LinearEstimates
 from confide.methods.selection import selection as parts
 from confide.methods.selection.candidates import label, loss_named, needs_delta, stored
@@ -42,6 +43,7 @@ from confide.protocol import Meter, Method, Noise, Opaque, Plan, Proved, Questio
 from confide.protocol.plan import method_parameters
 from confide.results import Estimates
 from confide.schema import Design, Schema
+from confide.schema.formulas.names import parted, sides
 
 __all__ = ["Select"]
 
@@ -117,13 +119,7 @@ class Select(Method):
                 )
             put(self, "score", {"loss": kind.name, **method_parameters(self.score)})
         for name, value, most in (("clip", self.clip, 1e300), ("holdout", self.holdout, 0.9)):
-            number = (
-                isinstance(value, (int, float))
-                and not isinstance(value, bool)
-                and isfinite(value)
-                and 0 < value <= most
-            )
-            if not number and not (name == "clip" and value is None):
+            if not (is_finite(value) and 0 < value <= most) and not (name == "clip" and value is None):
                 raise PlanError(
                     f"{name} must be a number above 0{' and at most 0.9' if most < 1 else ''}, got {value!r}; it is public"
                 )
@@ -245,7 +241,7 @@ class Select(Method):
             design = own(schema)
             found.append(design[0] if isinstance(design, tuple) else design)
         if len({design.response.name for design in found}) > 1 or any(
-            "+" in one.formula.split("~")[0] for one in found
+            len(parted(sides(one.formula)[0], "+")) > 1 for one in found
         ):
             raise PlanError("candidates must have one response, the same for all; select for each response by itself")
         return found

@@ -66,6 +66,7 @@ def combined(releases: Sequence[Release], methods: Sequence[Any], question: Ques
         guarantee=whole,
         requested=whole,
         release_sha256=digest(["combined", *sorted(release.sha256 for release in releases)]),
+        drawn_sha256=digest(["combined", *sorted(release.drawn_sha256 for release in releases)]),
         facts=(
             *table.facts,
             ("Combined", f"{len(releases)} releases: {', '.join(one.sha256[:12] for one in releases)}"),

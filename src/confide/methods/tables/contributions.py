@@ -20,6 +20,7 @@ from confide.errors import PlanError
 from confide.protocol import Method, Question, Release, Statistic
 from confide.protocol.spending.allowance import UNIT_SHARE
 from confide.protocol.units import contributions as histogram
+from confide.protocol.units.whose import WHOLE
 from confide.results.base import BaseResult, Column
 from confide.schema import Unit
 
@@ -54,7 +55,11 @@ class Contributions(Method):
         return {_NAME: (_Own(), 1 / (1 - UNIT_SHARE))}
 
     def facts(self, about: Any) -> Mapping[str, Any]:
-        return {"target": f"values of {about.unit.column} by the number of their rows", "covers": self.intervals}
+        return {
+            "target": f"values of {about.unit.column} by the number of their rows",
+            "covers": self.intervals,
+            "constants": {WHOLE: about.unit.column},
+        }
 
     def table(self, release: Release, about: Any, question: Question) -> ContributionTable:
         noisy = release[_NAME]

@@ -33,6 +33,7 @@ from confide.protocol import Method, Plan, Question, Release, Statistic
 from confide.results.hypothesis import HypothesisTests
 from confide.results.pages.spreads import hidden_words, spread_words
 from confide.schema import Practice, Schema
+from confide.schema.formulas.names import sides
 
 __all__ = ["Correlation"]
 
@@ -66,7 +67,7 @@ class Correlation(Method):
     def about(self, schema: Any) -> tuple[Measure, Measure]:
         whole = Schema.of(schema)
         parts = summands(self.formula) if isinstance(self.formula, str) else []
-        if len(parts) != 2 or "~" in self.formula:
+        if len(parts) != 2 or len(sides(self.formula)) > 1:
             raise PlanError(f"a correlation is of two columns, got {self.formula!r}; write 'x + y'")
         first, second = (Measure.of(part, whole, formula=self.formula, term_bounds=self.term_bounds) for part in parts)
         if first.name == second.name:

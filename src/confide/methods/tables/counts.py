@@ -25,7 +25,7 @@ from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
 from confide.methods.tables.cells.counted import CountTable, ShareTable, shares_shown
-from confide.methods.tables.cells.layout import Layout
+from confide.methods.tables.cells.layout import Layout, both_sides
 from confide.methods.tables.cells.numbers import cell_names
 from confide.methods.tables.cells.per_level import LevelStrategy, check_within, of_each_level, whose_words
 from confide.methods.tables.cells.precise import checked_precision, least_mu, precise_strategy
@@ -57,7 +57,7 @@ class _CountMethod(TableMethod):
 
     def _check(self, layout: Layout) -> None:
         if layout.measures:
-            right = layout.words.rpartition("~")[2].strip()
+            right = both_sides(layout.words)[1].strip()
             raise PlanError(
                 f"{self.verb} take no left side, got {layout.formula!r}; write cf.tables.{self.verb}({right!r}, ...), or "
                 f"cf.tables.means({layout.formula!r}, ...) for means"

@@ -40,6 +40,7 @@ from confide.methods.tables.description.missing import missing_lines
 from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Statistic, Together
 from confide.schema import Practice, Schema
 from confide.schema.formulas.formula import cut
+from confide.schema.formulas.names import sides
 
 __all__ = ["Distribution", "DistributionAbout"]
 
@@ -147,7 +148,7 @@ class Distribution(Method):
         if self.bins is not None and not isinstance(self.bins, int):
             try:
                 object.__setattr__(self, "bins", tuple(float(edge) for edge in self.bins))
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise PlanError(
                     f"bins must be a number of bins or a list of public edges, got {self.bins!r}; leave it out"
                 ) from None
@@ -302,7 +303,7 @@ def rank_error(q: float, size: float, unit: float, bins: int, part: float) -> fl
 
 def _has_sides(formula: str) -> bool:
     """Whether a formula says what the groups are."""
-    return "~" in "".join(formula.split("`")[::2])
+    return len(sides(formula)) > 1
 
 
 def _row_name(group: str, q: float) -> str:

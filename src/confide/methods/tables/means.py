@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import inf, sqrt
+from math import hypot, inf, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -41,6 +41,7 @@ from confide.protocol import Release, Statistic
 from confide.protocol.plan import LATE
 from confide.results.hypothesis import HypothesisTests
 from confide.schema import Practice
+from confide.schema.formulas.design import checked_bounds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,7 +170,11 @@ class MomentMethod(TableMethod):
         formula = self.formula
         if isinstance(formula, str) and formula.strip() and "~" not in formula:
             formula = f"{formula} ~ 1"
-        bounds = tuple(sorted((k, (float(a), float(b))) for k, (a, b) in (self.term_bounds or {}).items()))
+        if not isinstance(self.weights, (str, type(None))):
+            raise PlanError(
+                f"weights must name a numeric column of the schema, got {self.weights!r}; leave it out for records that count alike"
+            )
+        bounds = tuple(sorted(checked_bounds(self.term_bounds).items()))
         return _layout(formula, bounds, schema, self.weights)
 
     def _rows(self, layout: Layout, axes: Axes, relation: str) -> MomentRows:
@@ -326,8 +331,8 @@ class Totals(_Summary):
         """Of the first column in its units, with a third of its half-width as standard deviation and a mean in the middle."""
         v0, v1 = self._noises(layout, noise, relation)
         own = layout.measures[0]
-        sampling = count * (own.half**2 / 9 + own.middle**2) if self.covers == "population" else 0.0
-        return sqrt(sampling + own.half**2 * v1 + own.middle**2 * v0)
+        sampled = count if self.covers == "population" else 0.0
+        return hypot(own.half * sqrt(sampled / 9 + v1), own.middle * sqrt(sampled + v0))
 
     def _summary(self, total: Array, count: Array) -> Array:
         return total

@@ -28,7 +28,9 @@ from confide.methods.tables.cells.strategy import Strategy
 from confide.methods.tables.survey.path import SurveyPath
 from confide.methods.tables.survey.reading import survey_table
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Statistic, Together
+from confide.protocol.plan import check_n
 from confide.protocol.units.orthogonal import per_of
+from confide.results.base import check_names
 from confide.schema import Practice, Unit
 
 __all__ = ["TableMethod", "cell_totals", "marginal_name", "tabulated"]
@@ -158,6 +160,8 @@ class TableMethod(Method):
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
         """The spends of the marginals. Raises `PlanError` or `SchemaError` for a formula that cannot be planned from public facts."""
+        check_n(n)
+        check_names(self.shown_as, (own.name for own in self.about(schema).crossing.attributes))
         path = SurveyPath.of(self, schema)
         if path is not None:
             return path.plan(privacy, n)

@@ -22,12 +22,13 @@ from confide.aggregates.cells.unit_cells import RowNumber, UnitCrossing
 from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
 from confide.methods.tables.cells.counted import CountTable, ShareTable
-from confide.methods.tables.cells.layout import FormulaReader, Layout, parted
+from confide.methods.tables.cells.layout import FormulaReader, Layout
 from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.counts import Counts, Shares
 from confide.protocol import Release
 from confide.protocol.units.whose import WHOLE
 from confide.schema import Unit
+from confide.schema.formulas.names import parted, sides
 
 __all__ = ["PersonCountTable", "PersonCounts", "PersonShareTable", "PersonShares"]
 
@@ -80,7 +81,7 @@ def _layout(method: Any, schema: Any) -> Layout:
         raise PlanError(
             f"each {unit.column} counts once, and a weight is of a record, got weights={method.weights!r}; leave it out"
         )
-    if isinstance(method.formula, str) and "~" in method.formula:
+    if isinstance(method.formula, str) and len(sides(method.formula)) > 1:
         raise PlanError(
             f"a table of {unit.column} has no left side, and its conditions are written without ~, got {method.formula!r}; {_EXAMPLE}"
         )

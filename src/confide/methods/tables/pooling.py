@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from confide.methods.tables.cells.layout import Layout, without_total
+from confide.methods.tables.cells.layout import Layout, both_sides, without_total
 from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.counts import Counts, Shares
 from confide.methods.tables.means import Means, Totals
@@ -95,10 +95,10 @@ def apart(methods: Mapping[str, Method], schema: Any) -> tuple[str, ...]:
 def _pooled(group: list[tuple[str, TableMethod, Layout]], shares: Mapping[str, Fraction], schema: Any) -> Pool | None:
     names = tuple(name for name, _, _ in group)
     first = group[0][1]
-    left, mark, _ = first.formula.partition("~")
-    asked = [without_total(layout.formula.rpartition("~")[2].strip()) for _, _, layout in group]
+    left, _ = both_sides(first.formula)
+    asked = [without_total(both_sides(layout.formula)[1].strip()) for _, _, layout in group]
     rights = dict.fromkeys([*([] if any(total for _, total in asked) else ["0"]), *(right for right, _ in asked)])
-    formula = (f"{left.strip()} ~ " if mark or group[0][2].measures else "") + " + ".join(rights)
+    formula = (f"{left} ~ " if left or group[0][2].measures else "") + " + ".join(rights)
     kind, others = (
         (Means, {"term_bounds": getattr(first, "term_bounds", None)}) if group[0][2].measures else (Counts, {})
     )

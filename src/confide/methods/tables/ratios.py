@@ -16,15 +16,18 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.errors import PlanError
-from confide.methods.tables.cells.layout import Layout, both_sides, parted
+from confide.methods.tables.cells.layout import Layout, both_sides
 from confide.methods.tables.cells.margins import Margins
 from confide.methods.tables.cells.numbers import cell_names
 from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.means import MomentMethod
 from confide.methods.tables.method import tabulated
+from confide.methods.tables.survey.result import SurveyTable
 from confide.protocol import Release
 from confide.protocol.plan import LATE
 from confide.schema import Practice, Schema
+from confide.schema.formulas.design import checked_bounds
+from confide.schema.formulas.names import parted, sides
 
 __all__ = ["Ratios"]
 
@@ -62,16 +65,17 @@ class Ratios(MomentMethod):
     )
     intervals: ClassVar[str] = "ratios of totals of clipped columns, of a population or of the data set"
     verb: ClassVar[str] = "ratios"
+    shown_as: ClassVar[type[CellTable]] = SurveyTable
 
     def about(self, schema: Any) -> Layout:
         whole = Schema.of(schema)
         if not isinstance(self.formula, str):
             raise PlanError(f"a table's formula is text, got {self.formula!r}; {_CALL}")
-        left, right = both_sides(self.formula if "~" in self.formula else f"{self.formula} ~ 1")
+        left, right = both_sides(self.formula if len(sides(self.formula)) > 1 else f"{self.formula} ~ 1")
         parts = parted(left, "/")
         if len(parts) != 2 or not all(parts):
             raise PlanError(f"a ratio is one column over another, got {left.strip()!r}; {_CALL}")
-        bounds = {name: (float(low), float(high)) for name, (low, high) in (self.term_bounds or {}).items()}
+        bounds = checked_bounds(self.term_bounds)
         return Layout.of(
             f"{parts[0]} + {parts[1]} ~ {right}", whole, term_bounds=bounds, most=1 << 20, weights=self.weights
         )

@@ -44,6 +44,7 @@ from confide.protocol import Method, Plan, Question, Release, Statistic
 from confide.protocol.plan import LATE
 from confide.schema import Categorical, Practice, Schema
 from confide.schema.formulas.formula import cut
+from confide.schema.formulas.names import column_named, parted, quoted, sides
 
 __all__ = ["TableOne", "TableOneAbout"]
 
@@ -96,20 +97,22 @@ class TableOne(Method):
     def about(self, schema: Any) -> TableOneAbout:
         """The rows and the groups; `PlanError` or `SchemaError` for what cannot be planned from public facts."""
         whole = Schema.of(schema)
-        left, _, right = self.formula.partition("~")
-        layout = Layout.of(right.strip() or "1", whole)
+        left, *rights = sides(self.formula)
+        right = "~".join(rights)
+        layout = Layout.of(right or "1", whole)
         if len(layout.maximal) != 1 or layout.measures:
             raise PlanError(
                 f'the groups of {cut(self.formula)!r} must partition the records; write "~ arm" or "~ arm:sex"'
             )
-        names = tuple(dict.fromkeys(part.strip().strip("`") for part in left.split("+") if part.strip()))
+        names = tuple(dict.fromkeys(column_named(part, whole.names) for part in parted(left, "+") if part))
         if not names:
             raise PlanError(f"{cut(self.formula)!r} names no column for a row; {_EXAMPLE}")
         categorical = {name for name in names if name in whole and isinstance(whole[name], Categorical)}
         twice = categorical & set(layout.crossing.columns)
         if twice:
             raise PlanError(f"{min(twice)!r} is a row and a group of {cut(self.formula)!r}; name it once")
-        strange = [name for name in self.medians if name not in names or name in categorical]
+        medians = tuple(column_named(name, whole.names) for name in self.medians)
+        strange = [name for name in medians if name not in names or name in categorical]
         if strange:
             numeric = ", ".join(name for name in names if name not in categorical) or "none"
             raise PlanError(
@@ -119,9 +122,9 @@ class TableOne(Method):
             whole,
             layout.crossing,
             names,
-            tuple(Measure.of(name, whole) for name in names if name not in categorical),
+            tuple(Measure.of(quoted(name), whole) for name in names if name not in categorical),
             tuple(Attribute.of(name, whole) for name in names if name in categorical),
-            tuple(Measure.of(name, whole) for name in self.medians),
+            tuple(Measure.of(quoted(name), whole) for name in medians),
             None if self.weights is None else weight_of(self.weights, whole),
         )
 

@@ -48,6 +48,7 @@ from confide.noise import keyed_generator
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
 from confide.schema import Practice, Schema
 from confide.schema.formulas.formula import cut
+from confide.schema.formulas.names import column_named, parted, sides
 
 __all__ = ["Kruskal", "MannWhitney", "RankAbout", "Wilcoxon"]
 
@@ -166,7 +167,7 @@ class _Ranks(Method):
     def table(self, release: Release, about: RankAbout, question: Question) -> RankTest:
         """The test, with what it tests: an estimate and its interval, or mean ranks."""
         about, shape, scored = self._rounds(release)
-        generator = keyed_generator(release.sha256, question.sha256, "rank test")
+        generator = keyed_generator(release.drawn_sha256, "rank test")
         return self._read(Rounds(release, about.first.measure.name, about.groups, shape, scored, generator))
 
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
@@ -187,32 +188,20 @@ def _count(relation: str) -> int:
 
 def _grouped(formula: str, schema: Any, example: str) -> tuple[Measure, Crossing]:
     """The measure and the groups of "y ~ g", "y ~ a:b" or "y ~ cut(x, 18)"."""
-    parts = [part.strip() for part in formula.split("~")]
+    parts = sides(formula)
     if len(parts) != 2 or not all(parts):
         raise PlanError(f"{cut(formula)!r} names no outcome and groups; write {example}")
-    groups = tuple(_attribute(text.strip(), schema, example) for text in _split(parts[1]))
+    groups = tuple(_attribute(text.strip(), schema, example) for text in parted(parts[1], ":"))
     return Measure.of(parts[0], schema, formula=cut(formula)), Crossing(groups, schema)
-
-
-def _split(text: str) -> list[str]:
-    """At colons outside of parentheses."""
-    found, depth = [""], 0
-    for letter in text:
-        depth += (letter == "(") - (letter == ")")
-        if letter == ":" and not depth:
-            found.append("")
-        else:
-            found[-1] += letter
-    return found
 
 
 def _attribute(text: str, schema: Any, example: str) -> Attribute:
     call = _CUT.fullmatch(text)
     if call is None:
-        return Attribute.of(text.strip("`"), schema)
-    name, *points = call.group(1).split(",")
+        return Attribute.of(column_named(text, schema.names), schema)
+    name, *points = parted(call.group(1), ",")
     try:
-        return Attribute.cut(name.strip().strip("`"), [float(point) for point in points], schema)
+        return Attribute.cut(column_named(name.strip(), schema.names), [float(point) for point in points], schema)
     except ValueError as error:
         if isinstance(error, PlanError) or not points:
             raise

@@ -20,7 +20,7 @@ One sample. The mean of sign(d) H(|d|) is P(d + d' > 0) - 1/2, d' another record
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
 
@@ -167,6 +167,10 @@ class Scored:
         return np.asarray((self.v1 + self.centre**2 * self.v0) / self.n**2)
 
     @property
-    def below_noise(self) -> bool:
-        """Whether a group is too small beside the noise to be tested."""
-        return bool((self.n < 3 * sqrt(self.v0)).any())
+    def told(self) -> NDArray[np.bool_]:
+        """Groups that the noise tells from empty, (k,)."""
+        return np.asarray(self.n >= 3 * sqrt(self.v0))
+
+    def of(self, kept: NDArray[np.bool_]) -> Scored:
+        """Some of the groups."""
+        return replace(self, n=self.n[kept], s=self.s[kept], q=self.q[kept])

@@ -17,6 +17,7 @@ from confide.methods.tests.rank_variance import Contrast, one_sample, several_gr
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
 from confide.results.inference import student
+from confide.results.lost_groups import left_out, too_few, without
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +31,6 @@ __all__ = ["MeanRanks", "RankEstimate", "RankTest", "Rounds", "read_one", "read_
 POOR = 0.3
 # Above this share of pairs in one bin of several values, too.
 LUMPED = 0.3
-_FEW = "a group is below three standard deviations of the noise of its number of records; ask for fewer groups or a larger budget"
 _POOR = (
     "the noise of round 1 leaves ranks rough: the p-value is valid, and no interval is given, because rough ranks shorten the estimate; a "
     "larger budget gives one"
@@ -115,7 +115,10 @@ class RankEstimate(RankTest):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MeanRanks(RankTest):
-    """A rank test of several groups, with their noisy numbers of records and mean ranks, between 0 and 1, without intervals."""
+    """A rank test of several groups, with their noisy numbers of records and mean ranks, between 0 and 1, without intervals.
+
+    ranks: NaN of a group that the noise does not tell from empty, which the test leaves out.
+    """
 
     groups: tuple[str, ...]
     sizes: Array
@@ -125,10 +128,9 @@ class MeanRanks(RankTest):
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """mean rank and records of each group."""
-        hidden = self.status == "weak"
         return (
             Column("name", self.groups, "name", head=self.rows_are),
-            Column("mean_rank", np.full_like(self.ranks, nan) if hidden else self.ranks, head="mean rank"),
+            Column("mean_rank", self.ranks, head="mean rank"),
             Column("records", self.sizes, "number"),
         )
 
@@ -153,13 +155,18 @@ class Rounds:
 
 def _stated(rounds: Rounds, *, intervals: bool) -> dict[str, str]:
     scored, shape = rounds.scored, rounds.shape
-    if scored.below_noise:
-        return {"status": "weak", "reason": _FEW}
+    if scored.told.sum() < min(len(scored.n), 2):
+        return {"status": "weak", "reason": too_few(_lost(rounds))}
     if intervals and shape.level(scored.all) > POOR:
         return {"status": "partial", "reason": _POOR}
     if intervals and shape.lumped(scored.all) > LUMPED:
         return {"status": "partial", "reason": _LUMPED}
     return {}
+
+
+def _lost(rounds: Rounds) -> tuple[str, ...]:
+    """Groups that the noise does not tell from empty."""
+    return tuple(name for name, told in zip(rounds.groups, rounds.scored.told, strict=True) if not told and name)
 
 
 def _facts(rounds: Rounds) -> tuple[tuple[str, str], ...]:
@@ -201,18 +208,23 @@ def read_several(rounds: Rounds) -> RankTest:
     """Kruskal and Wallis': mean scores, F."""
     if len(rounds.groups) < 2:
         raise PlanError("a rank test compares at least two groups")
-    stated, scored = _stated(rounds, intervals=False), rounds.scored
-    statistic, df = several_groups(rounds.shape, scored, rounds.generator)
-    weak = bool(stated)
+    stated, scored, lost = _stated(rounds, intervals=False), rounds.scored, _lost(rounds)
+    weak, own, df = bool(stated), scored.of(scored.told), (nan, nan)
+    statistic, ranks = nan, np.full(len(scored.n), nan)
+    if not weak:
+        statistic, df = several_groups(rounds.shape, scored, rounds.generator)
+        ranks[scored.told] = np.clip(0.5 + (own.means - own.centre) / 2, 0.0, 1.0)
     return MeanRanks.of(
         rounds.release,
         response=rounds.response,
         groups=rounds.groups,
         sizes=scored.n,
-        ranks=np.clip(0.5 + (scored.means - scored.centre) / 2, 0.0, 1.0),
-        statistic=nan if weak else statistic,
+        ranks=ranks,
+        statistic=statistic,
         df=df,
         pvalue=nan if weak else float(special.fdtrc(df[0], df[1], statistic)),
-        facts=_facts(rounds),
+        facts=(*_facts(rounds), *left_out(lost)),
+        heading=without(lost).removeprefix(", "),
+        target=rounds.release.plan.target + without(lost),
         **stated,
     )

@@ -121,20 +121,23 @@ def _signed(counts: Array, shape: Shape, size: float) -> tuple[Array, Array]:
 
 
 def several_groups(shape: Shape, scored: Scored, generator: np.random.Generator) -> tuple[float, tuple[float, float]]:
-    """F of mean scores weighted by the inverse of their variances, and its degrees of freedom.
+    """F of mean scores weighted by the inverse of their variances, and its degrees of freedom, of the groups that are told from empty.
 
     A group's scores have the pooled variance under equal laws; one that is seen to be larger, by more than a noise sd, counts, so that
     unequal spreads are found by little more than the level where sizes are unequal, too. The noise of H counts as in `two_groups`.
     """
-    seen = scored.spreads - np.sqrt(scored.v1 * (1 + 4 * scored.means**2)) / scored.n
+    # all groups made the scores, whose noise is therefore theirs
+    kept, own = scored.told, scored.of(scored.told)
+    seen = own.spreads - np.sqrt(own.v1 * (1 + 4 * own.means**2)) / own.n
     shares = np.diff(shape.pooled, prepend=0.0)
     null = monotone_cdf(shape.noisy(shares, scored.n, generator))
     through, null_through = (
         _through_scores(np.diff(f, axis=-1, prepend=0.0) - shares, shape, scored.all) for f in (shape.groups, null)
     )
-    rough = np.array([_shrunken(float(own), drawn) for own, drawn in zip(through, null_through.T, strict=True)])
-    variances = np.maximum(scored.spread, seen) / scored.n + scored.noise + 4 * np.maximum(rough, 0.0)
+    pairs = zip(through[kept], null_through.T[kept], strict=True)
+    rough = np.array([_shrunken(float(found), drawn) for found, drawn in pairs])
+    variances = np.maximum(own.spread, seen) / own.n + own.noise + 4 * np.maximum(rough, 0.0)
     weights = 1 / variances
-    middle = float((weights * scored.means).sum() / weights.sum())
-    k = len(scored.n)
-    return float((weights * (scored.means - middle) ** 2).sum() / (k - 1)), (k - 1.0, max(scored.all - k, 1.0))
+    middle = float((weights * own.means).sum() / weights.sum())
+    k = len(own.n)
+    return float((weights * (own.means - middle) ** 2).sum() / (k - 1)), (k - 1.0, max(own.all - k, 1.0))

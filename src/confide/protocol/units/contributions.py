@@ -268,16 +268,19 @@ def shown(result: _Result, release: Release) -> _Result:
         whole, per = WHOLE in release.plan.constants, schema["unit"].get("per")
         # nobody has rows in more levels than there are
         every = per is not None and k >= Schema.from_dict(schema)[per].steps
-        flags = (*flags, "rows_truncated") if k > 1 and not every and found.truncated else flags
+        left_out = bool(release.plan.kept) or k > 1
+        flags = (*flags, "rows_truncated") if left_out and not every and found.truncated else flags
         independent = Independent.of(release, found.units * k)
         if independent is not None and independent.units < _FEW_UNITS:
             flags = (*flags, "few_units")
         words = found.words(k, weighted=weighted, whole=whole, per=per, every=every)
         facts = (*facts, (f"Units ({schema['unit']['column']}, noisy)", words))
     added: dict[str, tuple[Any, ...]] = {"flags": flags, "facts": facts}
-    more = {
+    more: dict[str, Any] = {
         name: (*known, *new)
         for name, given in added.items()
         if (known := getattr(result, name, None)) is not None and (new := [one for one in given if one not in known])
     }
+    if getattr(result, "kept", None) == "" and release.plan.kept:
+        more["kept"] = release.plan.kept
     return cast(_Result, replace(cast(Any, result), **more)) if more and is_dataclass(result) else result

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
+from confide.guarantees.validation import is_count, is_number
 from confide.protocol.events import Either, Event, Spend, Together, leaves, nodes, with_leaves
 from confide.protocol.exact import digest
 from confide.protocol.spending.laws import ADDITIVE
@@ -99,7 +100,9 @@ class _State:
 class Subset(StatisticOver):
     """A statistic over the records of a subgroup. Sensitivities: under substitute a record may also enter or leave.
 
-    The others are added up too, in a state that nobody reads, so that the time of a pass does not tell how many they are.
+    The others are added up too, in a state that nobody reads, so that a subgroup without records takes about as long as one that has all
+    of them. A batch with records of both kinds is added up in two parts and takes longer (counts: up to twice as long): who can time a pass
+    learns something of how the subgroup is spread over the batches, which no guarantee here covers.
     """
 
     statistic: Statistic
@@ -180,15 +183,17 @@ def _covered(leaf: Any, statistics: Mapping[str, Statistic], schema: Any) -> boo
 def subgroup_size(where: str, schema: Any, n: int | None, guess: Mapping[str, Any] | None) -> tuple[int | None, str]:
     """How many records a forecast counts on in a subgroup, and the words for it: a guess from public facts, of n records in all."""
     predicate = parse_predicate(where, schema)
-    given = dict(guess or {}).get("where")
-    if given is not None and not (isinstance(given, (int, float)) and not isinstance(given, bool) and 0 < given <= 1):
+    if guess is not None and not isinstance(guess, Mapping):
+        raise PlanError(f'guess must be a mapping, got {type(guess).__name__}; write guess={{"where": 0.2}}')
+    given = (guess or {}).get("where")
+    if given is not None and not (is_number(given) and 0 < given <= 1):
         raise PlanError(
             f'the guessed share of a subgroup must be above 0 and at most 1, got {given!r}; write guess={{"where": 0.2}}'
         )
     share = predicate.share(schema) if given is None else float(given)
     source = "as you say" if given is not None else 'guessed from the schema alone; guess={"where": ...} says better'
     told = f"where: forecasts count the records of the subgroup, {share:.2g} of all records ({source})"
-    if n is None or isinstance(n, bool) or not isinstance(n, int) or n < 0:
+    if not is_count(n):
         return n, f"{told}; {_ONCE}"
     size = round(n * share)
     return size, f"{told}: {size:,} of n = {n:,}; {_ONCE}"

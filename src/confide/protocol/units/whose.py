@@ -21,6 +21,7 @@ __all__ = [
     "check_rows",
     "counted_words",
     "independent_words",
+    "kept_words",
     "protected",
     "resolved",
     "rule_of",
@@ -46,7 +47,7 @@ RULE = "unit rule"
 WHOLE = "units counted"
 
 #: What "keep" rests on: an id that is a place in the data moves when another unit leaves, and with it which rows of others count.
-BY_PLACE = "{} is given to the person, not by its place in the data"
+BY_PLACE = "{} is given to the unit, not by its place in the data"
 
 
 def protected(schema: Any) -> str:
@@ -199,22 +200,31 @@ def unit_words(schema: Mapping[str, Any], rule: str | None = None, *, whole: boo
     return f"rows per unit {rows} (declared), unit {unit}, not enforced"
 
 
-def counted_words(schema: Any) -> str:
-    """How each unit counts in what is estimated, to be added to its name: no row counts as itself any more.
-
-    schema: a `Schema`, or its dictionary as plans hold it.
-    """
-    whole = isinstance(schema, Mapping)
-    unit, rows = (schema["unit"], schema["rows_per_unit"]) if whole else (schema.unit, schema.rows_per_unit)
-    if isinstance(unit, Unit):
-        unit = unit.to_dict()
+def counted_words(schema: Mapping[str, Any], rule: str | None = None, *, whole: bool = False) -> str:
+    """How each unit counts in what is estimated, to be added to its name: no row counts as itself any more. Arguments as `unit_words`."""
+    unit = schema["unit"]
     if not isinstance(unit, Mapping):
         return ""
-    if unit.get("per") is not None:
-        return f"; {_once_in_each(unit, rows)}"
-    if unit["rows"] == 1:
-        return f"; each {unit['column']} counts once"
+    if kept := kept_words(schema, rule, whole=whole):
+        return f"; {kept}"
+    if whole or unit["rows"] == 1:
+        return f"; each {unit['column']} counts once, by all its rows"
     return f"; at most {unit['rows']} rows' worth of each {unit['column']} counts"
+
+
+def kept_words(schema: Mapping[str, Any], rule: str | None = None, *, whole: bool = False) -> str:
+    """Which rows of a unit are counted where the others are left out; nothing where all of them count. Arguments as `unit_words`.
+
+    >>> kept_words({"unit": {"column": "household", "rows": 1, "rule": None}, "rows_per_unit": 1})
+    'one row of each household, chosen at random'
+    """
+    unit, rows = schema["unit"], schema["rows_per_unit"]
+    if whole or rule == "weight" or not isinstance(unit, Mapping):
+        return ""
+    if unit.get("per") is not None:
+        return f"{_once_in_each(unit, rows)}, by one row chosen at random"
+    most = "one row" if rows == 1 else f"at most {rows} rows"
+    return f"{most} of each {unit['column']}, chosen at random"
 
 
 def _once_in_each(unit: Mapping[str, Any], groups: int) -> str:

@@ -159,10 +159,10 @@ class JointLaw:
 
     units K (p, K); noise G (K, K); meats: one for each response, in the order of the scores; records (p,): how many records, at least,
     stand behind each estimate; correlation (m, m) of the responses' residuals, None where it is not known (a test that ties r responses
-    then counts each one's sampling r times, an upper bound for any correlation); key: digests of the release and of the question.
+    then counts each one's sampling r times, an upper bound for any correlation); key: a digest of what was drawn (`Release.drawn_sha256`).
 
     >>> meat = NoisyMeat(np.eye(2), np.full((2, 2), 0.1), np.eye(2))
-    >>> law = JointLaw(np.eye(2), np.zeros((2, 2)), (meat,), np.array([200.0, 200.0]), ("release", "question"))
+    >>> law = JointLaw(np.eye(2), np.zeros((2, 2)), (meat,), np.array([200.0, 200.0]), ("drawn",))
     >>> 0.045 < law.tail(np.eye(2) / np.sqrt(law.covariance(np.eye(2))[0, 0]), 6.0)[0] < 0.065  # chi-square: .0498
     True
     """

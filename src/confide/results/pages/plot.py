@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from confide.errors import PlanError
 from confide.results.pages.table import view
 from confide.results.pages.words import (
-    INTERCEPTS,
+    INTERCEPT,
     LITERAL,
     SIMULATED,
     STATUS_WORDS,
@@ -117,7 +117,7 @@ def _estimates(result: Shown, alpha: float) -> list[Any]:
 
 def chosen(names: Sequence[str]) -> list[int]:
     """Positions of the rows that are drawn where nobody asks for others: all but the intercept when there are others."""
-    others = [place for place, name in enumerate(names) if name not in INTERCEPTS]
+    others = [place for place, name in enumerate(names) if name != INTERCEPT]
     return others or list(range(len(names)))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from markupsafe import Markup
 
 from confide._lazy import later
-from confide.errors import NoResult, PlanError, ReleaseError
+from confide.errors import NoResult, PlanError
 from confide.guarantees import Guarantee
 from confide.protocol import Release, Result
 from confide.results.base import BaseResult
@@ -109,9 +109,7 @@ class Report:
 
     def __getitem__(self, name: str) -> Result:
         if name not in self.statuses:
-            raise ReleaseError(
-                f"the publication has no question {name!r}; it has: {', '.join(map(repr, self.statuses))}"
-            )
+            raise PlanError(f"the publication has no question {name!r}; it has: {', '.join(map(repr, self.statuses))}")
         if name not in self.results:
             raise NoResult(f"question {name!r}: {FAILED}")
         return self.results[name]

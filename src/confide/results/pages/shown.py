@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -16,7 +16,7 @@ from confide.protocol import STATUSES, Release
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ANSWERED", "Column", "Shown", "check_alpha", "level_heads"]
+__all__ = ["ANSWERED", "Column", "Shown", "check_alpha", "check_names", "level_heads"]
 
 #: What a column holds. "name": names of the rows, the index of the frame; "text": labels; "number": public numbers, such as points;
 #: "estimate"; "std_err"; "interval": an end of one, infinite where it is open; "statistic"; "p"; "share": a part, printed in per cent.
@@ -53,7 +53,8 @@ class Shown:
     method: name and version; response: what the table is about ("" when nothing fits); status and reason ("" when ok); flags; the
     requested and the guarantee of the release, both with their relation; target: what is estimated; covers: what the intervals account
     for; facts: further lines of the head; legend: what they mean, below the table; heading: what the title adds, where a line is not the
-    usual one; simulated: whether a seed made the noise, which protects nobody.
+    usual one; kept: which rows of a unit are counted, where the others are left out, which every title says; simulated: whether a seed made
+    the noise, which protects nobody; drawn_sha256: the key of the draws that its numbers may need.
 
     Raises `PlanError` when the parts do not fit each other.
     """
@@ -68,9 +69,11 @@ class Shown:
     target: str
     covers: str
     release_sha256: str
+    drawn_sha256: str = ""
     facts: tuple[tuple[str, str], ...] = ()
     legend: tuple[tuple[str, str], ...] = ()
     heading: str = ""
+    kept: str = ""
     simulated: bool = False
 
     #: What the family is called, in the title and in JSON.
@@ -81,6 +84,8 @@ class Shown:
     rows_are: ClassVar[str] = ""
     #: What several of them are.
     rows_called: ClassVar[str] = "estimates"
+    #: The columns of its frames and files, where columns of the records stand beside them by their own names (`check_names`).
+    own_columns: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         self._put("flags", tuple(self.flags))
@@ -104,6 +109,7 @@ class Shown:
             "target": plan.target,
             "covers": plan.covers,
             "release_sha256": release.sha256,
+            "drawn_sha256": release.drawn_sha256,
             "simulated": release.simulated,
         }
         given = own | others
@@ -193,6 +199,19 @@ class Shown:
     def _own_picture(self) -> bool:
         """Whether the family draws itself."""
         return type(self).draw is not Shown.draw
+
+
+def check_names(result: type[Shown], names: Iterable[str]) -> None:
+    """Refuse columns of the records that are called as the result's own are: in a frame one would stand in the place of the other.
+
+    names: of the columns that stand in the frame by name. Called where plans are made. Raises `PlanError`.
+    """
+    for name in names:
+        if name in result.own_columns:
+            raise PlanError(
+                f"the column {name!r} would stand beside the table's own column of this name; call it {f'{name}_'!r}, say, in the data and "
+                f"the schema. Taken are: {', '.join(result.own_columns)}"
+            )
 
 
 def check_alpha(alpha: float) -> float:

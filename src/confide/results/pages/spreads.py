@@ -92,7 +92,7 @@ def _least(needed: Needed, n: int, *, end: bool) -> float | None:
     def lacks(variance: float) -> float:
         return needed(*_places(variance)[end]) / n - 1
 
-    if lacks(_EVEN) > 0:
+    if not n or lacks(_EVEN) > 0:
         return None
     return _LEAST if lacks(_LEAST) < 0 else float(brentq(lacks, _LEAST, _EVEN))
 

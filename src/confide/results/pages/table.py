@@ -91,15 +91,15 @@ class Document:
     labels: int = 1
 
 
-def view(result: Shown, alpha: float) -> View:
-    """The words and cells of a result."""
+def view(result: Shown, alpha: float, *, every: bool = False) -> View:
+    """The words and cells of a result. every: of all rows, and not of those alone that are printed."""
     columns = tuple(column for column in result.columns(alpha) if column.printed)
     count = len(columns[0].values)
-    places = range(count) if result.shown is None else result.shown
+    places = range(count) if every or result.shown is None else result.shown
     rows = tuple(_cells(result, columns, place) for place in places)
     heads = tuple(clean(("" if one.kind == "name" else one.name) if one.head is None else one.head) for one in columns)
     made = View(
-        clean(result.title),
+        clean(f"{result.title}; {result.kept}" if result.kept else result.title),
         SIMULATED if result.simulated else "",
         facts(result),
         columns,

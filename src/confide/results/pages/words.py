@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from confide.results.pages.shown import Shown
 
 __all__ = [
-    "INTERCEPTS",
+    "INTERCEPT",
     "LITERAL",
     "SIMULATED",
     "STATUS_WORDS",
@@ -77,8 +77,8 @@ _SHARE = (
 #: The statuses at which an estimate means nothing: renderings show dashes in its place, and the plot says why.
 WITHOUT_NUMBERS = ("not_identified", "no_reply", "uninformative", "failed")
 
-#: What a model calls its constant.
-INTERCEPTS = ("Intercept", "const")
+#: What a model calls its constant; no term of a formula may be called so.
+INTERCEPT = "Intercept"
 
 
 class Flag(str):
@@ -121,8 +121,7 @@ _FLAG_WORDS = {
     "no_interval": "this method gives point estimates alone; no interval is better than a wrong one",
     "conditional_on_reply": "a reply was less likely than 95 %; given that there was one, intervals miss at most 5 % over that "
     "probability",
-    "blocks_failed": "what was released is what blocks say whose code fails or is late: most of them did, and nothing is known of what "
-    "was asked",
+    "blocks_failed": "most blocks failed or were late; the released values say nothing of the question",
     "subset_classical": "the smaller model's standard errors assume equal residual variances, because the released robust "
     "covariance belongs to the full model",
 }

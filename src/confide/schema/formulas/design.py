@@ -29,10 +29,11 @@ from confide.schema.formulas.expression import Expression
 from confide.schema.formulas.formula import Formula, cut, parse_formula
 from confide.schema.formulas.frames import public_columns, rows_of
 from confide.schema.formulas.term import Bounds, Indicator, Term, Value, expanded_terms, numeric_term
-from confide.schema.grid import Grid, is_number
+from confide.schema.grid import Grid
 from confide.schema.schema import Schema
+from confide.schema.settings import is_number
 
-__all__ = ["Design", "Term"]
+__all__ = ["Design", "Term", "checked_bounds"]
 
 
 # Rows that are computed together: small enough for the processor's cache, large enough that calls cost little.
@@ -88,6 +89,11 @@ class Design:
         return design
 
     def _check_names(self) -> None:
+        if "Intercept" in (term.name for term in self.terms):
+            raise PlanError(
+                f"a column of {cut(self.formula)!r} is called 'Intercept', as the line's own coefficient is; rename it in the data and the "
+                "schema"
+            )
         seen: set[str] = set()
         for name in self.names:
             if name in seen:
@@ -318,8 +324,8 @@ def _plain_data(value: Any) -> Any:
 # bounds that are given ------------------------------------------------------------------------------------------------
 
 
-def _given_bounds(term_bounds: Any, parsed: Formula, schema: Schema) -> dict[str, Bounds]:
-    """Checked bounds by the names that terms and factors are printed with."""
+def checked_bounds(term_bounds: Any) -> dict[str, Bounds]:
+    """`term_bounds` as pairs of floats by the names as given; `PlanError` for what is no mapping of names to pairs."""
     if term_bounds is None:
         return {}
     if not isinstance(term_bounds, Mapping):
@@ -327,17 +333,22 @@ def _given_bounds(term_bounds: Any, parsed: Formula, schema: Schema) -> dict[str
             f"term_bounds must be a mapping of names to pairs, got {type(term_bounds).__name__}; "
             'write term_bounds={"log(income)": (0, 14)}'
         )
+    return {str(name): _checked_pair(str(name), pair) for name, pair in term_bounds.items()}
+
+
+def _given_bounds(term_bounds: Any, parsed: Formula, schema: Schema) -> dict[str, Bounds]:
+    """Checked bounds by the names that terms and factors are printed with."""
     factors = {factor for term in parsed.terms for factor in term} | {parsed.response}
     spelled = {_squeezed(factor.name): factor.name for factor in factors}
     given: dict[str, Bounds] = {}
-    for name, pair in term_bounds.items():
-        known = spelled.get(_squeezed(str(name)), str(name))
+    for name, pair in checked_bounds(term_bounds).items():
+        known = spelled.get(_squeezed(name), name)
         if known in {factor.name for factor in factors if factor.column}:
             raise PlanError(
                 f"term_bounds names the column {known!r}, whose bounds stand in the schema; change them there, and give "
                 'term_bounds for derived terms only, as in term_bounds={"log(income)": (0, 14)}'
             )
-        given[known] = _checked_pair(known, pair)
+        given[known] = pair
     return given
 
 

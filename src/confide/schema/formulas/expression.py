@@ -8,7 +8,6 @@ from data (a mean, a spread, knots, levels) is refused with the reason.
 from __future__ import annotations
 
 import ast
-import keyword
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -21,10 +20,11 @@ from confide._arrays import Array
 from confide._text import near_match
 from confide.errors import PlanError
 from confide.schema.formulas.intervals import Interval, repeated_product
+from confide.schema.formulas.names import hidden, quoted, restored
 from confide.schema.formulas.summaries import summary_words
 from confide.schema.schema import Schema
 
-__all__ = ["Expression", "parse_expression", "quoted", "unknown_column", "without_backticks"]
+__all__ = ["Expression", "parse_expression", "unknown_column"]
 
 
 _LARGEST_EXPONENT = 64
@@ -141,13 +141,14 @@ def _power(base: Any, exponent: float) -> Any:
 
 
 def parse_expression(text: str, schema: Schema, formula: str, names: Mapping[str, str] | None = None) -> Expression:
-    """The factor that a piece of a formula stands for; odd names in backticks, or replaced before as `names` says.
+    """The factor that a piece of a formula stands for; names as they stand, or replaced before as `names` says.
 
     Raises `PlanError` for text that is no expression, a column that the schema lacks, a categorical column inside of
     arithmetic, and anything that is not on the white list; `formula` is named in the message.
     """
-    plain, quoted_names = without_backticks(text)
-    names = {**(names or {}), **quoted_names}
+    known = dict(names or {})
+    plain, found = hidden(text, schema.names, known)
+    names = {**known, **found}
     try:
         tree = ast.parse(plain.strip(), mode="eval").body
         reader = _Reader(schema, formula, names)
@@ -159,20 +160,11 @@ def parse_expression(text: str, schema: Schema, formula: str, names: Mapping[str
         if meant := summary_words(formula):
             raise PlanError(f"the formula {formula!r} is refused: {meant}") from None
         raise PlanError(
-            f"{_restored(plain, names).strip()!r} in the formula {formula!r} cannot be read as arithmetic; "
+            f"{restored(plain, names).strip()!r} in the formula {formula!r} cannot be read as arithmetic; "
             "write for example log(income), I(age ** 2) or `odd name`"
         ) from None
-    shown = names.get(shown, shown) if isinstance(tree, ast.Name) else _restored(shown, names)
+    shown = names.get(shown, shown) if isinstance(tree, ast.Name) else restored(shown, names)
     return Expression(shown, tuple(reader.columns), node)
-
-
-def quoted(name: str) -> str:
-    """A column's name as it stands in arithmetic: in backticks unless it is an ordinary identifier.
-
-    >>> quoted("age"), quoted("odd name"), quoted("class")
-    ('age', '`odd name`', '`class`')
-    """
-    return name if name.isidentifier() and not keyword.iskeyword(name) else f"`{name}`"
 
 
 def unknown_column(name: str, schema: Schema, formula: str) -> PlanError:
@@ -181,33 +173,6 @@ def unknown_column(name: str, schema: Schema, formula: str) -> PlanError:
         f"the formula {formula!r} names {name!r}, which is no column of the schema{near_match(name, schema.names)}; "
         f"the columns are: {', '.join(schema.names)}; write one of these, or add the column to the schema"
     )
-
-
-def without_backticks(text: str) -> tuple[str, dict[str, str]]:
-    """The text with every quoted name replaced by an identifier, and what the identifiers stand for.
-
-    The parser of formulas is not given quoted names: it fails on those that are Python keywords.
-
-    >>> without_backticks("log(`odd name`)")
-    ('log(quoted_0_)', {'quoted_0_': 'odd name'})
-    """
-    names: dict[str, str] = {}
-    stem = "quoted_"
-    while stem in text:
-        stem = "_" + stem
-
-    def replaced(match: re.Match[str]) -> str:
-        placeholder = f"{stem}{len(names)}_"
-        names[placeholder] = match.group(1)
-        return placeholder
-
-    return re.sub("`([^`]*)`", replaced, text), names
-
-
-def _restored(text: str, names: Mapping[str, str]) -> str:
-    for placeholder, name in names.items():
-        text = text.replace(placeholder, quoted(name))
-    return text
 
 
 class _Reader:
@@ -292,7 +257,7 @@ class _Reader:
         return self.names.get(text, text)
 
     def _refused(self, tree: ast.expr, reason: str) -> PlanError:
-        text = _restored(ast.unparse(tree), self.names)
+        text = restored(ast.unparse(tree), self.names)
         power = "; a power is written x ** 2" if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitXor) else ""
         return PlanError(
             f"{text!r} in the formula {self.formula!r} is refused: {reason}{power}. Allowed are columns, a:b, a*b, "

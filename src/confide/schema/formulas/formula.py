@@ -19,7 +19,8 @@ from typing import Any, TypeAlias
 
 from confide._lazy import opened
 from confide.errors import PlanError
-from confide.schema.formulas.expression import Expression, parse_expression, quoted, unknown_column, without_backticks
+from confide.schema.formulas.expression import Expression, parse_expression, unknown_column
+from confide.schema.formulas.names import hidden, quoted, restored, sides
 from confide.schema.schema import Schema
 
 opened("formulaic")  # its parser is all that is used; the rest loads pandas and SciPy
@@ -71,7 +72,7 @@ def _read(text: str, schema: Schema) -> Formula:
     shown = cut(text)
     left, right = _sides(text, shown)
     response = _response(left, schema, shown)
-    plain, names = without_backticks(right)
+    plain, names = hidden(right, schema.names)
     algebra = _Algebra(schema, shown, names)
     algebra.add(parsed(plain, names, shown))
     terms = algebra.sorted_terms()
@@ -90,28 +91,27 @@ def cut(text: str) -> str:
 
 def _sides(text: str, shown: str) -> tuple[str, str]:
     """The text on both sides of the one "~" that is not inside of a quoted name."""
-    where = [match.start() for match in re.finditer("`[^`]*`|~", text) if match.group() == "~"]
-    if len(where) != 1:
+    parts = sides(text)
+    if len(parts) != 2:
         raise PlanError(
-            f"a formula has exactly one ~ between the response and the terms, {shown!r} has {len(where)}; "
+            f"a formula has exactly one ~ between the response and the terms, {shown!r} has {len(parts) - 1}; "
             'write "y ~ a + b", or "y ~ 1" for an intercept alone'
         )
-    left, right = text[: where[0]], text[where[0] + 1 :]
-    if not left.strip():
+    left, right = parts
+    if not left:
         raise PlanError(f'the formula {shown!r} has no response on the left of ~; write "y ~ a + b"')
-    if not right.strip():
+    if not right:
         raise PlanError(f'the formula {shown!r} has no terms on the right of ~; write "y ~ a + b", or "y ~ 1"')
     return left, right
 
 
 def parsed(right: str, names: Mapping[str, str], text: str) -> ASTNode[Any] | Token:
-    """The syntax tree of what stands right of ~; names: what stands for names in backticks; `PlanError` for what cannot be read."""
+    """The syntax tree of what stands right of ~, its names `hidden`; `PlanError` for what cannot be read."""
     try:
         tree = DefaultFormulaParser(include_intercept=False).get_ast(right)
     except Exception as error:  # the parser raises several kinds, its own and Python's; all are about the text
         first = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().split("\n")[0]
-        for placeholder, name in names.items():
-            first = first.replace(placeholder, name)
+        first = restored(first, names, str)
         raise PlanError(
             f"the formula {text!r} cannot be read: {first or type(error).__name__} Write for example "
             '"y ~ a + log(b) + a:c"; names with spaces and Python words such as class go in backticks'
@@ -136,11 +136,11 @@ def _response(left: str, schema: Schema, text: str) -> Expression:
             f"levels ask for a logistic regression (`--method logistic`, cf.logistic_regression); otherwise put a 0/1 column into the data "
             f"that says whether a record has the level, declare it as Integer(0, 1), and write it in place of {response.name!r}"
         )
-    tree = ast.parse(re.sub("`[^`]*`", "quoted", left).strip(), mode="eval").body
+    tree = ast.parse(hidden(left, schema.names)[0], mode="eval").body
     if isinstance(tree, ast.BinOp) and all(_has_names(side) for side in (tree.left, tree.right)):
         raise PlanError(
             f"the response of {text!r} must be one term; for a response that is computed from several columns write "
-            f"I({left.strip()}) ~ ..."
+            f"I({left}) ~ ..."
         )
     return response
 
@@ -330,8 +330,8 @@ class _Algebra:
         inner = re.fullmatch(r"C\(([\w.]+)\)", code)
         if not inner:
             raise PlanError(
-                f"{code!r} in the formula {self.text!r} is refused: C takes the name of one categorical column and nothing else; "
-                "the levels and their order, the base first, stand in the schema"
+                f"{restored(code, self.names)!r} in the formula {self.text!r} is refused: C takes the name of one "
+                "categorical column and nothing else; the levels and their order, the base first, stand in the schema"
             )
         name = self.names.get(inner.group(1), inner.group(1))
         if name not in self.schema:

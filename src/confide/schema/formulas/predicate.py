@@ -12,6 +12,7 @@ import ast
 import io
 import json
 import math
+import re
 import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,9 +26,9 @@ from confide._text import near_match
 from confide.errors import PlanError, SchemaError
 from confide.schema.categorical import Categorical
 from confide.schema.columns import Column, Integer
-from confide.schema.formulas.expression import quoted, without_backticks
-from confide.schema.grid import is_number
+from confide.schema.formulas.names import hidden, quoted, restored
 from confide.schema.schema import Schema
+from confide.schema.settings import is_number
 
 __all__ = ["Predicate", "check_where", "overlap", "parse_predicate"]
 
@@ -140,7 +141,8 @@ def check_where(where: object) -> None:
         return
     if not isinstance(where, str) or not where.strip():
         raise PlanError(f"where must be a condition on columns as text, got {where!r}; {_EXAMPLE}")
-    if len(where) > _LONGEST or not where.isprintable():
+    # a name in backticks may hold any character, as it may in the schema
+    if len(where) > _LONGEST or not re.sub("`[^`]*`", "", where).isprintable():
         raise PlanError(f"where must be printable text of at most {_LONGEST} characters, got {len(where)}; {_EXAMPLE}")
 
 
@@ -171,7 +173,7 @@ class _Reader:
     def __init__(self, schema: Schema, text: str) -> None:
         self.schema, self.text = schema, text
         self.columns: set[str] = set()
-        self.plain, self.names = without_backticks(text)
+        self.plain, self.names = hidden(text, schema.names)
 
     def parsed(self) -> ast.expr:
         """Python's tree, where `&`, `|` and `~` bind less than comparisons, as in a pandas query."""
@@ -199,7 +201,7 @@ class _Reader:
         if isinstance(tree, (ast.Name, ast.Attribute)):
             name = self._column(tree)
             raise self._refused(f"{name!r} stands alone; compare it, as in {quoted(name)} == 1")
-        raise self._refused(f"{ast.unparse(tree)!r} is no comparison of a column with constants")
+        raise self._refused(f"{self._shown(tree)!r} is no comparison of a column with constants")
 
     def _compared(self, tree: ast.Compare) -> _Node:
         sides = [tree.left, *tree.comparators]
@@ -207,11 +209,9 @@ class _Reader:
         return parts[0] if len(parts) == 1 else _Joined("and", tuple(parts))
 
     def _pair(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> _Node:
-        shown = f"{ast.unparse(left)} {_SYMBOLS.get(type(op), '?')} {ast.unparse(right)}"
-        for placeholder, name in self.names.items():
-            shown = shown.replace(placeholder, quoted(name))
+        shown = f"{self._shown(left)} {_SYMBOLS.get(type(op), '?')} {self._shown(right)}"
         if type(op) not in _SYMBOLS:
-            raise self._refused(f"{ast.unparse(ast.Compare(left, [op], [right]))!r} is no comparison that is known")
+            raise self._refused(f"{self._shown(ast.Compare(left, [op], [right]))!r} is no comparison that is known")
         word = _SYMBOLS[type(op)]
         if not isinstance(left, (ast.Name, ast.Attribute)) and word in _MIRRORED:
             left, right, word = right, left, _MIRRORED[word]
@@ -278,7 +278,11 @@ class _Reader:
             raise self._refused(
                 f"{self.names.get(ast.unparse(tree), ast.unparse(tree))!r} is compared, which is no constant; labels stand in quotes"
             )
-        raise self._refused(f"{ast.unparse(tree)!r} is no constant: a number, or a label in quotes")
+        raise self._refused(f"{self._shown(tree)!r} is no constant: a number, or a label in quotes")
+
+    def _shown(self, tree: ast.AST) -> str:
+        """A piece as it was written."""
+        return restored(ast.unparse(tree), self.names)
 
     def _refused(self, reason: str) -> PlanError:
         return PlanError(

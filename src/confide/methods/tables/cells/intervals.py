@@ -113,7 +113,9 @@ class MeanSums:
 
     @cached_property
     def _raw(self) -> Array:
-        return np.maximum(1.0 - self._q - self.mean**2, 0.0)
+        """s^2 within what is possible, and nothing else: what is estimated."""
+        most = np.maximum(1.0 - self.mean**2, 0.0)
+        return np.clip(most - self._q, 0.0, most)
 
     @cached_property
     def variance_noise(self) -> Array:
@@ -129,8 +131,13 @@ class MeanSums:
 
     @cached_property
     def plain_variance(self) -> Array:
-        """s^2 without the allowance, at least 1e-4: the estimate."""
-        return np.clip(self._raw, _LEAST, np.maximum(1.0 - self.mean**2, _LEAST))
+        """s^2 without the allowance, at least 1e-4: what is divided by, and no figure to hand out (`sd`)."""
+        return np.maximum(self._raw, _LEAST)
+
+    @cached_property
+    def sd(self) -> Array:
+        """The standard deviation of the records; NaN where it is not `clear`."""
+        return np.where(self.clear, np.sqrt(self._raw), np.nan)
 
     @cached_property
     def third(self) -> Array:
@@ -183,8 +190,9 @@ class MeanSums:
 
     @cached_property
     def clear(self) -> NDArray[np.bool_]:
-        """Whether s^2 stands above three standard deviations of its noise."""
-        return np.asarray(self.plain_variance > 3 * np.sqrt(self.variance_noise))
+        """Whether s^2, and the number of records behind it, stand above three standard deviations of their noise."""
+        told = self.n > np.maximum(3 * np.sqrt(self.v0), 1.0)
+        return np.asarray(told & (self._raw > 3 * np.sqrt(self.variance_noise)))
 
     @property
     def lean(self) -> Array:
@@ -257,10 +265,9 @@ class MeanSums:
 
     @property
     def spread_sampling(self) -> Array:
-        """N times the sampling variance of s^2, m4 - s^4, with half a noise sd of m4."""
-        square = self.plain_variance
-        fourth = np.maximum(self.fourth + np.sqrt(self.fourth_noise) / 2, square**2)
-        return np.maximum(fourth - square**2, 0.0)
+        """N times the sampling variance of s^2, m4 - s^4, with half a noise sd of m4, and where noise hides m4 that of normal records."""
+        square, allowed = self._raw, np.sqrt(self.fourth_noise) / 2
+        return np.maximum(self.fourth + allowed - square**2, np.minimum(2 * square**2, allowed))
 
     @property
     def joint_sampling(self) -> Array:
@@ -289,18 +296,18 @@ class MeanSums:
 
         V = part (m4 - s^4)/N + noise, half a noise sd added to m4. (u - m)^2 is skewed, so that its mean varies more the larger it is: to
         first order by r = its third cumulant over its second, here 2 s^2 (kurtosis - 1), which is exact for normal records and above what
-        two values have, within what the bounds allow; f = 2/3 + 1/(3 z^2) as for means.
+        two values have, within what the bounds allow; f = 2/3 + 1/(3 z^2) as for means. An sd that is not `clear` is NaN, and its interval
+        starts at 0.
         """
-        square = self.plain_variance
+        square = self._raw
         var = part * self.spread_sampling / self.size + self.variance_noise
         most = np.maximum((1.0 + np.abs(self.mean)) ** 2 - square, 0.0)
         lean = np.minimum(2 * square * (self._kurtosis - 1.0), most)
         tilt = z * z * part * (2 / 3 + 1 / (3 * z * z)) * lean / self.size
         up = (tilt + np.sqrt(tilt**2 + 4 * z * z * var)) / 2
-        low = np.sqrt(np.clip(square - z * np.sqrt(var), 0.0, 1.0))
+        low = np.where(self.clear, np.sqrt(np.clip(square - z * np.sqrt(var), 0.0, 1.0)), 0.0)
         high = np.sqrt(np.clip(square + up, 0.0, 1.0))
-        sd = np.sqrt(square)
-        return sd, np.sqrt(var) / (2 * sd), low, high
+        return self.sd, np.sqrt(var) / (2 * self.sd), low, high
 
 
 # differences and ratios -----------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -17,11 +17,11 @@ from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.aggregates.column_codes import columns_of
 from confide.errors import PlanError, SchemaError
 from confide.schema import Categorical, Schema, Unit
-from confide.schema.formulas.expression import quoted, without_backticks
 from confide.schema.formulas.formula import cut, parsed
+from confide.schema.formulas.names import column_named, hidden, parted, quoted, restored, sides
 from confide.schema.formulas.summaries import summary_words
 
-__all__ = ["FormulaReader", "Layout", "both_sides", "marginal_name", "parted", "summands", "weight_of"]
+__all__ = ["FormulaReader", "Layout", "both_sides", "marginal_name", "summands", "weight_of"]
 
 _MOST_MARGINALS = 4096
 _MOST_CELLS = 1 << 22
@@ -167,13 +167,14 @@ class Layout:
     def axes(self, names: Any) -> Axes:
         """The positions of attributes, by name; `PlanError` for a name that is none."""
         known = [own.name for own in self.crossing.attributes]
-        wanted = (names,) if isinstance(names, str) else tuple(names)
-        for name in wanted:
+        wanted = tuple(names) if isinstance(names, Iterable) and not isinstance(names, str) else (names,)
+        meant = [column_named(str(name), known) for name in wanted]
+        for name in meant:
             if name not in known:
                 raise PlanError(
-                    f"{name!r} is no attribute of this table{near_match(str(name), tuple(known))}; it has: {', '.join(known) or 'none'}"
+                    f"{name!r} is no attribute of this table{near_match(name, tuple(known))}; it has: {', '.join(known) or 'none'}"
                 )
-        return tuple(sorted(known.index(name) for name in wanted))
+        return tuple(sorted(map(known.index, meant)))
 
 
 def _unit_weight(schema: Schema) -> UnitWeight | None:
@@ -189,29 +190,30 @@ def marginal_name(layout: Layout, axes: Axes) -> str:
 
 def weight_of(text: Any, schema: Schema) -> Measure:
     """The column of weights; `PlanError` for one that may be negative or has no public bounds."""
-    if not isinstance(text, str) or text not in schema:
+    name = column_named(text, schema.names) if isinstance(text, str) else None
+    if name is None or name not in schema:
         known = ", ".join(name for name in schema.names if schema[name].kind != "categorical") or "none"
         raise PlanError(
             f"weights must name a numeric column of the schema, got {text!r}{near_match(str(text), schema.names)}; numeric are: {known}"
         )
-    column = schema[text]
+    column = schema[name]
     if isinstance(column, Categorical) or not 0 <= column.low < column.high:
         raise PlanError(
-            f"weights are numbers of at least 0 with a public largest one, and {text!r} has not such bounds; declare it as in "
-            f"{text} = cf.Numeric(0, 20), where larger weights count as 20"
+            f"weights are numbers of at least 0 with a public largest one, and {name!r} has not such bounds; declare it as in "
+            f"{name} = cf.Numeric(0, 20), where larger weights count as 20"
         )
-    return Measure.of(quoted(text), schema, formula=f"weights={text}")
+    return Measure.of(quoted(name), schema, formula=f"weights={name}")
 
 
 def both_sides(formula: str) -> tuple[str, str]:
     """What stands left and right of the one ~ that may stand in a formula."""
-    where = [match.start() for match in re.finditer("`[^`]*`|~", formula) if match.group() == "~"]
-    if len(where) > 1:
-        raise PlanError(f'a formula has at most one ~, {cut(formula)!r} has {len(where)}; write "income ~ region"')
-    if not where:
+    parts = sides(formula)
+    if len(parts) > 2:
+        raise PlanError(f'a formula has at most one ~, {cut(formula)!r} has {len(parts) - 1}; write "income ~ region"')
+    if len(parts) == 1:
         return "", formula
-    left, right = formula[: where[0]], formula[where[0] + 1 :]
-    if not left.strip() or not right.strip():
+    left, right = parts
+    if not left or not right:
         raise PlanError(
             f'one side of {cut(formula)!r} is empty; write "income ~ region", or "income ~ 1" for all records'
         )
@@ -226,27 +228,6 @@ def without_total(right: str) -> tuple[str, bool]:
     """
     found = re.match(r"\s*0\s*\+\s*(?=\S)", right)
     return (right, True) if found is None else (right[found.end() :], False)
-
-
-def parted(text: str, mark: str) -> list[str]:
-    """The parts of a text that a mark joins, outside of parentheses, brackets, quotes and backticks.
-
-    >>> parted("g in ('a', 'b'), 1, 5", ","), parted("log(a + b) + `c+d`", "+")
-    (["g in ('a', 'b')", '1', '5'], ['log(a + b)', '`c+d`'])
-    """
-    parts, depth, quote = [""], 0, ""
-    for letter in text:
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "'\"`":
-            quote = letter
-        else:
-            depth += (letter in "([") - (letter in ")]")
-        if letter == mark and not depth and not quote:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts] if text.strip() else []
 
 
 def summands(left: str) -> list[str]:
@@ -276,7 +257,7 @@ class FormulaReader:
         return Crossing(tuple(self.attributes.values()), self.schema)
 
     def sets(self, right: str) -> _Sets:
-        plain, self._names = without_backticks(right)
+        plain, self._names = hidden(right, self.schema.names)
         return self._read(parsed(plain, self._names, self.shown))
 
     def _read(self, tree: Any) -> _Sets:
@@ -304,7 +285,10 @@ class FormulaReader:
 
     def _attribute(self, text: str) -> str:
         own = self.attribute(text)
-        self.attributes.setdefault(own.name, own)
+        if self.attributes.setdefault(own.name, own) != own:
+            raise PlanError(
+                f"{own.name!r} in {self.shown!r} is a column and what another one is made to; rename the column"
+            )
         return own.name
 
     def attribute(self, text: str) -> Attribute:
@@ -312,22 +296,20 @@ class FormulaReader:
         call = _CUT.fullmatch(text)
         if call is not None:
             return self._cut(call.group(1))
-        if text in self._names or re.fullmatch(r"[^\W\d]\w*(\.\w+)*", text):
+        if self._name(text) in self.schema or text in self._names:
             return Attribute.of(self._name(text), self.schema)
         if meant := summary_words(self.shown):
             raise PlanError(f"the formula {self.shown!r} is refused: {meant}")
         if re.match(r"(any|all|number)\s*\(", text):
             raise PlanError(
-                f"{text!r} is of all rows of a person; ask cf.tables.person_counts or person_shares (on the command line --kind "
-                'person_counts), of a schema with unit=cf.Unit("person_id")'
+                f"{self.spelled(text)!r} is of all rows of a person; ask cf.tables.person_counts or person_shares (on the command line "
+                '--kind person_counts), of a schema with unit=cf.Unit("person_id")'
             )
-        raise PlanError(f"{text!r} in {self.shown!r} is neither a column nor a cut of one; {_EXAMPLE}")
+        raise PlanError(f"{self.spelled(text)!r} in {self.shown!r} is neither a column nor a cut of one; {_EXAMPLE}")
 
     def spelled(self, text: str) -> str:
-        """Text with the names that stood in backticks put back."""
-        for placeholder, name in self._names.items():
-            text = text.replace(placeholder, quoted(name))
-        return text
+        """Text with its names put back."""
+        return restored(text, self._names)
 
     def _name(self, text: str) -> str:
         return self._names.get(text.strip(), text.strip())
@@ -338,7 +320,7 @@ class FormulaReader:
             points = [float(part) for part in rest]
         except ValueError:
             raise PlanError(
-                f"cut({inside}) in {self.shown!r} takes a column and numbers; write cut({quoted(self._name(first))}, 18, 65)"
+                f"cut({self.spelled(inside)}) in {self.shown!r} takes a column and numbers; write cut({quoted(self._name(first))}, 18, 65)"
             ) from None
         if self._name(first) not in self.schema:
             raise SchemaError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -33,6 +33,11 @@ class MeasuredTable(CellTable):
     """What tables of means and totals share. rows: the map behind the released sums."""
 
     rows: MomentRows
+
+    # with those of `shape`
+    own_columns: ClassVar[tuple[str, ...]] = (
+        "variable", *CellTable.own_columns, "mean", "sd", "skewness", "kurtosis"
+    )  # fmt: skip
 
     @property
     def measured(self) -> tuple[str, ...]:
@@ -94,31 +99,37 @@ class MeasuredTable(CellTable):
     def sd(self, alpha: float = 0.05) -> pd.DataFrame:
         """The standard deviation of the records of each cell: estimate, std_err, low, high, in the column's units, and flag.
 
-        "weak": a few extremes rule it (`intervals.MeanSums.extreme`), or too few records for so skewed a mean.
+        "below_noise": the variance, or the number of records, does not stand above three standard deviations of its privacy noise: the
+        estimate is NaN, and the interval starts at 0. "weak": a few extremes rule it (`intervals.MeanSums.extreme`), or too few records
+        for so skewed a mean.
         """
         z = float(-special.ndtri(check_alpha(alpha) / 2))
-        parts, weak = [], []
+        parts, flags = [], []
         for axes, column in self._places:
             sums, (_, half) = self.sums(axes, column), self._scale(column)
             parts.append([half * part for part in sums.spread_interval(z, self.part)])
-            weak.append((sums.extreme | sums.skewed) & (self.part > 0))
+            weak = (sums.extreme | sums.skewed) & (self.part > 0)
+            flags.append(np.select([~sums.clear, weak], ["below_noise", "weak"], ""))
         names = ("estimate", "std_err", "low", "high")
         found = {name: np.concatenate([part[k] for part in parts]) for k, name in enumerate(names)}
-        return self.index.assign(**found, flag=np.where(np.concatenate(weak), "weak", ""))
+        return self.index.assign(**found, flag=np.concatenate(flags).astype(object))
 
     def shape(self) -> pd.DataFrame:
-        """Mean, sd, skewness and excess kurtosis of the records of each cell, without intervals; with noise of their own."""
+        """Mean, sd, skewness and excess kurtosis of the records of each cell, without intervals; with noise of their own.
+
+        The last three are NaN where the variance, or the number of records, does not stand above three standard deviations of its noise.
+        """
         parts = []
         for axes, column in self._places:
             sums, (middle, half) = self.sums(axes, column), self._scale(column)
-            square = sums.plain_variance
+            sd = sums.sd
             parts.append(
                 np.stack(
                     [
                         middle + half * sums.mean,
-                        half * np.sqrt(square),
-                        sums.third / square**1.5,
-                        sums.fourth / square**2 - 3,
+                        half * sd,
+                        sums.third / sd**3,
+                        sums.fourth / sd**4 - 3,
                     ]
                 )
             )

@@ -22,7 +22,7 @@ from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 from confide.methods.tables.cells.layout import Layout
 from confide.methods.tables.cells.margins import Margins
-from confide.methods.tables.cells.shape import ALL
+from confide.methods.tables.cells.shape import margin_word
 from confide.results.base import BaseResult, check_alpha
 from confide.results.pages.words import WITHOUT_NUMBERS
 
@@ -148,27 +148,29 @@ class CellNumbers(BaseResult):
         return tuple((axes, column) for column in range(len(self.measured)) for axes in self.marginals)
 
     @cached_property
-    def index(self) -> pd.DataFrame:
-        """What each row is about: the column where there are several kinds, and a level of each attribute, `ALL` in margins."""
+    def levels(self) -> NDArray[np.int64]:
+        """The place of each row's level of each attribute, (attributes, rows); where a row is over all levels their number."""
         crossing, parts = self.layout.crossing, []
-        for axes, column in self._places:
+        for axes, _ in self._places:
             cells = crossing.cells(axes)
-            levels = np.unravel_index(np.arange(cells), crossing.shape(axes)) if axes else ()
-            at = dict(zip(axes, levels, strict=True))
-            row = [np.full(cells, column)]
-            row += [at.get(axis, np.full(cells, size)) for axis, size in enumerate(crossing.sizes)]
-            parts.append(row)
-        titles = ["variable", *(own.name for own in crossing.attributes)]
-        labels = [self.measured, *((*own.labels, ALL) for own in crossing.attributes)]
-        found = pd.DataFrame(
-            {
-                title: pd.Categorical.from_codes(
-                    np.concatenate([row[k] for row in parts]).astype(np.int64), categories=pd.Index(list(own))
-                )
-                for k, (title, own) in enumerate(zip(titles, labels, strict=True))
-            }
-        )
-        return found if any(self.measured) else found.drop(columns="variable")
+            own = np.unravel_index(np.arange(cells), crossing.shape(axes)) if axes else ()
+            at = dict(zip(axes, own, strict=True))
+            row = [at.get(axis, np.full(cells, size)) for axis, size in enumerate(crossing.sizes)]
+            parts.append(np.array(row, dtype=np.int64).reshape(len(crossing.sizes), cells))
+        return np.concatenate(parts, axis=1)
+
+    @cached_property
+    def index(self) -> pd.DataFrame:
+        """What each row is about: the variable where there are several, and a level of each attribute, `margin_word` over all of them."""
+        attributes, found = self.layout.crossing.attributes, {}
+        if any(self.measured):
+            cells = [self.layout.crossing.cells(axes) for axes, _ in self._places]
+            codes = np.repeat([column for _, column in self._places], cells)
+            found["variable"] = pd.Categorical.from_codes(codes, categories=pd.Index(list(self.measured)))
+        for own, codes in zip(attributes, self.levels, strict=True):
+            labels = pd.Index([*own.labels, margin_word(own.labels)])
+            found[own.name] = pd.Categorical.from_codes(codes, categories=labels)
+        return pd.DataFrame(found, index=range(self.levels.shape[1]))
 
     @cached_property
     def names(self) -> tuple[str, ...]:

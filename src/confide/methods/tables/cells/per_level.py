@@ -21,9 +21,10 @@ import numpy as np
 
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
-from confide.methods.tables.cells.layout import Layout
+from confide.methods.tables.cells.layout import Layout, both_sides
 from confide.methods.tables.cells.strategy import Strategy
 from confide.protocol.units.orthogonal import per_of
+from confide.schema.formulas.names import quoted
 
 __all__ = [
     "LevelStrategy",
@@ -52,9 +53,9 @@ def level_axis(layout: Layout) -> int | None:
 
 
 def _crossed(layout: Layout, per: str) -> str:
-    left, tilde, right = layout.formula.rpartition("~")
-    right = right.strip()
-    return f"{left}{tilde} {per} * ({right})".strip() if right not in ("", "1") else f"{left}{tilde} {per}".strip()
+    left, right = (part.strip() for part in both_sides(layout.formula))
+    crossed = quoted(per) if right in ("", "1") else f"{quoted(per)} * ({right})"
+    return f"{left} ~ {crossed}" if left else crossed
 
 
 def of_each_level(layout: Layout) -> Layout:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from confide.methods.tables.cells.shape import ALL
 from confide.results.pages.words import LITERAL, clean, level_words, short, thousands
 
 if TYPE_CHECKING:
@@ -24,22 +24,23 @@ _WRITTEN = 200
 
 def draw_cells(result: Cells, ax: Axes, alpha: float) -> None:
     """Draw the cells of one column of a table, the first where none was chosen."""
-    frame = result.to_frame(alpha)
-    name = result.measured[result.column(result.drawn_column)]
+    frame, levels = result.to_frame(alpha), result.levels
+    place = result.column(result.drawn_column)
+    name = result.measured[place]
     if any(result.measured):
-        frame = frame[frame["variable"] == name].drop(columns="variable")
+        own = (frame["variable"].cat.codes == place).to_numpy()
+        frame, levels = frame[own], levels[:, own]
     if result.as_map:
-        _map(result, frame, ax)
+        _map(result, frame, levels, ax)
     else:
-        _dots(result, frame, ax)
+        _dots(result, frame, levels, ax)
         what = f"{result.noun.lower()} of {name}" if name else result.noun.lower()
         ax.set_xlabel(f"{what}, with {level_words(alpha)} intervals", **LITERAL)
 
 
-def _dots(result: Cells, frame: Any, ax: Axes) -> None:
+def _dots(result: Cells, frame: Any, levels: NDArray[np.int64], ax: Axes) -> None:
     rows = frame.iloc[:_ROWS]
-    attributes = [own.name for own in result.layout.crossing.attributes]
-    labels = [_label(row) for row in rows[attributes].astype(object).to_numpy()]
+    labels = [_label(result, row) for row in levels[:, :_ROWS].T]
     places = np.arange(len(rows))[::-1]
     low, high = rows["low"].to_numpy(), rows["high"].to_numpy()
     ax.hlines(places, low, np.where(np.isfinite(high), high, rows["estimate"]), colors="#d1772e", linewidths=2)
@@ -49,16 +50,18 @@ def _dots(result: Cells, frame: Any, ax: Axes) -> None:
     thousands(ax.xaxis)
 
 
-def _label(row: Any) -> str:
+def _label(result: Cells, row: NDArray[np.int64]) -> str:
     """What a cell is called: the levels that it is of; a margin is not said to be of all the rest."""
-    return ", ".join(str(part) for part in row if part != ALL) or "total"
+    attributes = result.layout.crossing.attributes
+    named = [own.labels[level] for own, level in zip(attributes, row, strict=True) if level < own.size]
+    return ", ".join(named) or "total"
 
 
-def _map(result: Cells, frame: Any, ax: Axes) -> None:
+def _map(result: Cells, frame: Any, levels: NDArray[np.int64], ax: Axes) -> None:
     """The crossing of two attributes by colour; flagged cells have a dot in a corner, and small maps have the numbers in them."""
     shape = result.layout.crossing.shape((0, 1))
     attributes = result.layout.crossing.attributes
-    inner = frame[(frame[attributes[0].name] != ALL) & (frame[attributes[1].name] != ALL)]
+    inner = frame[(levels < np.array(shape)[:, None]).all(axis=0)]
     values, flags = inner["estimate"].to_numpy().reshape(shape), inner["flag"].to_numpy().reshape(shape)
     picture = ax.imshow(values, aspect="auto", cmap="viridis")
     figure = ax.get_figure(root=True)

@@ -15,11 +15,13 @@ from typing import Any
 from confide._text import near_match
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
+from confide.guarantees.validation import is_number
 from confide.methods.tables.cells.layout import Layout
 from confide.methods.tables.cells.strategy import Strategy
 
 __all__ = ["checked_precision", "least_mu", "precise_strategy"]
 
+_LEAST, _MOST = 1e-50, 1e50
 _EXAMPLE = 'write Counts("region * smoker", precision={"total": 5, "1-way": 5, "2-way": 3})'
 
 
@@ -28,11 +30,11 @@ def checked_precision(precision: Any, *, weights: Any) -> None:
     if precision is None:
         return
     numbers = isinstance(precision, Mapping) and all(
-        isinstance(sd, (int, float)) and not isinstance(sd, bool) and 0 < sd < inf for sd in precision.values()
+        is_number(sd) and _LEAST <= sd <= _MOST for sd in precision.values()
     )
     if not numbers or not precision:
         raise PlanError(
-            f"precision names standard deviations of the noise of counts, above 0, got {precision!r}; {_EXAMPLE}"
+            f"precision names standard deviations of the noise of counts, from {_LEAST:g} to {_MOST:g}, got {precision!r}; {_EXAMPLE}"
         )
     if weights is not None:
         raise PlanError(

@@ -12,7 +12,7 @@ import numpy as np
 from confide._arrays import Array
 from confide._lazy import later
 from confide.errors import PlanError
-from confide.methods.tables.cells.layout import Layout
+from confide.methods.tables.cells.layout import Layout, both_sides
 from confide.methods.tables.cells.margins import Margins
 from confide.methods.tables.cells.numbers import CellNumbers
 from confide.methods.tables.cells.per_level import whose_words
@@ -58,6 +58,9 @@ class CellTable(CellNumbers):
     family: ClassVar[str] = "table"
     rows_are: ClassVar[str] = "cell"
     rows_called: ClassVar[str] = "cells"
+    own_columns: ClassVar[tuple[str, ...]] = (
+        "estimate", "std_err", "low", "high", "cv", "privacy_share", "flag"
+    )  # fmt: skip
     #: What the numbers are called in the title.
     noun: ClassVar[str] = "Estimates"
 
@@ -91,11 +94,16 @@ class CellTable(CellNumbers):
         named = whose_words(self.layout.crossing.schema)
         own = [
             ("Covers", self.reading),
-            (f"Values{named.removeprefix(' of values')}, added up" if named else "Records", size),
+            (f"Values{named.removeprefix(' of values')}, added up" if named else self._counted, size),
         ]
         if self.layout.weight is not None:
             own = [("Covers", self.reading), *self._weighted_head()]
         return (*own, ("Population size", f"{self.population:,}")) if self.population is not None else tuple(own)
+
+    @property
+    def _counted(self) -> str:
+        """What the rows of a cell are: records, or what is kept of each unit's."""
+        return "Rows counted" if self.kept else "Records"
 
     def _weighted_head(self) -> list[tuple[str, str]]:
         """The sum of the weights, and Kish's effective number of records."""
@@ -157,7 +165,7 @@ class CellTable(CellNumbers):
         return replace(self, display=display)
 
     def crosstab(self, values: str = "estimate", *, of: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
-        """The table wide: the last attribute in columns, the others in rows, margins as `ALL`.
+        """The table wide: the last attribute in columns, the others in rows, margins as `margin_word` says.
 
         values: any column of `to_frame`; of: which variable, where there are several.
         """
@@ -195,7 +203,7 @@ class CellTable(CellNumbers):
     @property
     def title(self) -> str:
         what = f" of {', '.join(self.measured)}" if any(self.measured) else ""
-        right = self.layout.words.rpartition("~")[2].strip().replace("`", "")
+        right = both_sides(self.layout.words)[1].strip().replace("`", "")
         what = what or whose_words(self.layout.crossing.schema)
         return f"Private {self.noun.lower()}{what}" + (f" by {right}" if right != "1" else "")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -14,15 +14,28 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.cells.layout import Layout
 from confide.methods.tables.cells.margins import Margins
+from confide.schema.formulas.names import column_named
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ALL", "Cells", "Groups", "Means", "Numbers", "cells_of"]
+__all__ = ["Cells", "Groups", "Means", "Numbers", "cell_name", "cells_of", "margin_word"]
 
 
-#: What stands in the place of a level in a margin.
-ALL = "All"
+# What stands in the place of a level in a margin.
+_ALL = "All"
+
+
+def margin_word(levels: Sequence[str]) -> str:
+    """What stands in the place of a level in a margin: a word that is none of the levels. Code tells a margin by its place alone.
+
+    >>> margin_word(["N", "S"]), margin_word(["None", "All"])
+    ('All', '(All)')
+    """
+    word = _ALL
+    while word in levels:
+        word = f"({word})"
+    return word
 
 
 class Numbers(Protocol):
@@ -43,7 +56,7 @@ class Numbers(Protocol):
     @property
     def guarantee(self) -> Guarantee: ...
     @property
-    def release_sha256(self) -> str: ...
+    def drawn_sha256(self) -> str: ...
     @property
     def simulated(self) -> bool: ...
     @property
@@ -77,6 +90,8 @@ class Cells(Numbers, Protocol):
     def drawn_column(self) -> Any: ...
     @property
     def as_map(self) -> bool: ...
+    @property
+    def levels(self) -> NDArray[np.int64]: ...
     def to_frame(self, alpha: float | None = None) -> pd.DataFrame: ...
     def crosstab(self, *, of: str | None = None) -> pd.DataFrame: ...
 
@@ -108,9 +123,11 @@ def cells_of(table: Cells, cell: Any) -> tuple[Axes, int]:
     """(marginal, position) of a cell: a mapping of attributes to levels, or its name; `PlanError` for one that is not there."""
     crossing = table.layout.crossing
     if isinstance(cell, str):
-        cell = dict(part.split("=", 1) for part in cell.split(", ") if "=" in part) if cell != "total" else {}
+        return _named(table, cell)
     if not isinstance(cell, Mapping):
         raise PlanError(f"a cell is named by its levels, got {cell!r}; write {{'region': 'N', 'smoker': 'yes'}}")
+    titles = [own.name for own in crossing.attributes]
+    cell = {column_named(str(name), titles): level for name, level in cell.items()}
     axes = table.layout.axes(tuple(cell))
     if axes not in table.marginals:
         asked = ", ".join(crossing.title(own) for own in table.marginals)
@@ -123,3 +140,24 @@ def cells_of(table: Cells, cell: Any) -> tuple[Axes, int]:
             raise PlanError(f"{own.name!r} has no level {label!r}; it has: {', '.join(own.labels)}")
         position = position * own.size + own.labels.index(label)
     return axes, position
+
+
+def _named(table: Cells, name: str) -> tuple[Axes, int]:
+    """The cell of a name, as the rows of a table have it; two cells may have one name, where levels hold commas and equals signs."""
+    found = [
+        (axes, cell)
+        for axes in table.marginals
+        for cell in range(table.layout.crossing.cells(axes))
+        if cell_name(table.layout, axes, cell) == name
+    ]
+    if len(found) != 1:
+        given = "several cells are" if found else "no cell is"
+        raise PlanError(f"{given} called {name!r}; name one by its levels: {{'region': 'N', 'smoker': 'yes'}}")
+    return found[0]
+
+
+def cell_name(layout: Layout, axes: Axes, cell: int) -> str:
+    """A cell by its levels: "region=N, smoker=yes"; "total" without any."""
+    owns = [layout.crossing.attributes[axis] for axis in axes]
+    levels = np.unravel_index(cell, layout.crossing.shape(axes)) if axes else ()
+    return ", ".join(f"{own.name}={own.labels[level]}" for own, level in zip(owns, levels, strict=True)) or "total"

@@ -113,7 +113,7 @@ class WeightedSums(MeanSums):
 
     @cached_property
     def clear(self) -> NDArray[np.bool_]:
-        return np.asarray(self._squares > 3 * np.sqrt(self._squares_noise))
+        return np.asarray(super().clear & (self._squares > 3 * np.sqrt(self._squares_noise)))
 
     @cached_property
     def spread_sampling(self) -> Array:

@@ -17,7 +17,7 @@ from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 from confide.methods.tables.cells.intervals import difference, ratio
 from confide.methods.tables.cells.per_level import check_one_level, level_axis
-from confide.methods.tables.cells.shape import Cells, cells_of
+from confide.methods.tables.cells.shape import Cells, cell_name, cells_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +37,7 @@ def compared(table: Cells, how: str, first: Any, second: Any, column: int, alpha
     pairs = _pairs(table, first, second)
     check_one_level(table.layout, table.reading, pairs)
     z = table.quantile(alpha)
-    rows = {}
+    names, rows = [], []
     for axes, one, other in pairs:
         estimate, low, high = table.compared(axes, column, z)
         if how != "diff":
@@ -55,11 +55,9 @@ def compared(table: Cells, how: str, first: Any, second: Any, column: int, alpha
             _check_positive(table, column)
             found = ratio(parts[0], parts[1], rho, odds=how == "odds")
         sign = {"diff": "-", "ratio": "/", "odds": "/"}[how]
-        rows[f"({label(table, axes, one)}) {sign} ({label(table, axes, other)})"] = [
-            *(float(v) for v in found),
-            _flag(table, axes, column, (one, other)),
-        ]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["estimate", "low", "high", "flag"])
+        names.append(f"({label(table, axes, one)}) {sign} ({label(table, axes, other)})")
+        rows.append([*(float(v) for v in found), _flag(table, axes, column, (one, other))])
+    return pd.DataFrame(rows, index=names, columns=["estimate", "low", "high", "flag"])
 
 
 def _flag(table: Cells, axes: Axes, column: int, cells: tuple[int, int]) -> str:
@@ -86,10 +84,7 @@ def correlation(table: Cells, axes: Axes, column: int, one: int, other: int) -> 
 
 def label(table: Cells, axes: Axes, cell: int) -> str:
     """A cell by its levels."""
-    crossing = table.layout.crossing
-    levels = np.unravel_index(cell, crossing.shape(axes)) if axes else ()
-    owns = [crossing.attributes[axis] for axis in axes]
-    return ", ".join(f"{own.name}={own.labels[level]}" for own, level in zip(owns, levels, strict=True)) or "total"
+    return cell_name(table.layout, axes, cell)
 
 
 def _pairs(table: Cells, first: Any, second: Any) -> list[tuple[Axes, int, int]]:

@@ -5,17 +5,20 @@ Independence: with N the records and p, q the shares of rows and columns, D_ij =
     C = N S_p (x) S_q + J V J',      S_p = diag p - p p',      J = (I - p 1') (x) (I - q 1'),
 
 V the noise covariance of the cells; T = D' C^-1 D without the last row and column is chi-square with (I - 1)(J - 1) degrees of freedom.
-Strata add up. Where a cell is expected below 5, or a margin below ten sds of its noise, the null distribution is 1,999 tables simulated
+Strata add up. Levels and strata that the noise does not tell from empty are left out.
+Where a cell is expected below 5, or a margin below ten sds of its noise, the null distribution is 1,999 tables simulated
 at the released margins with noise of their own. Source: C as Kifer, Rogers 2017; the simulated null here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from confide import _special as special
 from confide._arrays import Array
@@ -23,24 +26,26 @@ from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
 from confide.methods.tables.cells.margins import Margins, subsets
+from confide.methods.tables.cells.shape import cell_name
 from confide.methods.tables.comparing.answers import said_of
 from confide.noise import keyed_generator
 from confide.results.hypothesis import HypothesisTests
+from confide.results.lost_groups import LOST, left_out, too_few, without
 
 if TYPE_CHECKING:
     from confide.methods.tables.cells.result import CellTable
 
-__all__ = ["TableTest", "fit", "independence", "noise_matrix", "proportion", "table_test", "tested", "trend"]
+__all__ = ["TOO_FEW", "TableTest", "fit", "independence", "noise_matrix", "proportion", "table_test", "tested", "trend"]
 
 stats = later("scipy.stats")
 
 
 _RUNS, _AT_ONCE = 1999, 200
-_FEW, _CLEAR, _LOST = 5.0, 10.0, 3.0
+_FEW, _CLEAR = 5.0, 10.0
 _LEAST_MARGIN = 0.5
 
 _SKEWED = "a mean has fewer records than its skewness asks for, and the test may reject too often; a rank test does not ask for that"
-_TOO_FEW = "the records do not stand above three standard deviations of their noise; ask for a larger budget"
+TOO_FEW = "the records do not stand above three standard deviations of their noise; ask for a larger budget"
 
 
 def noise_matrix(margins: Margins, axes: Axes, fixed: Axes = ()) -> Array:
@@ -103,12 +108,33 @@ def independence(table: CellTable, first: str | None, second: str | None, given:
     if pair[0] > pair[1]:
         rows, columns = (table.margins.sizes[axis] for axis in pair)
         noise = noise.reshape(columns, rows, columns, rows).transpose(1, 0, 3, 2).reshape(rows * columns, -1)
-    if min(own.sum() for own in ordered) < _LOST * sqrt(float(noise.sum())):
-        return _result(table, "independence", nan, nan, nan, "none", weak=True)
-    generator = keyed_generator(table.release_sha256, f"independence {pair} {strata}")
+    within = ordered.sum(axis=(1, 2)) >= LOST * sqrt(float(noise.sum()))
+    rows_told, columns_told = (_told(table, axis) for axis in pair)
+    lost = _named(table, strata, within) if strata else []
+    lost += [
+        name
+        for axis, told in zip(pair, (rows_told, columns_told), strict=True)
+        for name in _named(table, (axis,), told)
+    ]
+    title = f"independence{without(lost)}"
+    if not within.any() or min(rows_told.sum(), columns_told.sum()) < 2:
+        return _result(table, title, nan, nan, nan, "none", weak=too_few(lost))
+    kept = np.outer(rows_told, columns_told).ravel()
+    ordered, noise = ordered[within][:, rows_told][:, :, columns_told], noise[np.ix_(kept, kept)]
+    generator = keyed_generator(table.drawn_sha256, f"independence {pair} {strata}")
     found = table_test(ordered, noise, generator)
     null = f"simulated, {_RUNS:,} tables at the released margins" if found.simulated else "chi-square"
-    return _result(table, "independence", found.statistic, found.df, found.pvalue, null)
+    return _result(table, title, found.statistic, found.df, found.pvalue, null, lost=lost)
+
+
+def _told(table: CellTable, axis: int) -> NDArray[np.bool_]:
+    """Levels of an attribute that the noise tells from empty."""
+    return np.asarray(table.counts((axis,)) >= LOST * sqrt(table.count_variance((axis,))))
+
+
+def _named(table: CellTable, axes: Axes, told: NDArray[np.bool_]) -> list[str]:
+    """The cells of a marginal that are not told, by their levels."""
+    return [cell_name(table.layout, axes, int(cell)) for cell in np.flatnonzero(~told)]
 
 
 class TableTest(NamedTuple):
@@ -184,8 +210,8 @@ def fit(table: CellTable, attribute: str, expected: Any) -> HypothesisTests:
         )
     p = p / p.sum()
     counts, noise = table.counts(axes), noise_matrix(table.margins, axes)
-    if counts.sum() < _LOST * sqrt(float(noise.sum())):
-        return _result(table, "fit", nan, own.size - 1, nan, "none", weak=True)
+    if counts.sum() < LOST * sqrt(float(noise.sum())):
+        return _result(table, "fit", nan, own.size - 1, nan, "none", weak=TOO_FEW)
     turned = (np.eye(own.size) - p[:, None])[:-1]
 
     def statistics(tables: Array) -> Array:
@@ -197,7 +223,7 @@ def fit(table: CellTable, attribute: str, expected: Any) -> HypothesisTests:
     total, size = float(statistics(counts[None])[0]), max(float(counts.sum()), 1.0)
     if (size * p).min() >= _FEW:
         return _result(table, "fit", total, own.size - 1, float(stats.chi2.sf(total, own.size - 1)), "chi-square")
-    generator = keyed_generator(table.release_sha256, f"fit {attribute} {p.tolist()}")
+    generator = keyed_generator(table.drawn_sha256, f"fit {axes} {p.tolist()}")
     drawn = generator.multinomial(max(round(size), 1), p, size=_RUNS)
     simulated = statistics(drawn + generator.standard_normal((_RUNS, own.size)) @ _root(noise).T)
     pvalue = (1 + float((simulated >= total).sum())) / (_RUNS + 1)
@@ -223,18 +249,33 @@ def trend(
         raise PlanError(f"scores must be {doses.size} numbers, one for each level of {dose!r}, got {list(x.ravel())}")
     counts = table.margins.table(axes)[0]
     counts = counts if axes[0] == case else counts.T
-    noise, size = noise_matrix(table.margins, axes), max(float(counts.sum()), 1.0)
-    if counts.sum() < _LOST * sqrt(float(noise.sum())):
-        return _result(table, "trend", nan, nan, nan, "none", weak=True)
-    by_dose = counts.sum(axis=0)
+    noise = noise_matrix(table.margins, axes)
+    told, (cases, others) = _told(table, by), _either(table, case, chosen)
+    lost = _named(table, (by,), told)
+    missing = [*lost] if told.sum() < 2 else []
+    missing += [f"{own.name}={own.labels[chosen]}"] if not cases else []
+    missing += [f"{own.name} other than {own.labels[chosen]}"] if not others else []
+    title = f"trend{without(lost)}"
+    if missing or not told.any():
+        return _result(table, title, nan, nan, nan, "none", weak=too_few(missing))
+    # levels of the dose that are left out have no weight
+    counts = counts * told
+    by_dose, size = counts.sum(axis=0), max(float(counts.sum()), 1.0)
     p = float(np.clip(counts[chosen].sum() / size, 1 / size, 1 - 1 / size))
     centred = x - float(by_dose @ x) / size
-    weights = -p * np.ones((own.size, 1)) * centred
-    weights[chosen] += centred
+    weights = -p * np.ones((own.size, 1)) * centred * told
+    weights[chosen] += centred * told
     flat = (weights if axes[0] == case else weights.T).ravel()
     variance = p * (1 - p) * float(np.maximum(by_dose, 0.0) @ centred**2) + float(flat @ noise @ flat)
     z = float((weights * counts).sum()) / sqrt(variance)
-    return _result(table, "trend", z, nan, float(2 * special.ndtr(-abs(z))), "normal", statistic="z")
+    return _result(table, title, z, nan, float(2 * special.ndtr(-abs(z))), "normal", statistic="z", lost=lost)
+
+
+def _either(table: CellTable, axis: int, level: int) -> tuple[bool, bool]:
+    """Whether the records with a level, and those with any other, are told from none."""
+    counts, variance = table.counts((axis,)), table.count_variance((axis,))
+    rest = counts.sum() - counts[level]
+    return bool(counts[level] >= LOST * sqrt(variance)), bool(rest >= LOST * sqrt((len(counts) - 1) * variance))
 
 
 def proportion(table: CellTable, attribute: str, level: str | None, value: float, alternative: str) -> HypothesisTests:
@@ -261,8 +302,8 @@ def proportion(table: CellTable, attribute: str, level: str | None, value: float
         above = float(mass @ special.ndtr((k - y) / sqrt(v)))
         tails, null, statistic = (1.0 - above, above), "exact: binomial and noise", y
     else:
-        if size < _LOST * sqrt(table.count_variance(())):
-            return _result(table, "proportion", nan, nan, nan, "none", weak=True)
+        if size < LOST * sqrt(table.count_variance(())):
+            return _result(table, "proportion", nan, nan, nan, "none", weak=TOO_FEW)
         base = table.count_variance(())
         noise = v - 2 * value * base / own.size + value**2 * base
         z = (y - value * size) / sqrt(max(size, 0.0) * value * (1 - value) + noise)
@@ -287,7 +328,7 @@ def _result(
     pvalue: float,
     null: str,
     *,
-    weak: bool = False,
+    weak: str = "",
     **others: Any,
 ) -> HypothesisTests:
     own = {"statistic": "chi-square", **others}
@@ -302,23 +343,26 @@ def tested(
     pvalues: Any,
     null: str,
     *,
-    weak: bool = False,
+    weak: str = "",
     skewed: bool = False,
+    lost: Sequence[str] = (),
     **others: Any,
 ) -> HypothesisTests:
-    """A test on a table, which says of itself what the table does. weak: too few records; skewed: too few for the skewness of a mean."""
-    return HypothesisTests(
+    """A test on a table, which says of itself what the table does. weak: why there are too few records, "" where there are not; skewed: too
+    few for the skewness of a mean; lost: the groups that it leaves out."""
+    made = HypothesisTests(
         method=table.method,
         response=table.layout.words,
         status="weak" if weak or skewed else "ok",
-        reason=_TOO_FEW if weak else _SKEWED if skewed else "",
+        reason=weak or (_SKEWED if skewed else ""),
         requested=table.requested,
         guarantee=table.guarantee,
         target=f"{', '.join(names)}; in the table {table.layout.words}",
         covers="the population that the records are a sample of: sampling and privacy noise",
         release_sha256=table.release_sha256,
+        drawn_sha256=table.drawn_sha256,
         simulated=table.simulated,
-        facts=table.facts,
+        facts=(*table.facts, *left_out(lost)),
         names=names,
         statistics=np.array(statistics),
         df=np.array(df),
@@ -326,3 +370,4 @@ def tested(
         null=null,
         **others,
     )
+    return replace(made, heading=made.title + without(lost)) if lost else made

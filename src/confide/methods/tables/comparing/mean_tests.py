@@ -3,9 +3,10 @@
 Two groups (t) and more (F): Wald's quadratic form of the contrasts of k means, with the noise that least squares makes them share and the
 s^2 of the intervals (with half its noise sd). Null distribution: 1,999 draws at the pooled mean with each group's own variance: xbar
 normal, s^2 chi-square, Q = N (1 - s^2 - xbar^2), each with noise of its own, read as the release is; for two groups the variance has half
-its noise sd here as well, because a noisy one is too small as often as too large. Groups may have unequal variances. The interval of a
-difference has the quantile of the same draws in place of the normal one, so that p < .05 says what the 95 % interval says. It is shorter
-than that of `diff`, each end of which allows for the skewness of either mean by what noise leaves possible.
+its noise sd here as well, because a noisy one is too small as often as too large. Groups may have unequal variances; F is of those whose
+number of records is told from nothing (`lost_groups`). The interval of a difference has the quantile of the same draws in place of the
+normal one, so that p < .05 says what the 95 % interval says. It is shorter than that of `diff`, each end of which allows for the skewness
+of either mean by what noise leaves possible.
 
 One mean, and paired: the p-value is 1 - the largest level whose interval (`intervals.MeanSums`) leaves the hypothesis out, also where
 skewness makes an interval lopsided, which in one mean nothing evens out. The statistic that is printed is Wald's.
@@ -18,6 +19,7 @@ from math import nan
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from confide import _special as special
 from confide._arrays import Array
@@ -26,14 +28,15 @@ from confide.errors import PlanError
 from confide.methods.tables.cells.intervals import MeanSums
 from confide.methods.tables.cells.measured import MeasuredTable
 from confide.methods.tables.comparing.answers import said_of
-from confide.methods.tables.comparing.independence import tested
+from confide.methods.tables.comparing.independence import TOO_FEW, tested
 from confide.noise import keyed_generator
 from confide.results.hypothesis import HypothesisTests
+from confide.results.lost_groups import LOST, too_few, without
 
 __all__ = ["groups", "one_mean"]
 
 
-_RUNS, _LOST = 1999, 3.0
+_RUNS = 1999
 _INVERTED = "the interval, inverted"
 # Quantiles that are tried from above: .02 to 26, the last one p = 1e-150.
 _FINEST, _LADDER = 0.02, 33
@@ -53,20 +56,32 @@ def groups(table: MeasuredTable, attribute: str | None, column: int, *, names: s
         )
     sums, noise_n, noise_s = table.sums(axes, column), *_noises(table, axes, column)
     title = f"{table.measured[column]} by {own.name}"
-    skewed = bool(table.weak(axes, column).any())
-    lost = bool((sums.n < _LOST * np.sqrt(sums.v0)).any())
-    if lost and names != "t":
-        return tested(table, (title,), [nan], [nan], [nan], "none", weak=True, statistic="F")
+    told = sums.n >= LOST * np.sqrt(sums.v0)
+    lost = [f"{own.name}={label}" for label, seen in zip(own.labels, told, strict=True) if not seen]
+    weak = too_few(lost) if told.sum() < 2 else ""
+    if names != "t":
+        title += without(lost)
+        if weak:
+            return tested(table, (title,), [nan], [nan], [nan], "none", weak=weak, statistic="F")
+        sums, noise_n, noise_s = (
+            sums.at(lambda part: part[told]),
+            *(one[np.ix_(told, told)] for one in (noise_n, noise_s)),
+        )
+    else:
+        told = np.ones_like(told)
+    skewed = bool(table.weak(axes, column)[told].any())
     observed = _wald(_stacked(sums), noise_n, noise_s)
-    generator = keyed_generator(table.release_sha256, f"{names} test {own.name} {column}")
+    generator = keyed_generator(table.drawn_sha256, f"{names} test {axes} {column}")
     weights = 1.0 / (sums.variance / sums.size)
     pooled = float((weights * sums.mean).sum() / weights.sum())
-    simulated = _wald(_drawn(table, sums, axes, pooled, generator, wide=names == "t"), noise_n, noise_s)
+    simulated = _wald(_drawn(table, sums, (axes, told), pooled, generator, wide=names == "t"), noise_n, noise_s)
     pvalue = (1 + float((simulated >= observed[0]).sum())) / (_RUNS + 1)
     null = f"simulated, {_RUNS:,} draws at the pooled mean"
     if names != "t":
-        df = own.size - 1
-        return tested(table, (title,), [observed[0] / df], [df], [pvalue], null, skewed=skewed, statistic="F")
+        df = int(told.sum()) - 1
+        return tested(
+            table, (title,), [observed[0] / df], [df], [pvalue], null, skewed=skewed, statistic="F", lost=lost
+        )
     half, gap = table._scale(column)[1], float(sums.mean[0] - sums.mean[1])
     root, falling = float(np.sqrt(observed[0])), np.sort(simulated)[::-1]
 
@@ -82,9 +97,9 @@ def groups(table: MeasuredTable, attribute: str | None, column: int, *, names: s
         (f"{title}: {own.labels[0]} - {own.labels[1]}",),
         [np.sign(gap) * root],
         [nan],
-        [nan if lost else pvalue],
+        [nan if weak else pvalue],
         null,
-        weak=lost,
+        weak=weak,
         skewed=skewed,
         statistic="t",
         estimates=np.array([half * gap]),
@@ -96,7 +111,7 @@ def one_mean(table: MeasuredTable, value: float, column: int) -> HypothesisTests
     """Whether the mean of all records is `value`; of a difference of two columns, the paired t test."""
     sums, (middle, half) = table.sums((), column), table._scale(column)
     title = f"mean of {table.measured[column]}"
-    lost = bool((sums.n < _LOST * np.sqrt(sums.v0)).any())
+    lost = bool((sums.n < LOST * np.sqrt(sums.v0)).any())
     target = (float(value) - middle) / half
     if not -1 <= target <= 1:
         raise PlanError(f"the value {value:g} is outside the bounds of {table.measured[column]}; no test is needed")
@@ -112,7 +127,7 @@ def one_mean(table: MeasuredTable, value: float, column: int) -> HypothesisTests
         [nan],
         [nan if lost else level_left_out(ends, float(value))],
         _INVERTED,
-        weak=lost,
+        weak=TOO_FEW if lost else "",
         skewed=bool(table.weak((), column).any()),
         statistic="t",
         estimates=table.points((), column)[0],
@@ -186,19 +201,30 @@ def _stacked(sums: MeanSums) -> MeanSums:
 
 
 def _drawn(
-    table: MeasuredTable, sums: MeanSums, axes: Axes, mean: float, generator: np.random.Generator, *, wide: bool
+    table: MeasuredTable,
+    sums: MeanSums,
+    groups_: tuple[Axes, NDArray[np.bool_]],
+    mean: float,
+    generator: np.random.Generator,
+    *,
+    wide: bool,
 ) -> MeanSums:
-    """Draws of a release under equal means, (runs, groups). wide: of records with the s^2 of the intervals, and its allowance for noise."""
+    """Draws of a release under equal means, (runs, groups). groups_: the marginal, and which of its cells; wide:
+    of records with the s^2 of the intervals, and its allowance for noise."""
     size = np.maximum(np.rint(sums.effective), 2.0)
     square = sums.sampling_variance * (sums.variance / sums.plain_variance if wide else 1.0)
     shape = (_RUNS, len(size))
     xbar = np.clip(mean + generator.standard_normal(shape) * np.sqrt(square / np.maximum(sums.size, 2.0)), -1.0, 1.0)
     own = square * generator.chisquare(np.broadcast_to(size - 1, shape)) / size
     own = np.minimum(own, np.maximum(1.0 - xbar**2, 0.0))
-    noises = [table.margins.noise([axes], _RUNS, generator, counts=True)[0].reshape(shape) / table.rows.count]
-    noises += [table.margins.noise([axes], _RUNS, generator)[0].reshape(shape) / table.rows.steps for _ in range(2)]
+    axes, told = groups_
+
+    def noise(counts: bool = False) -> Array:
+        return table.margins.noise([axes], _RUNS, generator, counts=counts)[0].reshape(_RUNS, -1)[:, told]
+
+    noises = [noise(counts=True) / table.rows.count, *(noise() / table.rows.steps for _ in range(2))]
     if table.layout.weight is not None:
-        more = [table.margins.noise([axes], _RUNS, generator)[0].reshape(shape) for _ in range(3)]
+        more = [noise() for _ in range(3)]
         noises += [more[0] / table.rows.count, more[1] / table.rows.steps, more[2] / table.rows.steps]
     return sums.redrawn(xbar, own, noises)
 

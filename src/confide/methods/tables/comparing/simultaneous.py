@@ -1,7 +1,7 @@
 """Intervals that hold together: draws of the largest error over all cells, in units of its standard error.
 
 The errors of cells are correlated, by margins that add up and by noise that they share, so that the quantile of the largest one is below
-Sidak's. Draws are keyed by the release: the same numbers each time.
+Sidak's. Draws are keyed by what was drawn: the same numbers each time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def largest_errors(table: Numbers) -> Array | None:
         return None
     if numbers > _MOST_JOINT or (table.part > 0 and expected_cells(table.layout, table.margins) is None):
         return None
-    generator = keyed_generator(table.release_sha256, f"simultaneous {table.kind} {table.reading}")
+    generator = keyed_generator(table.drawn_sha256, f"simultaneous {table.kind} {table.reading}")
     found = []
     for _ in range(_DRAWS // _AT_ONCE):
         largest = np.zeros(_AT_ONCE)

@@ -133,7 +133,11 @@ class DistributionResult(BaseResult):
         whole = self.groups[0]
         how = "laid where the records are" if self.laid else "public"
         size = f"{whole.size:,.0f} (noise sd {whole.size_sd:,.3g})"
-        return ("Covers", self.reading), ("Records", size), ("Bins", f"{whole.bins.size:,}, {how}")
+        return (
+            ("Covers", self.reading),
+            ("Rows counted" if self.kept else "Records", size),
+            ("Bins", f"{whole.bins.size:,}, {how}"),
+        )
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         """The flags that occur, in words, and the guarantee."""
@@ -242,11 +246,11 @@ class DistributionResult(BaseResult):
     def _noise(self) -> Array:
         """Draws of the noise of counts, in the strategy's units, (draws, m): the same for every group."""
         own = self.groups[0].strategy
-        generator = keyed_generator(self.release_sha256, "distribution", "noise")
+        generator = keyed_generator(self.drawn_sha256, "distribution", "noise")
         return np.asarray(generator.standard_normal((BAND_DRAWS, self.groups[0].bins.size)) @ own.root.T)
 
     def _band(self, own: Group, alpha: float) -> float:
-        generator = keyed_generator(self.release_sha256, "distribution", own.name, self.reading)
+        generator = keyed_generator(self.drawn_sha256, "distribution", str(self.groups.index(own)), self.reading)
         return own.band(alpha, self._noise, generator)
 
     # pictures ---------------------------------------------------------------------------------------------------------
@@ -296,7 +300,7 @@ def checked_quantiles(q: Any) -> tuple[float, ...]:
     """Probabilities strictly between 0 and 1, as a tuple; `PlanError` otherwise."""
     try:
         given = tuple(float(one) for one in (q if isinstance(q, (tuple, list, np.ndarray)) else (q,)))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         given = ()
     if not given or not all(0 < one < 1 for one in given):
         raise PlanError(f"quantiles must be numbers strictly between 0 and 1, got {q!r}; write (0.25, 0.5, 0.75)")

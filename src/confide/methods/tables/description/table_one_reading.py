@@ -77,10 +77,9 @@ class Numeric(Row):
         """The mean with its sd, and the median with its quartiles."""
         z = float(-special.ndtri(alpha / 2))
         low, high = self.sums.interval(z, self.part)
-        mean, sd = self.middle + self.half * self.sums.mean, self.half * np.sqrt(self.sums.plain_variance)
+        mean, sd = self.middle + self.half * self.sums.mean, self.half * self.sums.sd
         texts = tuple(
-            f"{_short(m, s)} ({_short(s, s) if clear else DASH})"
-            for m, s, clear in zip(mean, sd, self.sums.clear, strict=True)
+            f"{_short(m, s)} ({DASH if np.isnan(s) else _short(s, s)})" for m, s in zip(mean, sd, strict=True)
         )
         own = Cells(
             f"{self.name}: mean",
@@ -177,10 +176,12 @@ class Level(Row):
         return [Cells(self.name, p, errors, low, high, (low <= 0) & (high >= 1), texts)]
 
     def difference(self, one: int, other: int, alpha: float) -> tuple[float, float, float]:
-        """Standardised, between two groups: estimate, low, high."""
+        """Standardised, between two groups: estimate, low, high; nothing is said where the variances are lost in their noise."""
         pair = [one, other]
         p = self._share[pair]
-        square = np.maximum(p * (1 - p), 1e-4)
+        square = p * (1 - p)
+        if not square.sum() > _STANDS * float(np.sqrt(((1 - 2 * p) ** 2 * self._noise[pair]).sum())):
+            return nan, -inf, inf
         of_mean = (
             self.part * np.maximum(self._square[pair], 1e-4) / np.maximum(self.bases[pair], 1.0) + self._noise[pair]
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -138,7 +137,9 @@ class TableOneResult(BaseResult):
         numeric = [row for row in self.rows if isinstance(row, Numeric)]
         hidden = any(not row.sums.clear.all() for row in numeric)
         dash = "; (-): an sd that does not stand above its noise" if hidden else ""
-        if len(self.groups) == 2 and any(np.isnan(row.difference(1, 2, 0.05)[0]) for row in numeric):
+        if len(self.groups) == 2 and any(
+            np.isnan(row.difference(1, 2, 0.05)[0]) for row in self.rows if isinstance(row, (Numeric, Level))
+        ):
             dash += "; std. diff -: the sds that are its unit do not stand five sds above their noise"
         told = (
             [("Medians", f"are told to a bin, and lie anywhere in it; its width: {', '.join(steps)}")] if steps else []
@@ -216,12 +217,13 @@ class TableOneResult(BaseResult):
                 f"a standardised difference is between two groups, got {pair}; there are: {', '.join(self.groups) or 'none'}"
             )
         at = [1 + self.groups.index(name) for name in pair]
-        rows = {
-            cells.name: self._difference(row, cells, at[0], at[1], check_alpha(alpha))
+        rows = [
+            (cells.name, self._difference(row, cells, at[0], at[1], check_alpha(alpha)))
             for row, cells in self._cells(alpha)
-        }
-        known: dict[str, Sequence[float]] = {name: found for name, found in rows.items() if found is not None}
-        return pd.DataFrame.from_dict(known, orient="index", columns=["estimate", "low", "high"])
+        ]
+        known = [(name, found) for name, found in rows if found is not None]
+        numbers = np.array([found for _, found in known], dtype=np.float64).reshape(-1, 3)
+        return pd.DataFrame(numbers, index=[name for name, _ in known], columns=["estimate", "low", "high"])
 
     def draw(self, ax: Any, alpha: float) -> None:
         """Standardised differences of the first two groups with their intervals."""

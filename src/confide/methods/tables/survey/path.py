@@ -40,6 +40,7 @@ from confide.methods.tables.survey.spread import shift_of, spreads
 from confide.protocol import Allowance, Either, Event, Meter, Noisy, Plan, Source, Spend, Statistic, Together, Total
 from confide.protocol.units.where import Subset
 from confide.schema import Schema, SurveyDesign
+from confide.schema.formulas.names import column_named
 from confide.schema.survey import ASSUMPTION, DRAWN_TABLES, NOT_COVERED, UNFORESEEN
 
 __all__ = ["KEPT", "MEAT", "SPLITS", "TAIL", "WEIGHTS", "SurveyPath"]
@@ -85,6 +86,7 @@ class SurveyPath:
             return None
         weights = getattr(method, "weights", None)
         if weights is not None:
+            weights = column_named(str(weights), whole.names)
             if design is not None and design.weight is not None:
                 raise PlanError(
                     f"weights={weights!r} and the schema's design, weighted by {design.weight}, both weigh records; leave weights out"

@@ -30,6 +30,7 @@ from confide.aggregates.cells.weight_cap import DISTANCE, allowed
 from confide.aggregates.clusters.beyond import Beyond
 from confide.errors import PlanError
 from confide.methods.tables.cells.intervals import MeanSums
+from confide.methods.tables.cells.layout import both_sides
 from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.survey.calibration import poststratified
 from confide.methods.tables.survey.estimand import Sums
@@ -252,12 +253,13 @@ class SurveyTable(CellTable):
     alone: tuple[float, ...] = ()
     shown_marginals: tuple[Axes, ...] = ()
 
+    own_columns: ClassVar[tuple[str, ...]] = ("variable", *CellTable.own_columns)
     noun: ClassVar[str] = "Estimates"
 
     @property
     def title(self) -> str:
         what = f" of {', '.join(name for name in self.names_of if name)}" if any(self.names_of) else ""
-        right = self.layout.formula.rpartition("~")[2].strip()
+        right = both_sides(self.layout.formula)[1].strip()
         by = f" by {right}" if right != "1" else ""
         words = "" if self.design.plain else f", {self.design.words}"
         return f"Private {self.verb}{what}{by}{words}"
@@ -330,13 +332,13 @@ class SurveyTable(CellTable):
 
     def head(self) -> Sequence[tuple[str, str]]:
         """The design, the persons, the cap, the design effect."""
-        sd = sqrt(self.count_variance(()))
+        sd, unit = sqrt(self.count_variance(())), self.layout.crossing.schema.protects
         told = [("Covers", self.reading)]
         if self.layout.weight is None:
             told += [("Records", f"{self.size:,.0f} (noise sd {sd:,.3g})")]
         else:
             told += [
-                ("Persons (noisy)", f"{self.persons:,.0f}"),
+                ("Persons (noisy)" if unit == "record" else f"Values of {unit} (noisy)", f"{self.persons:,.0f}"),
                 (
                     "Sum of weights",
                     f"{self.layout.heaviest * self.size:,.0f} (noise sd {self.layout.heaviest * sd:,.3g})",

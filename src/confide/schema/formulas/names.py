@@ -1,0 +1,176 @@
+"""Names of columns in formulas and conditions: found as they stand, before anything is parsed.
+
+Python's parser normalizes names (NFKC), so that it takes a micro sign for a mu and a full-width letter for a plain one. Here a text is cut
+into names first, and each becomes a placeholder that no parser changes. In backticks stands any name. Without them stands what Python
+calls an identifier, with dots, followed by no bracket: the longest that there is, which is the column of exactly these characters, else the
+one column that is the same under NFKC.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Mapping
+
+from confide.errors import SchemaError
+
+__all__ = ["bare", "check_distinct", "column_named", "hidden", "parted", "quoted", "restored", "sides"]
+
+# What stands for itself, as Python's own words do: text in quotes, and numbers, whose letters (1e5) begin no name.
+_STRING = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
+_NUMBER = re.compile(r"\.?[0-9][\w.]*")
+_QUOTED = re.compile("`([^`]*)`")
+_CALLED = re.compile(r"\s*\(|['\"]")
+
+
+def quoted(name: str) -> str:
+    """A column's name as it stands in arithmetic: in backticks unless it is an identifier, with dots or without, that NFKC does not change.
+
+    >>> quoted("age"), quoted("a.b"), quoted("odd name"), quoted("class"), quoted("Nº")
+    ('age', 'a.b', '`odd name`', '`class`', '`Nº`')
+    """
+    plain = name[:1].isidentifier() and name.replace(".", "_").isidentifier() and _form(name) == name
+    return name if plain and not keyword.iskeyword(name) else f"`{name}`"
+
+
+def bare(name: str) -> str:
+    """A name without the backticks around it, where it has them.
+
+    >>> bare("`odd name`"), bare("age")
+    ('odd name', 'age')
+    """
+    inside = _QUOTED.fullmatch(name.strip())
+    return inside.group(1) if inside else name
+
+
+def column_named(text: str, columns: Collection[str]) -> str:
+    """The column that a name by itself stands for, in backticks or without; the name without them where there is none.
+
+    >>> column_named("`Nº`", ("Nº",)), column_named("No", ("Nº",)), column_named("age", ("Nº",))
+    ('Nº', 'Nº', 'age')
+    """
+    if text in columns:
+        return text
+    name = bare(text)
+    return name if name != text else _found(text.strip(), columns)
+
+
+def hidden(text: str, columns: Collection[str], known: Collection[str] = ()) -> tuple[str, dict[str, str]]:
+    """The text with every name replaced by a placeholder of plain letters, and what the placeholders stand for: a column, or the name as it
+    was written where there is none. known: placeholders that stand in the text already.
+
+    >>> hidden("log(`odd name`) + age", ("odd name", "age"))
+    ('log(quoted_0_) + quoted_1_', {'quoted_0_': 'odd name', 'quoted_1_': 'age'})
+    """
+    stem = "quoted_"
+    while stem in text or stem in _form(text):
+        stem = "_" + stem
+    names: dict[str, str] = {}
+    parts, place = [], 0
+    while place < len(text):
+        end, name = _token(text, place, columns, known)
+        if name is None:
+            parts.append(text[place:end])
+        else:
+            parts.append(names.setdefault(name, f"{stem}{len(names)}_"))
+        place = end
+    return "".join(parts), {placeholder: name for name, placeholder in names.items()}
+
+
+def _token(text: str, place: int, columns: Collection[str], known: Collection[str]) -> tuple[int, str | None]:
+    """Where what begins here ends, and the name that it is, None for anything else."""
+    for pattern in (_QUOTED, _STRING, _NUMBER):
+        if found := pattern.match(text, place):
+            return found.end(), found.group(1) if pattern is _QUOTED else None
+    if not text[place].isidentifier():
+        return place + 1, None
+    end = place + 1
+    while end < len(text) and (text[end] == "." or f"a{text[end]}".isidentifier()):
+        end += 1
+    word = text[place:end]
+    if word in known or _CALLED.match(text, end) or keyword.iskeyword(word):
+        return end, None
+    return end, _found(word, columns)
+
+
+def _found(word: str, columns: Collection[str]) -> str:
+    """The column of exactly these characters, else the one that is the same under NFKC, else the word itself."""
+    if word in columns:
+        return word
+    same = [name for name in columns if _form(name) == _form(word)]
+    return same[0] if len(same) == 1 else word
+
+
+def _form(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
+
+
+def restored(text: str, names: Mapping[str, str], written: Callable[[str], str] = quoted) -> str:
+    """The text with names in the place of their placeholders.
+
+    >>> restored("log(quoted_0_)", {"quoted_0_": "odd name"})
+    'log(`odd name`)'
+    """
+    if not names:
+        return text
+    longest = sorted(names, key=len, reverse=True)
+    return re.sub("|".join(longest), lambda found: written(names[found.group()]), text)
+
+
+def sides(formula: str) -> list[str]:
+    """What stands on either side of each ~ that is in no name and no text, without blanks around it.
+
+    >>> sides("`a~b` ~ x"), sides("x")
+    (['`a~b`', 'x'], ['x'])
+    """
+    parts, place = [""], 0
+    while place < len(formula):
+        found = _QUOTED.match(formula, place) or _STRING.match(formula, place)
+        end = found.end() if found else place + 1
+        if formula[place:end] == "~":
+            parts.append("")
+        else:
+            parts[-1] += formula[place:end]
+        place = end
+    return [part.strip() for part in parts]
+
+
+def parted(text: str, marks: str) -> list[str]:
+    """The parts of a text that marks join, outside of parentheses, brackets, quotes and backticks.
+
+    >>> parted("g in ('a', 'b'), 1, 5", ","), parted("log(a + b) + `c+d`", "+")
+    (["g in ('a', 'b')", '1', '5'], ['log(a + b)', '`c+d`'])
+    """
+    parts, depth, quote = [""], 0, ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"`":
+            quote = letter
+        else:
+            depth += (letter in "([") - (letter in ")]")
+        if letter in marks and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts] if text.strip() else []
+
+
+def check_distinct(names: Collection[str]) -> None:
+    """Refuse two names that are one under NFKC: they look alike, and most programs cannot tell them apart.
+
+    Raises `SchemaError` that names both by code point.
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(_form(name), name)
+        if other != name:
+            raise SchemaError(
+                f"two columns have one name under Unicode's NFKC: {other!r} ({_points(other)}) and {name!r} ({_points(name)}); rename one "
+                "of them in the data and the schema"
+            )
+
+
+def _points(name: str) -> str:
+    return " ".join(f"U+{ord(letter):04X}" for letter in name)
