@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from contextlib import suppress
@@ -18,7 +19,7 @@ import pytest
 from pyarrow import csv
 from tests.pace import patient, slow
 
-from confide.aggregates.isolation.isolated import Answers, Isolated, Room
+from confide.aggregates.isolation.isolated import Answers, Isolated, Room, silenced
 from confide.errors import PlanError
 
 _ANSWERS = Answers((2,), -1.0, 1.0, 0.5)
@@ -392,3 +393,34 @@ def test_blocks_without_a_process_give_the_public_answer(monkeypatch):
 def test_a_room_is_public_and_positive(given):
     with pytest.raises(PlanError, match="must be a"):
         Room(**given)
+
+
+@patient
+def test_whoever_is_told_of_progress_loses_no_release():
+    def falls(done: int, of: int) -> None:
+        raise ZeroDivisionError
+
+    told = _run(_honest, room=Room(0.3, jobs=2), progress=falls)
+    assert np.array_equal(told, _run(_honest, room=Room(0.3, jobs=2)))
+
+
+def test_two_threads_that_are_silenced_leave_output_as_it_was():
+    """The one that began last ends last: without a lock it would put the other's nowhere back in place of the output."""
+    before, began = sys.stdout, threading.Event()
+
+    def first() -> None:
+        with silenced():
+            began.set()
+            time.sleep(0.1)
+
+    def second() -> None:
+        began.wait()
+        with silenced():
+            time.sleep(0.2)
+
+    threads = [threading.Thread(target=one) for one in (first, second)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert sys.stdout is before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import starmap
@@ -88,7 +89,8 @@ class Stream:
             outputs = store.keep(named.take(pa.array(at)).to_pylist(), self._draw(schema, values, at))
             kept[at] = np.frombuffer(b"".join(outputs), dtype="<i8").reshape(len(at), -1)
             if progress is not None:
-                progress(len(at))
+                with suppress(Exception):  # a fault of whoever is told must not lose what was paid for
+                    progress(len(at))
         return [published(schema, told, kept[some], [own[some] for own in values]) for some in _pieces(len(named))]
 
     def _draw(

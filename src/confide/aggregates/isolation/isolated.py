@@ -46,6 +46,7 @@ import socket
 import struct
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -252,7 +253,8 @@ class Isolated:
             found += [self._answer(file) for file in files]
             _until(start + (wave + 1) * each)
             if self._progress is not None:
-                self._progress(wave + 1, waves)
+                with suppress(Exception):  # a fault of whoever is told must not lose what was paid for
+                    self._progress(wave + 1, waves)
         return np.array(found).reshape(len(tables), *self._answers.shape)
 
     def _begin(self, table: Array, key: bytes, place: int) -> int:
@@ -348,16 +350,23 @@ def fallbacks_only() -> AbstractContextManager[None]:
     return _within(FallbackOnly)
 
 
+_SILENCE = threading.RLock()
+
+
 @contextmanager
 def silenced() -> Iterator[None]:
-    """A caller's code that runs within prints and warns to nobody, and leaves the global generators as they were, as in a block."""
-    before, nowhere = (random.getstate(), np.random.get_state()), io.StringIO()  # noqa: NPY002
-    try:
-        with warnings.catch_warnings(action="ignore"), redirect_stdout(nowhere), redirect_stderr(nowhere):
-            yield
-    finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])  # noqa: NPY002
+    """A caller's code that runs within prints and warns to nobody, and leaves the global generators as they were, as in a block.
+
+    One thread at a time: output, filters and generators belong to the whole process, and the last to leave puts back what it found.
+    """
+    with _SILENCE:
+        before, nowhere = (random.getstate(), np.random.get_state()), io.StringIO()  # noqa: NPY002
+        try:
+            with warnings.catch_warnings(action="ignore"), redirect_stdout(nowhere), redirect_stderr(nowhere):
+                yield
+        finally:
+            random.setstate(before[0])
+            np.random.set_state(before[1])  # noqa: NPY002
 
 
 def _own(key: bytes, place: int) -> bytes:
