@@ -19,7 +19,7 @@ import pytest
 from pyarrow import csv
 from tests.pace import patient, slow
 
-from confide.aggregates.isolation.isolated import Answers, Isolated, Room, silenced
+from confide.aggregates.isolation.isolated import QUIET, Answers, Isolated, Room, silenced
 from confide.errors import PlanError
 
 _ANSWERS = Answers((2,), -1.0, 1.0, 0.5)
@@ -424,3 +424,15 @@ def test_two_threads_that_are_silenced_leave_output_as_it_was():
     for one in threads:
         one.join()
     assert sys.stdout is before
+
+
+def test_a_release_stays_silent_when_silenced_code_ends_beside_it():
+    """Both change the filters of the whole process: the last to leave puts them back, whoever began."""
+    before, code = list(warnings.filters), silenced()
+    code.__enter__()
+    with QUIET:  # a release of another thread begins, and the code ends
+        code.__exit__(None, None, None)
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.warn("the cell 0.123", UserWarning, stacklevel=1)
+        assert not heard
+    assert list(warnings.filters) == before

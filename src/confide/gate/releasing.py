@@ -8,8 +8,6 @@ nothing.
 
 from __future__ import annotations
 
-import threading
-import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -20,7 +18,7 @@ import numpy as np
 from confide import noise as randomness
 from confide import registry
 from confide._version import __version__
-from confide.aggregates.isolation.isolated import fallbacks_only
+from confide.aggregates.isolation.isolated import QUIET, fallbacks_only
 from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError, SchemaError, SourceError
 from confide.gate.planning import made_again, plan
 from confide.gate.terms import check_ledger, key_of, keyed, pins
@@ -250,40 +248,11 @@ def _check_count(source: Source, n: int) -> None:
 # in silence ---------------------------------------------------------------------------------------------------------
 
 
-class _Quiet:
-    """Warnings off while any release runs: their words may come from records.
-
-    Python's filters belong to the whole process, so releases in several threads share one change of them.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._filters = warnings.catch_warnings()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if self._inside == 0:
-                self._filters = warnings.catch_warnings()
-                self._filters.__enter__()
-                warnings.simplefilter("ignore")
-            self._inside += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._filters.__exit__(None, None, None)
-
-
-_QUIET = _Quiet()
-
-
 def drawn(method: Method, source: Source, planned: Plan, noise: Noise, charged: str) -> Release:
     """Run the private part; no exception or warning of it leaves with words of its own."""
     done, problem = None, ""
     try:
-        with _QUIET, np.errstate(all="ignore"):
+        with QUIET, np.errstate(all="ignore"):
             done = seal(method, source, planned, noise)
             done = replace(done, plan=done.plan.published())
             check_body("release", done.to_dict())  # what was paid for can be read, and its digest be told

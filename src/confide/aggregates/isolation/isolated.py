@@ -65,6 +65,7 @@ from confide.errors import PlanError, ReleaseError
 from confide.guarantees.validation import is_finite, is_whole
 
 __all__ = [
+    "QUIET",
     "Answers",
     "FallbackOnly",
     "InProcess",
@@ -350,6 +351,33 @@ def fallbacks_only() -> AbstractContextManager[None]:
     return _within(FallbackOnly)
 
 
+class _Quiet:
+    """Warnings off while any release runs, or code that is silenced: their words may come from records.
+
+    Python's filters belong to the whole process, so releases in several threads share one change of them.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._filters = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._filters = warnings.catch_warnings()
+                self._filters.__enter__()
+                warnings.simplefilter("ignore")
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._filters.__exit__(None, None, None)
+
+
+QUIET = _Quiet()
 _SILENCE = threading.RLock()
 
 
@@ -362,7 +390,7 @@ def silenced() -> Iterator[None]:
     with _SILENCE:
         before, nowhere = (random.getstate(), np.random.get_state()), io.StringIO()  # noqa: NPY002
         try:
-            with warnings.catch_warnings(action="ignore"), redirect_stdout(nowhere), redirect_stderr(nowhere):
+            with QUIET, redirect_stdout(nowhere), redirect_stderr(nowhere):
                 yield
         finally:
             random.setstate(before[0])
