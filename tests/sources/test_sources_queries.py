@@ -439,3 +439,45 @@ def test_a_driver_that_is_not_installed(scheme: str, package: str, monkeypatch: 
     monkeypatch.setitem(sys.modules, package.replace("-", "_") + ".dbapi", None)
     text = said(lambda: cf.sql(f"{scheme}://me:{PASSWORD}@host/db", "select 1"))
     assert package in text and "pip install 'confide[" in text and PASSWORD not in text
+
+
+# types of SQLite ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("declared", ["", "real", "numeric", "decimal(4, 2)", "text", "integer", "blob"])
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [1] * 1999 + [0.5],
+        [None] * 1100 + [0.5] * 900,
+        [0.5] * 1999 + ["abc"],
+        ["0.5"] * 1500 + [1, 0.25, None, b"x"] * 125,
+        [b"ab"] * 1100 + [0.1 + 0.2] * 900,
+        [2**53 + 1] * 1030 + [1e300 * 1e10, -1e-300, "1e-1"] * 10,
+    ],
+    ids=["a fraction last", "nothing first", "a word last", "text first", "bytes first", "large first"],
+)
+def test_no_record_of_sqlite_decides_on_a_type(declared: str, cells: list[Any], tmp_path: Path) -> None:
+    """The driver infers a column's type from its first 1,024 rows; what a release reads may not depend on it, or fail for it."""
+    pytest.importorskip("adbc_driver_sqlite")
+    with sqlite3.connect(tmp_path / "a.db") as made:
+        made.execute(f"create table t (x {declared})")
+        made.executemany("insert into t values (?)", [(one,) for one in cells])
+        # what SQLite keeps, after the affinity of the column, read by another road
+        kept = [one for (one,) in made.execute("select x from t")]
+    schema = cf.Schema({"x": cf.Numeric(0, 2)})
+    plain = [None if isinstance(one, bytes) else one for one in kept]
+    one = Gram(Plain(("x",)))
+    expected = read(pa.table({"x": [None if one is None else str(one) for one in plain]}), schema).aggregate(one)[0]
+    for shuffled in ("select * from t", "select * from t order by random()"):
+        assert (read(cf.sql(f"sqlite:///{tmp_path / 'a.db'}", shuffled), schema).aggregate(one)[0] == expected).all()
+
+
+def test_an_id_of_sqlite_is_one_id_whatever_its_cells_are(tmp_path: Path) -> None:
+    pytest.importorskip("adbc_driver_sqlite")
+    with sqlite3.connect(tmp_path / "a.db") as made:
+        made.execute("create table t (person, x real)")
+        cells = [1234567890123456, 1234567890123456.0, "1234567890123456", b"1234567890123456", 10**17, 1e17, None, ""]
+        made.executemany("insert into t values (?, 1)", [(one,) for one in cells])
+    schema = cf.Schema({"x": cf.Numeric(0, 2)}, unit=cf.Unit("person"))
+    assert read(tmp_path / "a.db" / "t", schema).count() == 2

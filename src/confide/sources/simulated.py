@@ -23,7 +23,6 @@ from confide.schema import Schema
 from confide.sources.formats.csvfile import CsvPart
 from confide.sources.formats.hive import FolderPart
 from confide.sources.formats.parquet import ParquetPart
-from confide.sources.formats.queries import SqlPart
 from confide.sources.formats.tables import from_mapping
 from confide.sources.parts import Part
 from confide.sources.physical import is_readable
@@ -53,8 +52,8 @@ def simulated_parts(parts: Sequence[Part], schema: Schema, names: Sequence[str])
     found = []
     for part in forms.values():
         there = [name for name in names if name in part.names and name in frame.columns]
-        # text has no types, and SQLite says what type a column has when its cells come, and not before
-        typed = not isinstance(part, (CsvPart, SqlPart))
+        # text has no types
+        typed = not isinstance(part, CsvPart)
         found.append(
             _as(part, {name: _cells(frame[name].to_numpy(), part.kind(name) if typed else None) for name in there})
         )

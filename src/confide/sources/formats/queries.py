@@ -21,6 +21,8 @@ from threading import RLock
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
+import pyarrow as pa
+
 from confide.errors import SourceError
 from confide.sources.formats.plain import kind_of
 from confide.sources.formats.read_once import Origin
@@ -240,7 +242,7 @@ class SqlPart:
         return self._query.file
 
     def kind(self, name: str) -> Any:
-        return kind_of(self._schema.field(name).type)
+        return pa.string() if self._engine == "SQLite" else kind_of(self._schema.field(name).type)
 
     def verify(self) -> None:
         """Nothing to compare: the passes of a session read one snapshot."""
@@ -252,8 +254,9 @@ class SqlPart:
 
     def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
         with self.session():
+            cell = _as_text if self._engine == "SQLite" else quoted
             # how another engine quotes names is not known
-            columns = "*" if self._engine == "ADBC" else ", ".join(map(quoted, names or self.names[:1]))
+            columns = "*" if self._engine == "ADBC" else ", ".join(map(cell, names or self.names[:1]))
             yield from pieces_of(self.place, self._asked(self._select(columns)), names)
 
     @contextmanager
@@ -370,6 +373,26 @@ class SqlPart:
         raise TypeError(
             "a query is asked by the process that made it: its address may hold a password, and is not pickled"
         )
+
+
+def _as_text(name: str) -> str:
+    """A column of SQLite as text in each row, the empty one where a cell is NULL: both mean missing.
+
+    Each cell of SQLite has a type of its own, and its driver gives a column the type of its first 1,024 rows: a fraction below whole
+    numbers, or text below NULLs, ends the pass after the charge, so that one record would decide whether there is a release. A real number
+    that is whole is written as the whole number, so that an id is one id in all tables; `quote` writes others with as many digits as give
+    them back.
+
+    >>> import sqlite3
+    >>> cells = "select .5 as x union all select 7 union all select 7.0 union all select 'a' union all select x'41' union all select null"
+    >>> [one for (one,) in sqlite3.connect(":memory:").execute(f"select {_as_text('x')} from ({cells})")]
+    ['0.5', '7', '7', 'a', 'A', '']
+    """
+    cell = quoted(name)
+    return (
+        f"CASE WHEN {cell} IS NULL THEN '' WHEN typeof({cell}) <> 'real' THEN CAST({cell} AS TEXT) "
+        f"WHEN {cell} = CAST({cell} AS INTEGER) THEN CAST(CAST({cell} AS INTEGER) AS TEXT) ELSE quote({cell}) END AS {cell}"
+    )
 
 
 def _engine_of(connection: Any) -> str:
