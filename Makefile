@@ -36,6 +36,7 @@ types: $(READY)
 
 contracts: $(READY)
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/reader_load.py --ceilings
 
 unit: $(READY)
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not long" -q

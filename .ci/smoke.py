@@ -155,7 +155,6 @@ def _() -> None:
     for method in (
         cf.regression.LeastSquares("y ~ x + g"),
         cf.regression.SSP("y ~ x + g"),
-        cf.regression.HuberLine("y ~ x + g"),
     ):
         released(method, GAUSSIAN)
     released(cf.regression.Within("y ~ x + g"), GAUSSIAN, PERSONS)
@@ -202,12 +201,11 @@ def _() -> None:
 def _() -> None:
     for method in (
         cf.intervals.Proportion("s"),
-        cf.intervals.CategoricalShares("g"),
+        cf.intervals.Proportion("g"),
         cf.intervals.MeanAndVariance("x"),
         cf.intervals.Slope("y ~ x"),
         cf.intervals.Difference("s ~ z"),
         cf.intervals.PureQuantiles("x", (0.25, 0.5)),
-        cf.intervals.Quantile("v", (0.25, 0.5)),
     ):
         released(method, PURE)
 
@@ -237,7 +235,7 @@ def _() -> None:
 
 @part("votes")
 def _() -> None:
-    released(cf.voting.Majority("z"), APPROXIMATE)
+    released(cf.voting.Plurality("z"), APPROXIMATE)
     released(cf.voting.Plurality("g"), PURE)
 
 

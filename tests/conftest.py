@@ -6,9 +6,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
 
+from confide.errors import ConfideError
+from tests.advice import checked
 from tests.in_place import blocks_in_place as blocks_in_place
 
 # no clock: the first example of a process loads the libraries that it needs, and the machine may be busy
@@ -16,3 +20,33 @@ unhurried = settings(print_blob=True, deadline=None, suppress_health_check=[Heal
 settings.register_profile("fixed", unhurried, derandomize=True)
 settings.register_profile("explore", unhurried)
 settings.load_profile("explore" if os.environ.get("CONFIDE_EXPLORE") else "fixed")
+
+
+@pytest.fixture(scope="session")
+def refusals() -> Iterator[list[str]]:
+    """Every message with which confide refuses while tests run, each once in a while: `advice_is_checked` takes them."""
+    told: list[str] = []
+    made = ConfideError.__init__
+
+    def noted(self: ConfideError, *words: object, **more: object) -> None:
+        made(self, *words, **more)
+        told.append(str(words[0]) if words else "")
+
+    ConfideError.__init__ = noted  # type: ignore[method-assign]
+    yield told
+    ConfideError.__init__ = made  # type: ignore[method-assign]
+
+
+_CHECKED: set[str] = set()
+
+
+@pytest.fixture(autouse=True)
+def advice_is_checked(refusals: list[str]) -> Iterator[None]:
+    """No refusal that a test raises gives advice that cannot be followed: `tests.advice.checked`."""
+    refusals.clear()
+    yield
+    for message in refusals:
+        if message not in _CHECKED and "(" in message:
+            _CHECKED.add(message)
+            wrong = checked(message)
+            assert not wrong, f"{message!r}: {wrong}"

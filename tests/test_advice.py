@@ -12,7 +12,7 @@ import pytest
 import confide as cf
 from confide.advice import TASKS, Advice, Expectation
 from confide.advice.expectation import ranked
-from confide.methods.regression.practice import frame
+from confide.scenarios import Columns, scenario_frame
 from confide.schema import Practice
 
 SCHEMA = cf.Schema(
@@ -47,7 +47,7 @@ def test_it_ranks_what_it_ran_and_repeats() -> None:
 @pytest.mark.long
 def test_more_records_and_more_budget_bring_it_nearer_to_no_privacy() -> None:
     def best(n: int, privacy: cf.GDP) -> float:
-        found = cf.advise("linear_regression", "y ~ a + b", SCHEMA, n, privacy, replications=6)
+        found = cf.advise("linear_regression", "y ~ a + b", SCHEMA, n, privacy, replications=12)
         error = next(e.error for e in found.expectations if e.method == "least_squares")
         return float(np.mean(np.array(error) / np.array(found.without_privacy)))
 
@@ -68,7 +68,7 @@ def test_public_records_are_drawn_again() -> None:
 
 @pytest.mark.long
 def test_what_is_predicted_of_the_first_is_what_it_does_on_records_alike() -> None:
-    records = pd.DataFrame(frame(SCHEMA, ["a", "b"], "y", 50_000, 11))
+    records = scenario_frame(SCHEMA, Columns(("a", "b"), ("y",)), 50_000, 11)
     found = cf.advise("linear_regression", "y ~ a + b", SCHEMA, 4_000, cf.GDP(1.0), like=records, replications=12)
     assert found.best.method == "least_squares" and found.best.intervals == 1.0 and not found.best.misses
     truth = cf.regression.LeastSquares("y ~ a + b").reference(Practice.of(records, SCHEMA))
@@ -227,8 +227,8 @@ def test_the_planted_relation_does_not_share_a_stream_with_the_features() -> Non
 
 def test_intervals_are_said_where_a_run_had_some() -> None:
     found = cf.advise("logistic_regression", "z ~ a + b", WIDE, 4_000, ASKED, replications=2)
-    has = {one.settings: one.intervals for one in found.expectations}
-    assert has["mechanism='objective'"] and not has["mechanism='output'"]
+    has = {one.method: one.intervals for one in found.expectations}
+    assert has["logistic_objective"] and not has["logistic_output"]
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ def test_a_method_without_columns_in_its_text_asks_for_a_schema() -> None:
 def test_the_registry_refuses_what_it_does_not_know() -> None:
     with pytest.raises(cf.PlanError, match="did you mean 'ssp'"):
         registry.get("sspp")
-    with pytest.raises(cf.PlanError, match="no parameter formulae"):
+    with pytest.raises(cf.PlanError, match="no parameter 'formulae'"):
         registry.make("ssp", formulae="y ~ a")
     with pytest.raises(cf.PlanError, match="not given: formula"):
         registry.make("ssp")

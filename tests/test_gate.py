@@ -291,12 +291,15 @@ def test_pure_dp_is_refused_with_what_to_ask_instead(book: cf.Ledger) -> None:
         cf.release(METHOD, source(), cf.PureDP(1.0), ledger=book)
 
 
-def test_damaged_and_newer_files_are_refused() -> None:
+def test_damaged_files_and_other_formats_are_refused() -> None:
     text = cf.release(METHOD, source(), cf.GDP(1.0), ledger=None).to_json()
     with pytest.raises(cf.ReleaseError, match="SHA-256"):
         cf.Release.from_json(text.replace('"simulated":false', '"simulated":true'))
-    with pytest.raises(cf.ReleaseError, match="needs confide >="):
-        cf.Release.from_json(text.replace('"format_version":"2.0"', '"format_version":"2.2"'))
+    for other in ("1.1", "0.9", "2.0", "1"):
+        with pytest.raises(
+            cf.ReleaseError, match=rf"has the format '{other}'.*reads 1.0; read it with the confide that wrote it"
+        ):
+            cf.Release.from_json(text.replace('"format_version":"1.0"', f'"format_version":"{other}"'))
     for junk in ("", "[]", "{}", '{"confide":"plan"}', text[: len(text) // 2]):
         with pytest.raises(cf.ReleaseError):
             cf.Release.from_json(junk)
@@ -383,10 +386,20 @@ def test_infer_takes_a_question_and_says_how() -> None:
         cf.infer("release.json")
 
 
-def test_a_pure_request_of_a_gaussian_method_names_methods_that_exist() -> None:
-    pure = [method.name for method in cf.list_methods() if method.native == "PureDP"]
-    with pytest.raises(cf.NoConversion, match=", ".join(pure) or "no method here has a pure guarantee"):
-        cf.plan(cf.regression.SSP("y ~ a"), source().schema, cf.PureDP(1.0))
+def test_a_pure_request_of_a_gaussian_method_names_methods_that_plan_for_the_same_question() -> None:
+    schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3), "g": cf.Categorical(["a", "b"])})
+    for method in (
+        cf.regression.SSP("y ~ x"),
+        cf.tables.Counts("g", covers="dataset"),
+        cf.tables.Means("y ~ g", covers="dataset"),
+    ):
+        with pytest.raises(cf.NoConversion, match="pure guarantee") as refused:
+            cf.plan(method, schema, cf.PureDP(1.0))
+        _, named, names = str(refused.value).partition("a method with a pure guarantee: ")
+        assert named or "no method here has a pure guarantee for this question" in str(refused.value)
+        for name in names.split(", ") if named else ():
+            cf.plan(registry.make(name, formula=method.formula), schema, cf.PureDP(1.0))
+    assert not named, "of means none has one"
 
 
 def test_a_request_that_the_guarantee_does_not_give_is_an_altered_file() -> None:

@@ -270,7 +270,8 @@ def test_any_wish_is_refused_or_planned(value: Any) -> None:
     means, some = QUICK["means"], cf.regression.SSP("y ~ x", where="w > 0")
     for call in (
         lambda: cf.plan(means, SCHEMA, accuracy={"all": value}, n=5_000),
-        lambda: cf.plan(means, SCHEMA, accuracy={"all": 0.1}, n=5_000, level=value),
+        lambda: cf.plan(cf.tables.Counts("g", covers="dataset"), SCHEMA, cv=value, n=5_000),
+        lambda: cf.plan(cf.tables.Counts("g", covers="dataset"), SCHEMA, cv={"all": value}, n=5_000),
         lambda: cf.plan(means, SCHEMA, accuracy={"all": 0.1}, n=value),
         lambda: cf.plan(some, SCHEMA, GDP(1.0), n=1_000, guess={"where": value}),
         lambda: cf.plan(some, SCHEMA, GDP(1.0), n=1_000, guess=value),

@@ -12,11 +12,11 @@ import statsmodels.api as sm
 
 import confide as cf
 from confide import registry
-from confide.methods.intervals.quantile import Quantile
 from confide.protocol import Method
 from confide.schema import Practice
 from confide.testing.practice import ZeroNoise
-from confide_lab.methods import BinAgg, PosteriorSampling
+from confide_lab.methods import BinAgg, HuberLine, PosteriorSampling
+from confide_lab.methods.quantile.ranks import Quantile
 
 FINE = 2**22
 SCHEMA = cf.Schema(
@@ -119,7 +119,7 @@ def test_no_weights_are_in_it() -> None:
 
 def test_the_robust_line_has_no_reference_and_says_so() -> None:
     with pytest.raises(cf.PlanError, match="no non-private reference"):
-        cf.regression.HuberLine("y ~ x").reference(READ)
+        HuberLine("y ~ x").reference(READ)
 
 
 def test_logistic_is_the_likeliest_model() -> None:

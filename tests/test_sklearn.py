@@ -809,9 +809,9 @@ def test_a_part_of_a_line_predicts_nothing_and_settings_are_given_with_the_metho
         model.predict(X)
     with pytest.raises(
         cf.PlanError,
-        match=r"no parameter target; it has: bounds, .*method=cf.regression.LeastSquares\(.*, target='robust'\)",
+        match=r"no parameter limit; it has: bounds, .*method=cf.regression.LeastSquares\(.*, limit='none'\)",
     ):
-        PrivateRegressor(privacy=cf.GDP(1.0), schema=SCHEMA, ledger=None, target="robust")
+        PrivateRegressor(privacy=cf.GDP(1.0), schema=SCHEMA, ledger=None, limit="none")
     assert list(inspect.signature(PrivateRegressor).parameters) == [
         "method",
         "privacy",

@@ -21,6 +21,7 @@ from confide_lab.benchmarks import log_odds, outside_tables
 from confide_lab.benchmarks.truth import adversary as truth_adversary
 from confide_lab.benchmarks.truth import bench as truth
 from confide_lab.benchmarks.truth import cases as truth_cases
+from confide_lab.benchmarks.truth import domains as truth_domains
 from confide_lab.benchmarks.truth import judge as truth_judge
 from confide_lab.benchmarks.truth import page as truth_page
 from confide_lab.benchmarks.truth import plain as truth_plain
@@ -59,6 +60,7 @@ FOUND = ("waves", "step", "unequal")
         (("kernel",), ("rare-outcome", "step")),
         (("posterior_sampling",), ("plain", "waves")),
         (("synthetic_table",), (*DESIGNS, *outside_tables.SKEWED)),
+        (("subgroup", "subgroup_of_one", "subgroup_line"), ("domains-districts", "domains-states")),
         (
             ("logistic", "class_means", "efficient_ptr_bayes", "efficient_ptr_kernel"),
             (*DESIGNS, *INSTALLED),
@@ -75,6 +77,27 @@ def test_no_interval_misses_what_its_title_names(
     assert {row["method"] for row in rows} == set(methods)
     lost = {(row["case"], row["method"]) for row in rows if row["titled"] and truth_rows.failing(row)}
     assert lost <= KNOWN, "\n".join(truth_page.line_of(row) for row in rows if truth_rows.failing(row))
+
+
+def test_domains_are_drawn_as_whole_psus_and_few_of_them_have_an_alarm() -> None:
+    """A sample holds whole districts, each in one domain; a cell of one or two of them is not answered, nor a subgroup of one."""
+    sample = truth_domains.drawn("domains-districts", 40, 1)
+    assert sample.groupby("psu")["domain"].nunique().max() == 1 and sample["psu"].nunique() == 40
+    psus = sample.groupby("domain", observed=False)["psu"].nunique()
+    assert psus.tolist() == [1, 2, 4, 8, 25]
+    assert set(truth_domains.plain("means", sample)) == {
+        "y",
+        *(f"y | domain={label}" for label in truth_domains.LABELS[1:]),
+    }
+    cell = Cell("domains-districts", "means", 40, 3.0, "add-remove")
+    names = truth_runs.truth(cell.case, cell.method).names
+    for r in range(3):
+        hits = dict(
+            zip(names, json.loads(truth_runs.replicate({"cell": cell, "replication": r}, None)["hits"]), strict=True)
+        )  # type: ignore[arg-type]
+        assert hits["y | domain=in 1"] is None and hits["y | domain=in 2"] is None and hits["y"] is not None
+    alone = Cell("domains-districts", "subgroup_of_one", 40, 3.0, "add-remove")
+    assert json.loads(truth_runs.replicate({"cell": alone, "replication": 1}, None)["hits"]) == [None]  # type: ignore[arg-type]
 
 
 def test_a_broken_promise_is_caught(tmp_path: Path) -> None:
@@ -197,13 +220,13 @@ def test_every_method_with_an_interval_is_measured_or_named_with_the_reason() ->
     assert not measured & set(ELSEWHERE)
 
 
-def test_a_page_keeps_sections_of_methods_that_were_not_measured_and_says_versions() -> None:
+def test_a_page_keeps_sections_of_methods_that_were_not_measured_and_says_commits() -> None:
     old = row(95, 100, case="plain") | {"method": "ssp", "commit": "0123abcd"}
     before = truth_page.page([old])
-    text = truth_page.page([row(90, 100, case="plain") | {"version": "7", "commit": "89abcdef"}], before=before)
-    assert "Version 7, measured at 89abcdef" in text and "Version not recorded, measured at 0123abcd" in text
+    text = truth_page.page([row(90, 100, case="plain") | {"commit": "89abcdef"}], before=before)
+    assert "Measured at 89abcdef" in text and "Measured at 0123abcd" in text
     assert text.count("| ssp |") == 1 and text.count("## ssp") == 1
-    assert truth_page.page([old | {"version": "9"}], before=text).count("## ssp") == 1
+    assert truth_page.page([old], before=text).count("## ssp") == 1
 
 
 @pytest.mark.parametrize(

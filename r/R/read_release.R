@@ -1,7 +1,6 @@
 # Files of releases. The body is canonical JSON, so that its SHA-256 is that of its own bytes.
 
-format_major <- 2L
-format_minor <- 1L
+known_format <- "1.0"
 
 read_release <- function(path) {
   bytes <- readBin(path, "raw", file.size(path))
@@ -36,10 +35,9 @@ check_kind <- function(file) {
     stop("this is no release of confide; give the file that `confide release -o` or `confide infer -o` wrote",
          call. = FALSE)
   }
-  version <- suppressWarnings(as.integer(strsplit(as.character(file$format_version), ".", fixed = TRUE)[[1]]))
-  if (length(version) != 2L || anyNA(version) || version[1] != format_major || version[2] > format_minor) {
-    stop(sprintf("format %s cannot be read by this package, which knows format %d.0 to %d.%d", file$format_version,
-                 format_major, format_major, format_minor), call. = FALSE)
+  if (!identical(file$format_version, known_format)) {
+    stop(sprintf("format %s cannot be read by this package, which knows format %s; take the package of the confide that wrote it",
+                 format(file$format_version), known_format), call. = FALSE)
   }
 }
 

@@ -1,6 +1,6 @@
 """Loading at first use, in one place: names of a package, whole libraries, and a part of a library without the rest of it.
 
-`confide --version` must not wait for NumPy, nor `confide plan` for pandas. Type checkers read the ordinary imports that stand beside
+`confide --version` must not wait for NumPy, nor a schema's check for pandas. Type checkers read the ordinary imports that stand beside
 each use under TYPE_CHECKING.
 """
 
@@ -16,13 +16,10 @@ from typing import Any
 __all__ = ["later", "names", "opened"]
 
 
-def names(
-    package: str, homes: Mapping[str, str], *, former: Mapping[str, str] | None = None
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """(`__getattr__`, `__dir__`) of a package whose public names are loaded when first asked for.
 
-    homes: public name -> the module that it stands in; a module that ends with the name is the module itself. former: names of before ->
-    what to write now.
+    homes: public name -> the module that it stands in; a module that ends with the name is the module itself.
 
     >>> fetch, listed = names("confide", {"GDP": "confide.guarantees"})
     >>> fetch("GDP").__name__, "GDP" in listed()
@@ -31,10 +28,7 @@ def names(
 
     def fetch(name: str) -> Any:
         if name not in homes:
-            now = (former or {}).get(name)
-            raise AttributeError(
-                f"module {package!r} has no attribute {name!r}" + (f"; it is {now} now" if now else "")
-            )
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home = homes[name]
         found = import_module(home)
         value = found if home.endswith(f".{name}") and not hasattr(found, name) else getattr(found, name)

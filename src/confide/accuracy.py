@@ -1,6 +1,6 @@
 """Accuracy first: the smallest budget whose forecast is as sharp as asked, and what each budget buys.
 
-A wish is a standard error, or with a level the half-width of an interval at that level.
+`accuracy` names half-widths of 95 % intervals, in the units of the numbers; `cv` names standard errors relative to the numbers.
 
 Everything here follows from forecasts, which follow from public facts and a number of records that the caller gives. **A budget that was
 chosen from n tells of n**: whoever plans so says that n is public. A wrong guess costs width, never privacy.
@@ -9,15 +9,14 @@ chosen from n tells of n**: whoever plans so says that n is public. A wrong gues
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, exp, inf, log
 from typing import TYPE_CHECKING, Any
 
-from confide import _special as special
 from confide._lazy import later
 from confide._text import near_match
 from confide.errors import ConfideError, PlanError
-from confide.guarantees.validation import EXACT, is_finite, is_number
+from confide.guarantees.validation import is_finite, is_number
 from confide.protocol import Plan
 from confide.protocol.plan import BESIDE
 
@@ -26,19 +25,18 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["Precision", "check_accuracy", "smallest"]
+__all__ = ["Precision", "Targets", "smallest"]
 
 # Levels of mu or epsilon that are tried; beyond the largest, privacy protects nobody.
 _LEAST, _MOST = 1e-3, 64.0
-# Of an interval whose half-width is asked for: that of a smaller one is no multiple of the standard error that could be told from 0.
-_LEAST_LEVEL = 1e-3
-# How many times too large an error is, where no number of records would do.
-_FAR = 1e100
+# Half of a normal 95 % interval, in standard errors.
+_Z = 1.959963984540054
 # The level is found to this factor, and is then rounded up to four digits.
 _CLOSE = 1.005
-# Of the coefficients of all shapes that a forecast is of, so many must have an interval for its standard errors to count.
+# Of the numbers of all scenarios that a forecast is of, so many must have an interval for its standard errors to count.
 _ANSWERED = 0.5
-_EXAMPLE = 'write cf.plan(method, schema, accuracy={"x": 0.02}, n=5000)'
+_EXAMPLE = 'write cf.plan(method, schema, accuracy={"all": 0.02}, n=5000)'
+_RELATIVE = "write cf.plan(method, schema, cv=0.02, n=5000)"
 # What stands for every number of its kind in a forecast; of a method that is in neither list for every number.
 _KINDS = ("count", "share", "mean", "quantile", "all")
 _KIND_OF = {
@@ -54,91 +52,115 @@ _TABLE_ONE = {": mean": "mean", ": median": "quantile", "": "share"}
 PlanAt = Callable[[float], Plan]
 
 
-def check_accuracy(accuracy: Any, privacy: Any, n: Any, level: Any = None) -> dict[str, float]:
-    """The standard errors that are asked for, by name; `PlanError` for anything else, or beside a privacy or without n.
+@dataclass(frozen=True)
+class Targets:
+    """How sharp a release must be, by the names of its forecast. A name may have both.
 
-    level: what is asked for are half-widths of normal intervals at this level; None: standard errors.
+    accuracy: half-widths of 95 % intervals, in the units of the number; cv: standard errors over the number, .02 for 2 %.
     """
-    if level is not None and not (is_number(level) and _LEAST_LEVEL <= level < 1):
-        raise PlanError(
-            f"level must lie between {_LEAST_LEVEL:g} and 1, got {level!r}; write level=0.95 where accuracy names half-widths"
-        )
-    if privacy is not None:
-        raise PlanError(
-            f"accuracy says how sharp a release must be, and privacy what it may cost; give one of them; {_EXAMPLE}"
-        )
-    if n is None:
-        raise PlanError(
-            f"accuracy needs n, the number of records that the forecast is for, which then counts as public; {_EXAMPLE}"
-        )
-    fits = isinstance(accuracy, Mapping) and accuracy
-    if not fits or not all(is_finite(x) and x > 0 for x in accuracy.values()):
-        raise PlanError(
-            f"accuracy must name standard errors above 0, as the plan's forecast names them, got {accuracy!r}; {_EXAMPLE}"
-        )
-    return {str(name): float(x) / _reach(level) for name, x in accuracy.items()}
+
+    accuracy: Mapping[str, float] = field(default_factory=dict)
+    cv: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, accuracy: Any = None, cv: Any = None, privacy: Any = None, n: Any = None) -> Targets:
+        """From what was given; `PlanError` for anything else, beside a privacy, and without n.
+
+        accuracy: name -> half-width; cv: name -> relative standard error, or one number for all.
+        """
+        name = "accuracy" if accuracy is not None else "cv"
+        example = _EXAMPLE if accuracy is not None else _RELATIVE
+        own = {
+            key: x for key, x in (("accuracy", accuracy), ("cv", cv)) if _positive(x) or (key == "cv" and is_number(x))
+        }
+        if privacy is not None:
+            raise PlanError(
+                f"{name} says how sharp a release must be, and privacy what it may cost; give one of them; {example}"
+            )
+        if n is None:
+            raise PlanError(
+                f"{name} needs n, the number of records that the forecast is for, which then counts as public; "
+                + (_call(own, 5000) if own else example)
+            )
+        if is_number(cv):
+            cv = {"all": cv}
+        if accuracy is not None and not _positive(accuracy):
+            relative = isinstance(accuracy, Mapping) and any("%" in str(x) for x in accuracy.values())
+            raise PlanError(
+                "accuracy names half-widths of 95 % intervals above 0, in the units of the numbers, by the names of the plan's forecast, "
+                f"got {accuracy!r}; "
+                + (f"a standard error relative to the number is a cv: {_RELATIVE}" if relative else _EXAMPLE)
+            )
+        if cv is not None and not _positive(cv):
+            raise PlanError(
+                "cv names standard errors over the numbers, above 0 (.02 for 2 %), by the names of the plan's forecast, or is one for "
+                f"all, got {cv!r}; {_RELATIVE}"
+            )
+        return cls(*({str(key): float(x) for key, x in (given or {}).items()} for given in (accuracy, cv)))
 
 
-def _reach(level: float | None) -> float:
-    """Half-widths in standard errors; 1 where standard errors are asked for."""
-    return 1.0 if level is None else float(-special.ndtri((1 - level) / 2))
+def _positive(given: Any) -> bool:
+    return isinstance(given, Mapping) and bool(given) and all(is_finite(x) and x > 0 for x in given.values())
 
 
-def smallest(plan_at: PlanAt, accuracy: Mapping[str, float], level: float | None = None) -> Plan:
-    """The plan at the smallest level whose predicted standard errors are at most those asked for; of a range its upper end counts.
+def smallest(plan_at: PlanAt, targets: Targets) -> tuple[Plan, tuple[str, ...]]:
+    """(the plan at the smallest level whose forecast is as sharp as asked, what its reader must know); of a range its upper end counts.
 
-    level: of the intervals whose half-widths were asked for, in which an error speaks.
-
-    Raises `PlanError` for names that the forecast does not have, and where no level would do: with the least standard error and the number
-    of records that would.
+    Raises `PlanError` for names that the forecast does not have, for a cv of a number that public facts do not tell, and where no level
+    would do, with what the largest one is expected to give.
     """
-    best = _reached(plan_at, _MOST)
-    accuracy = _spread(best[0].method.name, best[1], accuracy)
-    _check_names(best, accuracy)
-    wrong = {name: found for name in accuracy if (found := best[1][name]) > accuracy[name]}
-    if wrong:
-        name, found = next(iter(wrong.items()))
-        records = best[2] * min(found / accuracy[name], _FAR) ** 2
-        need = "" if records > EXACT else f"; about {ceil(records):,} records would do"
-        z, what = _reach(level), "standard error" if level is None else "half-width"
-        least = "no interval is expected" if found == inf else f"at least {z * found:.3g} is expected"
-        raise PlanError(
-            f"a {what} of {z * accuracy[name]:.4g} for {name!r} is beyond what {best[2]:,} records give at any budget: {least}{need}; "
-            "ask for a larger one"
-        )
-    low, high, made = _LEAST, _MOST, best[0]
+    best = _Reached.at(plan_at, _MOST)
+    wished = _wished(best, targets)
+    for name, (error, relative) in wished.items():
+        if best.errors[name] > error:
+            raise PlanError(_beyond(best, name, error, _nearest(best, targets), relative=relative))
+    low, high, made = _LEAST, _MOST, best
     while high > low * _CLOSE:
         middle = exp((log(low) + log(high)) / 2)
-        tried, errors, _ = _reached(plan_at, middle)
-        if all(errors.get(name, inf) <= x for name, x in accuracy.items()):
+        tried = _Reached.at(plan_at, middle)
+        if all(tried.errors.get(name, inf) <= error for name, (error, _) in wished.items()):
             high, made = middle, tried
         else:
             low = middle
-    return made
+    return made.plan, (_TELLS_OF_N, *_uneven(made, wished))
 
 
-def _reached(plan_at: PlanAt, level: float) -> tuple[Plan, dict[str, float], int]:
-    """The plan at a level rounded up to four digits, its standard errors, and for how many records; none where it cannot be made."""
-    try:
-        made = plan_at(_rounded(level))
-    except ConfideError:
-        if level >= _MOST / 2:
-            raise
-        return plan_at(_MOST), {}, 0
-    counts = [key for key in made.forecast if key not in BESIDE]
-    if not counts:
-        raise PlanError(
-            f"{made.method.name} forecasts no standard errors, so that no accuracy can be planned; give privacy=cf.GDP(...)"
-        )
-    rows = made.forecast[counts[0]]
-    # what is told in the few shapes that are answered at all is no forecast of a release
-    if made.forecast.get("answered", {}).get(counts[0], 1.0) < _ANSWERED:
-        rows = dict.fromkeys(rows)
-    upper = {
-        name: inf if cell is None else float(max(cell) if isinstance(cell, tuple) else cell)
-        for name, cell in rows.items()
-    }
-    return made, upper, int(counts[0].replace(",", ""))
+_TELLS_OF_N = "accuracy: the budget was chosen for the number of records given, and tells of it; that number counts as public by your word"
+
+
+@dataclass(frozen=True)
+class _Reached:
+    """A plan, the upper ends of its standard errors, for how many records, and the numbers that public facts tell."""
+
+    plan: Plan
+    errors: Mapping[str, float] = field(default_factory=dict)
+    n: int = 0
+    values: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, plan_at: PlanAt, level: float) -> _Reached:
+        """At a level rounded up to four digits; without errors where no plan can be made."""
+        try:
+            made = plan_at(_rounded(level))
+        except ConfideError:
+            if level >= _MOST / 2:
+                raise
+            return cls(plan_at(_MOST))
+        counts = [key for key in made.forecast if key not in BESIDE]
+        if not counts:
+            raise PlanError(
+                f"{made.method.name} forecasts no standard errors, so that no accuracy can be planned; give privacy=cf.GDP(...)"
+            )
+        rows = made.forecast[counts[0]]
+        # what is told in the few scenarios that are answered at all is no forecast of a release
+        if made.forecast.get("answered", {}).get(counts[0], 1.0) < _ANSWERED:
+            rows = dict.fromkeys(rows)
+        upper = {
+            name: inf if cell is None else float(max(cell) if isinstance(cell, tuple) else cell)
+            for name, cell in rows.items()
+        }
+        known = made.forecast.get("value", {}).get(counts[0], {})
+        return cls(made, upper, int(counts[0].replace(",", "")), known)
 
 
 def _rounded(level: float) -> float:
@@ -146,19 +168,45 @@ def _rounded(level: float) -> float:
     return ceil(level * 10.0**digits * (1 - 1e-12)) / 10.0**digits
 
 
-def _spread(method: str, forecast: Mapping[str, float], accuracy: Mapping[str, float]) -> dict[str, float]:
+def _wished(best: _Reached, targets: Targets) -> dict[str, tuple[float, bool]]:
+    """By the names of the forecast: the standard error that is wished for, and whether as a cv."""
+    found: dict[str, tuple[float, bool]] = {}
+    for name, half in _spread(best, targets.accuracy, "accuracy").items():
+        found[name] = half / _Z, False
+    for name, cv in _spread(best, targets.cv, "cv").items():
+        value = abs(best.values.get(name, 0.0))
+        if not value:
+            method = best.plan.method.name
+            where = ", or declare where the values of its column lie, typical=(low, high) in the schema"
+            where = where if _kind(method, name) == "mean" or method == "totals" else ""
+            raise PlanError(
+                f"a cv is relative to the number itself, and public facts do not tell {name!r}; "
+                f"{_call({'accuracy': {name: _reachable(best, [name], 'accuracy', 0.02)}}, best.n)}, a half-width{where}"
+            )
+        found[name] = min((cv * value, True), found.get(name, (inf, True)))
+    return found
+
+
+def _spread(best: _Reached, wishes: Mapping[str, float], option: str) -> dict[str, float]:
     """The wishes by the names of the forecast: one of `_KINDS` that it does not have stands for all of that kind."""
+    method, forecast = best.plan.method.name, best.errors
     wanted: dict[str, float] = {}
-    for name, x in accuracy.items():
+    for name, x in wishes.items():
         every = name in _KINDS and name not in forecast
         meant = [one for one in forecast if name == "all" or _kind(method, one) in (name, None)] if every else [name]
         if not meant:
             kinds = list(dict.fromkeys(str(_kind(method, one)) for one in forecast))
+            names = [one for one in forecast if _kind(method, one) == kinds[0]]
             raise PlanError(
-                f"{method} forecasts no {name}, but {' and '.join(f'{one}s' for one in kinds)}; write accuracy={{{kinds[0]!r}: ...}} "
-                "with a standard error of that"
+                f"{method} forecasts no {name}, but {' and '.join(f'{one}s' for one in kinds)}; "
+                + _call({option: {kinds[0]: _reachable(best, names, option, 0.05)}}, best.n)
             )
         for one in meant:
+            if one not in forecast:
+                raise PlanError(
+                    f"the forecast has no standard error of {one!r}{near_match(one, tuple(forecast))}; it has: {', '.join(forecast)}; "
+                    + _call({option: {"all": _reachable(best, list(forecast), option, x)}}, best.n)
+                )
             wanted[one] = min(x, wanted.get(one, inf))
     return wanted
 
@@ -170,13 +218,63 @@ def _kind(method: str, name: str) -> str | None:
     return _KIND_OF.get(method)
 
 
-def _check_names(best: tuple[Plan, dict[str, float], int], accuracy: Mapping[str, float]) -> None:
-    for name in accuracy:
-        if name not in best[1]:
-            raise PlanError(
-                f"the forecast has no standard error of {name!r}{near_match(name, tuple(best[1]))}; it has: {', '.join(best[1])}; "
-                f"{_EXAMPLE}"
-            )
+def _call(targets: Mapping[str, Any], n: int) -> str:
+    return f"write {', '.join(f'{option}={dict(x) if isinstance(x, Mapping) else x!r}' for option, x in targets.items())}, n={n}"
+
+
+def _nearest(best: _Reached, targets: Targets) -> dict[str, dict[str, float]]:
+    """The targets, each as far as these records reach at any budget; empty where one of them reaches no interval at all."""
+    found: dict[str, dict[str, float]] = {}
+    for option, wishes in (("accuracy", targets.accuracy), ("cv", targets.cv)):
+        for key, x in wishes.items():
+            names = list(_spread(best, {key: x}, option))
+            if any(best.errors[name] == inf for name in names):
+                return {}
+            found.setdefault(option, {})[key] = _reachable(best, names, option, x)
+    return found
+
+
+def _reachable(best: _Reached, names: Sequence[str], option: str, x: float) -> float:
+    """The target for these numbers, or what these records reach at any budget where that is wider."""
+    least = 0.0
+    for name in names:
+        value = abs(best.values.get(name, 0.0))
+        least = max(least, best.errors[name] * (_Z if option == "accuracy" else 1 / value if value else 0.0))
+    return x if least <= x or least == inf else _rounded(least * (1 + 1e-9))
+
+
+def _beyond(
+    best: _Reached, name: str, error: float, nearest: Mapping[str, Mapping[str, float]], *, relative: bool
+) -> str:
+    asked, found = (_shown(one, best.values.get(name), relative=relative) for one in (error, best.errors[name]))
+    least = "no interval is expected" if best.errors[name] == inf else f"at least {found} is expected"
+    return (
+        f"a {'cv' if relative else 'half-width'} of {asked} for {name!r} is beyond what {best.n:,} records give at any budget: {least}; "
+        + (_call(nearest, best.n) if nearest else "ask for a coarser question, or for more records")
+    )
+
+
+def _shown(error: float, value: float | None, *, relative: bool) -> str:
+    """A standard error as it was asked for: as a half-width, or in percent of the number."""
+    return f"{error / abs(value):.3g}" if relative and value else f"{_Z * error:.4g}"
+
+
+def _uneven(made: _Reached, wished: Mapping[str, tuple[float, bool]]) -> tuple[str, ...]:
+    """What cells get that are not as large as the forecast has them: of the wish that is missed most, if any is."""
+    count = next(key for key in made.plan.forecast if key not in BESIDE)
+    cells = made.plan.forecast.get("uneven", {}).get(count, {})
+    missed, note = 1.001, ""
+    for name, (error, relative) in wished.items():
+        value = made.values.get(name)
+        for words, one, own in cells.get(name, ()):
+            times = one / error * (abs(value / own) if relative and value and own else 1.0)
+            if times > missed:
+                missed, note = (
+                    times,
+                    f"accuracy: the forecast has cells of equal size; of {name}, {words} gets a {'cv' if relative else 'half-width'} of "
+                    f"about {_shown(one, own, relative=relative)} where {_shown(error, value, relative=relative)} was asked for",
+                )
+    return (note,) if note else ()
 
 
 @dataclass(frozen=True, eq=False)

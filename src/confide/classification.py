@@ -18,7 +18,6 @@ else:
             "ClassMeans": "confide.methods.classification.class_means",
             "EfficientPTRBayes": "confide.methods.classification.efficient_ptr_bayes",
         },
-        former={"ClassSums": "cf.classification.ClassMeans"},
     )
 
 __all__ = ["ClassMeans", "ClassModel", "EfficientPTRBayes"]

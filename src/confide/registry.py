@@ -6,13 +6,13 @@ command line, the ledger, the report and `confide.testing.check_method`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from confide._text import near_match
 from confide.errors import PlanError
 from confide.protocol import Method, Plan, parameters_of
 from confide.protocol.units.contributions import with_contributions
@@ -22,7 +22,6 @@ __all__ = [
     "FAMILIES",
     "Family",
     "MethodInfo",
-    "current",
     "family",
     "get",
     "known",
@@ -71,24 +70,6 @@ FAMILIES = (
 def family(name: str) -> Family | None:
     """The family of a name; None for one that another package has made up."""
     return next((one for one in FAMILIES if one.name == name), None)
-
-
-def _line(parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """One class made two lines: the least-squares line, and with target="robust" or for prediction the Huber-type one."""
-    own = dict(parameters)
-    huber = own.pop("target", "ols") == "robust" or own.get("objective", "inference") == "prediction"
-    for name, unset in (("limit", "auto"),) if huber else (("slope_bound", None), ("objective", "inference")):
-        if own.get(name, unset) == unset:
-            own.pop(name, None)
-    return ("huber_line" if huber else "least_squares"), own
-
-
-#: Names of before, which files and command lines may still hold: parameters as they were -> name and parameters of today.
-_FORMER: Mapping[str, Callable[[Mapping[str, Any]], tuple[str, dict[str, Any]]]] = {
-    "class_sums": lambda parameters: ("class_means", dict(parameters)),
-    "kernel_curve": lambda parameters: ("kernel", dict(parameters)),
-    "ssp2": _line,
-}
 
 
 @dataclass(frozen=True)
@@ -146,23 +127,12 @@ def _load(name: str) -> type[Any]:
     return found
 
 
-def current(name: str, parameters: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-    """The name and parameters of a method today, from those of before or of today.
-
-    >>> current("ssp2", {"formula": "y ~ x", "target": "robust"})
-    ('huber_line', {'formula': 'y ~ x'})
-    """
-    former = _FORMER.get(name) if name not in known() else None
-    return former(parameters or {}) if former else (name, dict(parameters or {}))
-
-
 def get(name: str) -> type[Any]:
-    """The class of a method, also by a name of before; `PlanError` names the near match.
+    """The class of a method; `PlanError` names the near match.
 
     >>> get("ssp").family
     'regression'
     """
-    name, _ = current(name)
     names = known()
     if name not in names:
         near = get_close_matches(name, names, 1)
@@ -175,14 +145,25 @@ def get(name: str) -> type[Any]:
     return _load(name)
 
 
+def named(kind: str) -> str | None:
+    """The name of the method of a class, which is not loaded; None where there is none.
+
+    >>> named("LeastSquares"), named("Nothing")
+    ('least_squares', None)
+    """
+    own = (name for name, method in _registered.items() if method.__name__ == kind)
+    return next(own, next((name for name, point in _installed().items() if point.attr == kind), None))
+
+
 def make(name: str, **parameters: Any) -> Method:
     """A method from its name and parameters; `PlanError` when it does not have one of them."""
-    name, parameters = current(name, parameters)
     cls = get(name)
     allowed = parameters_of(cls)
     unknown = [key for key in parameters if key not in allowed]
     if unknown:
-        raise PlanError(f"method {name!r} has no parameter {', '.join(unknown)}; it has: {', '.join(allowed)}")
+        raise PlanError(
+            f"method {name!r} has no parameter {unknown[0]!r}{near_match(unknown[0], allowed)}; it has: {', '.join(allowed)}"
+        )
     try:
         made: Method = cls(**parameters)
     except TypeError:
@@ -229,10 +210,6 @@ def remake(plan: Plan, schema: Any) -> tuple[Method, Plan]:
     method = make(plan.method.name, **plan.method.parameters)
     again = with_contributions(method.plan(getattr(schema, "without_typical", schema), plan.requested, n=plan.n))
     check_read(again, getattr(method, "where", None))
-    # a plan from before a change of names, or of how records are rounded, keeps its digest, and so its name and version
-    version = plan.method.version if plan.method.version in method.reads else method.version
-    if (plan.method.name, version) != (method.name, method.version):
-        again = replace(again, method=replace(plan.method, version=version))
     if again.sha256 != plan.sha256:
         raise PlanError(
             f"the plan cannot be made again from its own method, schema and request: it was written by another version than "

@@ -1,4 +1,4 @@
-"""Regression: the default line, a Huber-type line, moments for many questions, logistic and Poisson regression, propose-test-release."""
+"""Regression: the default line, moments for many questions, logistic and Poisson regression, propose-test-release."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from confide._lazy import names
 
 if TYPE_CHECKING:
     from confide.methods.regression.certified.efficient_ptr import EfficientPTR
-    from confide.methods.regression.huber.line import HuberLine
     from confide.methods.regression.least_squares.line import LeastSquares
     from confide.methods.regression.least_squares.within import Within, WithinEstimates
     from confide.methods.regression.likelihood.logistic import Logistic
@@ -23,7 +22,6 @@ else:
         __name__,
         {
             "EfficientPTR": "confide.methods.regression.certified.efficient_ptr",
-            "HuberLine": "confide.methods.regression.huber.line",
             "LeastSquares": "confide.methods.regression.least_squares.line",
             "LinearEstimates": "confide.methods.regression.linear",
             "Logistic": "confide.methods.regression.likelihood.logistic",
@@ -35,17 +33,11 @@ else:
             "WithinEstimates": "confide.methods.regression.least_squares.within",
             "SharedEstimates": "confide.methods.regression.shared_estimates",
         },
-        former={
-            "KernelCurve": "cf.curves.Kernel",
-            "EfficientPTRKernel": "cf.curves.EfficientPTRKernel",
-            "SSP2": 'cf.regression.LeastSquares, and with target="robust" cf.regression.HuberLine',
-        },
     )
 
 __all__ = [
     "SSP",
     "EfficientPTR",
-    "HuberLine",
     "LeastSquares",
     "LinearEstimates",
     "Logistic",

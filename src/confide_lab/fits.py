@@ -380,10 +380,10 @@ def _ours(title: str, place: str, **settings: Any) -> Method:
 METHODS: dict[str, Method] = {
     "ols": Method("OLS (not private)", "not private", least_squares),
     "mean": Method("mean only (not private)", "not private", mean_only),
-    "ssp2": _ours("SSP2, robust line", "confide.regression:HuberLine"),
+    "ssp2": _ours("SSP2, robust line", "confide_lab.methods:HuberLine"),
     "ssp2_ols": _ours("SSP2", "confide.regression:LeastSquares"),
-    "ssp2_bound": _ours("SSP2, robust line, slope bound 2", "confide.regression:HuberLine", slope_bound=2.0),
-    "ssp2_prediction": _ours("SSP2 prediction", "confide.regression:HuberLine", objective="prediction"),
+    "ssp2_bound": _ours("SSP2, robust line, slope bound 2", "confide_lab.methods:HuberLine", slope_bound=2.0),
+    "ssp2_prediction": _ours("SSP2 prediction", "confide_lab.methods:HuberLine", objective="prediction"),
     "ssp": _ours("SSP", "confide.regression:SSP"),
     "ssp_recentred": _ours("SSP re-centred", "confide.regression:SSP", recenter="auto"),
     "ssp_classical": _ours("SSP classical", "confide.regression:SSP", cov="classical"),

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.aggregates.scores.rounds import last_round
-from confide.methods.regression.huber.line import HuberLine
 from confide_lab.fits import Case, Fitted, fitted_of
+from confide_lab.methods.huber.huber_line import HuberLine
+from confide_lab.methods.huber.released_rounds import last_round
 
 __all__ = ["fitted_with_projection"]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import confide as cf
 from confide.aggregates.cells.cell_sums import CellCounts, CellIndex, CellTotals
 from confide.aggregates.cells.crossing import Attribute, Crossing
-from confide.aggregates.cells.free_moments import Measure, MomentRows, PairRows, count_steps, free_moments
+from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps, free_moments
 from confide.aggregates.cells.unit_cells import RowNumber, UnitCrossing
 from confide.errors import PlanError, SchemaError
 from confide.sources.aggregation import _following
@@ -38,7 +38,6 @@ def statistics(relation: str) -> list[CellCounts | CellTotals]:
         CellCounts(CellIndex(CROSSING, (0, 2))),
         CellTotals(MomentRows(one, (0,), (x,), count_steps(1, relation))),
         CellTotals(MomentRows(one, (), (x, y), count_steps(2, relation))),
-        CellTotals(PairRows(one, (0,), (x, y), even=relation == "substitute")),
     ]
 
 
@@ -53,7 +52,6 @@ def root_up(value: Fraction) -> Fraction:
         (1, "add-remove"),
         pytest.param(1, "substitute", marks=pytest.mark.long),
         pytest.param(2, "add-remove", marks=pytest.mark.long),
-        pytest.param(3, "substitute", marks=pytest.mark.long),
     ],
 )
 def test_the_bound_is_attained_and_never_passed(which: int, relation: str) -> None:

@@ -49,6 +49,17 @@ class Loose:
 NAME = code_name(Known)
 
 
+def test_a_class_of_ours_has_a_name_that_does_not_change_when_its_file_is_moved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = pack_bound(MEDIAN)["bound"]
+    monkeypatch.setattr(OrderStatistic, "__module__", "confide.elsewhere")
+    assert name == pack_bound(MEDIAN)["bound"] == "confide:OrderStatistic" and bound_from(pack_bound(MEDIAN)) == MEDIAN
+    assert f"{__name__}:Known" == NAME and code_name(os.getcwd) == "posix:getcwd"
+    monkeypatch.setattr(Known, "__module__", "confident")
+    assert code_name(Known) == "confident:Known"
+
+
 def test_a_known_class_comes_back_from_its_fields() -> None:
     assert code_from({"thing": NAME, "fields": {"low": "2"}}, "thing", "f(thing)", [Known], float) == Known(2.0)
 

@@ -14,11 +14,12 @@ from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.lines.blocks import BlockGram
 from confide.aggregates.lines.coordinates import Coordinates, Frame, PartialFrame
 from confide.aggregates.lines.rows import BOUND, Box, steps
-from confide.aggregates.lines.whitened_rows import FarResiduals, ScoreRows, WhitenedRows
-from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores, SizeIndices, SquareOf
+from confide.aggregates.lines.whitened_rows import WhitenedRows
+from confide.aggregates.scores.score_rows import Influences, LimitedFeatures, LimitedScores, SizeIndices, SquareOf
 from confide.protocol import Gram, Total
 from confide.schema import Design
 from confide.sources.aggregation import _alike
+from confide_lab.methods.huber.residual_rows import FarResiduals, ScoreRows
 
 SCHEMA = cf.Schema(
     {
@@ -170,6 +171,7 @@ def test_no_row_depends_on_its_batch(formula: str) -> None:
         FarResiduals(design).at(frame),
         LimitedFeatures(design).at(frame, 4.0),
         SquareOf(design).at(frame, 1.5),
+        Influences(design).at(frame, np.linspace(-1, 2, len(frame.theta)), 0.3, 2.0),
     ):
         whole = rows(codes)
         for length in (1, 7, 8_191):
@@ -190,10 +192,11 @@ def test_statistics_that_begin_alike_give_what_each_gives_alone() -> None:
         Total(SquareOf(design).at(frame, 1.0), nonnegative=True),
         Histogram(SizeIndices(design, scores=True).at(frame, tuple(np.geomspace(0.1, 9, 25)))),
         BlockGram(WhitenedRows(design).at(frame, 2.0), (64, 32, 16)),
+        Total(Influences(design).at(frame, np.linspace(-1, 2, len(frame.theta)), 0.3, 2.0), nonnegative=True),
         Gram(LimitedScores(design).at(other, 0.5)),
     ]
     groups = _alike(asked, design.columns)
-    assert [[at for at, _ in group.members] for group in groups] == [[0, 1, 2, 3, 4], [5]]
+    assert [[at for at, _ in group.members] for group in groups] == [[0, 1, 2, 3, 4, 5], [6]]
     states = [statistic.zero() for statistic in asked]
     for start in range(0, 5_000, 1_700):
         for group in groups:

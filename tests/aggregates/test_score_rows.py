@@ -15,6 +15,7 @@ from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.score_rows import (
     SCORE_CELLS,
     Coordinates,
+    Influences,
     LimitedFeatures,
     LimitedScores,
     SizeIndices,
@@ -60,14 +61,26 @@ def maps_of(frame: Frame, generator: np.random.Generator) -> dict[str, Any]:
         "cross": Total(LimitedScores(SCORE_DESIGN).at(frame, limit)),
         "meat": Gram(LimitedScores(SCORE_DESIGN).at(frame, limit)),
         "square": Total(SquareOf(SCORE_DESIGN).at(frame, limit), nonnegative=True),
+        "influence": Total(
+            Influences(SCORE_DESIGN).at(frame, generator.normal(size=P), generator.uniform(0.01, 0.99), limit),
+            nonnegative=True,
+        ),
         "tail": Histogram(SizeIndices(SCORE_DESIGN, scores=True).at(frame, edges)),
         "leverage": Histogram(SizeIndices(SCORE_DESIGN, scores=False).at(frame, edges)),
     }
 
 
 #: Squared sensitivities in units of one record's own bound, by relation; the second as derived in the maps' docstring.
-FACTORS = {"gram": 2, "cross": 4, "meat": 2, "square": 1, "tail": 2, "leverage": 2}
-UNITS = {"gram": BOUND**2, "cross": BOUND, "meat": BOUND**2, "square": BOUND**2, "tail": 1, "leverage": 1}
+FACTORS = {"gram": 2, "cross": 4, "meat": 2, "square": 1, "influence": 1, "tail": 2, "leverage": 2}
+UNITS = {
+    "gram": BOUND**2,
+    "cross": BOUND,
+    "meat": BOUND**2,
+    "square": BOUND**2,
+    "influence": BOUND**2,
+    "tail": 1,
+    "leverage": 1,
+}
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
@@ -82,7 +95,9 @@ def test_no_record_moves_a_sum_of_scores_beyond_its_sensitivity_in_any_frame(rel
         for name, statistic in maps_of(frame, generator).items():
             bound = statistic.sensitivity_squared(relation)
             assert bound == UNITS[name] * (1 if relation == "add-remove" else FACTORS[name])
-            rows = statistic.map(codes).astype(np.int64).astype(object)
+            given = statistic.map(codes)
+            assert (given == np.rint(given)).all(), name  # steps of the lattice that noise lies on
+            rows = given.astype(np.int64).astype(object)
             none = np.zeros(statistic.map.width, dtype=object)
             pairs = [none] if relation == "add-remove" else [none, *(rows[:, i] for i in range(0, 200, 20))]
             moved = max(int(moved_squared(statistic, own, rows).max()) for own in pairs)

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 import confide as cf
 from confide.aggregates.lines.rows import Box
-from confide.aggregates.scores.scores import ClippedScores, default_clip, descend, plan_descent
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
 from confide.protocol import Allowance, Meter, Plan, Together, Total, mu_squared
 from confide.testing import ZeroNoise, codes_of
+from confide_lab.aggregates.scores import ClippedScores, default_clip, descend, plan_descent
 from confide_lab.methods.gradient_descent import GradientDescent
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "y": cf.Numeric(-20, 30)})

@@ -18,6 +18,7 @@ from confide.guarantees.selection import run_law
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Method, Noisy, Plan, Total, leaves
 from confide.sources.simulated import SIMULATED_ROWS
+from confide_lab.methods.logistic.methods import LogisticObjective
 
 TABLE = cf.Schema({"v": cf.Numeric(0, 10), "w": cf.Numeric(0, 10)}, dataset="d")
 
@@ -169,7 +170,7 @@ def test_no_plan_under_add_remove_depends_on_n(name: str) -> None:
 
 def test_noise_of_an_opaque_release_ends_with_it() -> None:
     """Nobody keeps a sampler past the draw that its proof is about, not even as a bound method."""
-    plan = cf.plan(cf.regression.Logistic("z ~ x", mechanism="objective"), SCHEMA, cf.ApproxDP(1.0, 1e-6))
+    plan = cf.plan(LogisticObjective("z ~ x"), SCHEMA, cf.ApproxDP(1.0, 1e-6))
     (leaf,) = leaves(plan.event)
     meter = Meter(plan, SimulatedNoise(1))
     kept = meter.noise(leaf.name).grid_gaussian

@@ -14,16 +14,16 @@ from confide.aggregates.isolation.collected import Collected
 from confide.aggregates.isolation.shards import fresh_key
 from confide.aggregates.kernels.kernel_cells import UNIT
 from confide.aggregates.kernels.kernel_points import WEIGHT, KernelSafety
-from confide.aggregates.lines.labelled_rows import CurvatureRows, LabelledRows
 from confide.faces.selection import Select
 from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
 from confide.methods.curves.kernel import Kernel
 from confide.methods.curves.kernel_reading import Smooth
-from confide.methods.regression.likelihood.logistic import Logistic
-from confide.methods.regression.likelihood.perturbed_objective import PerturbedObjective, gram_of
 from confide.noise import SimulatedNoise
 from confide.protocol import seal, threshold
 from confide_lab.methods import AdaSSP
+from confide_lab.methods.logistic.labelled_rows import CurvatureRows, LabelledRows
+from confide_lab.methods.logistic.methods import LogisticObjective, LogisticPTR
+from confide_lab.methods.logistic.perturbed_objective import PerturbedObjective, gram_of
 from confide_lab.methods.smooth_naive_bayes import SmoothNaiveBayes
 
 LOGIT = cf.Schema({"x0": cf.Numeric(-1, 1), "x1": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)})
@@ -48,7 +48,7 @@ def _frame(n: int, seed: int) -> pd.DataFrame:
 
 def test_the_hessian_is_that_at_the_released_theta_and_not_at_the_hidden_one() -> None:
     """V without its noise equals the Gram matrix at theta~: at the minimiser before hiding it would be another function of the records."""
-    labelled = LabelledRows(Logistic("y ~ x0 + x1")._design(LOGIT)[0])
+    labelled = LabelledRows(LogisticObjective("y ~ x0 + x1")._design(LOGIT)[0])
     (rows,) = cf.read(_frame(4_000, 1), LOGIT).aggregate(Collected(labelled))
     made = PerturbedObjective.of(labelled, 1.2, 5.0, 1.0, 1e-6, "add-remove", Fraction(15, 100))
     assert made.bent is not None
@@ -64,7 +64,7 @@ def test_a_replaced_record_costs_objective_perturbation_more_noise_than_an_added
     for epsilon in (0.5, 2.0):
         plans = {
             relation: cf.plan(
-                Logistic("y ~ x0", mechanism="objective", ridge=60.0),
+                LogisticObjective("y ~ x0", ridge=60.0),
                 LOGIT,
                 cf.ApproxDP(epsilon, 1e-6, relation=relation),
             )
@@ -76,7 +76,7 @@ def test_a_replaced_record_costs_objective_perturbation_more_noise_than_an_added
 
 
 def test_the_certificate_under_substitute_is_for_the_data_set_without_the_record() -> None:
-    method = Logistic("y ~ x0", mechanism="ptr", inference=False)
+    method = LogisticPTR("y ~ x0", inference=False)
     plan = cf.plan(method, LOGIT, cf.GDP(1.0, 1e-6, relation="substitute"))
     found = seal(method, cf.read(_frame(20_000, 2), LOGIT), plan, SimulatedNoise(1))
     statistic, spend = plan.statistic("eigenvalue"), plan.spend("eigenvalue")
@@ -89,8 +89,8 @@ def test_the_certificate_under_substitute_is_for_the_data_set_without_the_record
     assert least > statistic.ridge  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("method", [Logistic("y ~ x0", mechanism="objective"), Logistic("y ~ x0", mechanism="ptr")])
-def test_methods_for_single_records_refuse_units_of_two(method: Logistic) -> None:
+@pytest.mark.parametrize("method", [LogisticObjective("y ~ x0"), LogisticPTR("y ~ x0")])
+def test_methods_for_single_records_refuse_units_of_two(method: LogisticObjective | LogisticPTR) -> None:
     two = cf.Schema(dict(LOGIT.columns), rows_per_unit=2, unit="person")
     with pytest.raises(cf.errors.PrivacyError, match="rows_per_unit"):
         cf.plan(method, two, cf.ApproxDP(1.0, 1e-6))

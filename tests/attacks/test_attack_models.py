@@ -11,12 +11,12 @@ import pytest
 from scipy import special, stats
 
 import confide as cf
-from confide.aggregates.lines.labelled_rows import LabelledRows, record_weights
-from confide.methods.regression.likelihood.logistic import Logistic
-from confide.methods.regression.likelihood.logistic_minimiser import LogisticObjective, _Search
-from confide.methods.regression.likelihood.perturbed_objective import PerturbedObjective
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
+from confide_lab.methods.logistic.labelled_rows import LabelledRows, record_weights
+from confide_lab.methods.logistic.logistic_minimiser import PenalizedLoss, _Search
+from confide_lab.methods.logistic.methods import LogisticObjective
+from confide_lab.methods.logistic.perturbed_objective import PerturbedObjective
 from confide_lab.methods.smooth_naive_bayes import SmoothNaiveBayes, smooth_sensitivity
 
 Array = np.ndarray
@@ -56,7 +56,7 @@ def _rows(labelled: LabelledRows, kinds: list[tuple[tuple[float, float], int]]) 
     return np.concatenate(parts, axis=1)
 
 
-def _exact_gradient(objective: LogisticObjective, rows: Array, tilt: Array, theta: Array) -> float:
+def _exact_gradient(objective: PenalizedLoss, rows: Array, tilt: Array, theta: Array) -> float:
     kinds, count = np.unique(rows, axis=1, return_counts=True)
     wide = kinds.astype(np.longdouble) / objective.unit
     slope = 1 / (1 + np.exp(theta.astype(np.longdouble) @ wide)) * record_weights(kinds, objective.unit, objective.cut)
@@ -66,14 +66,14 @@ def _exact_gradient(objective: LogisticObjective, rows: Array, tilt: Array, thet
 
 def _perturbed(epsilon: float) -> tuple[LabelledRows, PerturbedObjective]:
     schema = cf.Schema({"x": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)})
-    labelled, cut = LabelledRows(Logistic("y ~ x")._design(schema)[0]), sqrt(4 / 3)
+    labelled, cut = LabelledRows(LogisticObjective("y ~ x")._design(schema)[0]), sqrt(4 / 3)
     ridge = cut * labelled.longest / epsilon
     return labelled, PerturbedObjective.of(labelled, cut, ridge, epsilon, 1e-6, "add-remove", Fraction(15, 100))
 
 
 def test_the_gradient_is_within_the_tolerance_on_which_the_guarantee_rests() -> None:
     labelled, made = _perturbed(8.0)
-    objective, tilt = LogisticObjective(float(labelled.steps), made.cut, made.ridge), np.array([0.3, -0.7]) * made.sd
+    objective, tilt = PenalizedLoss(float(labelled.steps), made.cut, made.ridge), np.array([0.3, -0.7]) * made.sd
     for kinds in ([((1, 1), 150_000), ((-1, -1), 150_001)], [((1, 0.9), 100_000), ((-1, -0.9), 200_000)]):
         rows = _rows(labelled, kinds)
         theta = objective.minimiser(rows, tilt, made.tolerance)
@@ -93,7 +93,7 @@ def test_the_number_of_steps_is_public_at_large_epsilon(monkeypatch: pytest.Monk
     monkeypatch.setattr(_Search, "advance", counted)
     quarter = 75_000
     rows = _rows(labelled, [((1, 0.3), quarter), ((-1, 0.7), quarter), ((1, -0.9), quarter), ((-1, -0.1), quarter)])
-    objective = LogisticObjective(float(labelled.steps), made.cut, made.ridge)
+    objective = PenalizedLoss(float(labelled.steps), made.cut, made.ridge)
     objective.minimiser(rows, np.array([0.3, -0.7]) * made.sd, made.tolerance)
     assert sum(calls) <= 20
 
@@ -101,7 +101,7 @@ def test_the_number_of_steps_is_public_at_large_epsilon(monkeypatch: pytest.Monk
 def test_logistic_intervals_that_are_offered_cover() -> None:
     """2,000 records, log-odds 4 a, a normal in [-4, 4], epsilon = 4: intervals where V passes by luck of its noise."""
     schema = cf.Schema({"a": cf.Numeric(-4, 4), "y": cf.Integer(0, 1)})
-    method = Logistic("y ~ a", mechanism="objective")
+    method = LogisticObjective("y ~ a")
     plan = cf.plan(method, schema, cf.ApproxDP(4.0, 1e-6))
     offered = hits = 0
     for seed in range(200):

@@ -33,7 +33,7 @@ _FIRST = {"s": "no", "t": "f", "g": "a", "v": 0, "x": -4.0, "y": 2.0}
 _SECOND = {"s": "yes", "t": "m", "g": "c", "v": 25, "x": 4.0, "y": 2.0}
 METHODS = [
     I.Proportion("s"),
-    I.CategoricalShares("g"),
+    I.Proportion("g"),
     I.Difference("s ~ t"),
     I.MeanAndVariance("x"),
     I.Slope("y ~ x"),

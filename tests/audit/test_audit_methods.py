@@ -22,10 +22,10 @@ from confide.audit.searches.neighbourhoods import named, neighbours
 from confide.audit.searches.pairs import Domain
 from confide.errors import PrivacyError
 from confide.guarantees import PureDP
-from confide.methods.intervals.quantile import Quantile
 from confide.protocol import Allowance, Plan, Total
 from confide_lab.benchmarks.audit_states import CASES
 from confide_lab.benchmarks.planted.toy import SCHEMA, Toy
+from confide_lab.methods.quantile.ranks import Quantile
 
 XY = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Integer(0, 9), "y": cf.Numeric(-20, 30)})
 SSP = cf.regression.SSP

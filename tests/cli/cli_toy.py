@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from confide.forecast import Simulated
 from confide.protocol import Allowance, Method, Plan, Total
 from confide.protocol.exact import digest
 from confide.results import Estimates
@@ -96,7 +97,8 @@ class Raising(NoisyMean):
     name: ClassVar[str] = "stranger_raising"
 
     def draw(self, source, plan, meter):
-        if source.count() == SIMULATED_ROWS:  # what fails in the rehearsal is never charged
+        # what fails in the rehearsal is never charged, and what fails in the forecast is not planned
+        if source.count() == SIMULATED_ROWS or isinstance(source, Simulated):
             return super().draw(source, plan, meter)
         raise ValueError("SENTINEL in the text of an exception")
 
@@ -108,7 +110,8 @@ class Interrupted(NoisyMean):
     name: ClassVar[str] = "stranger_interrupted"
 
     def draw(self, source, plan, meter):
-        if source.count() == SIMULATED_ROWS:  # what fails in the rehearsal is never charged
+        # what fails in the rehearsal is never charged, and what fails in the forecast is not planned
+        if source.count() == SIMULATED_ROWS or isinstance(source, Simulated):
             return super().draw(source, plan, meter)
         raise KeyboardInterrupt
 
@@ -120,7 +123,8 @@ class Exiting(NoisyMean):
     name: ClassVar[str] = "stranger_exiting"
 
     def draw(self, source, plan, meter):
-        if source.count() == SIMULATED_ROWS:  # what fails in the rehearsal is never charged
+        # what fails in the rehearsal is never charged, and what fails in the forecast is not planned
+        if source.count() == SIMULATED_ROWS or isinstance(source, Simulated):
             return super().draw(source, plan, meter)
         raise SystemExit("SENTINEL in the text of an exit")
 

@@ -204,7 +204,7 @@ def test_a_release_of_one_line_answers_no_subset_and_says_what_does(survey):
 
 
 def test_settings_of_any_method_and_a_public_n():
-    assert for_command_line('take Logistic(formula, mechanism="output")') == "take --set mechanism=output"
+    assert for_command_line('take Logistic(formula, link="probit")') == "take --set link=probit"
     assert for_command_line("LeastSquares(formula, cov='robust')") == "--set cov=robust"
     plan = gate.plan(regression.SSP("happy ~ age"), SCHEMA, GDP(1.0, relation="substitute"), n=2_000)
     assert " --n 2000 " in plan_command(plan, "--mu 1", schema=None, ledger=None, dataset=None)

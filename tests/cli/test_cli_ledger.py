@@ -76,7 +76,7 @@ def test_show_is_a_statement_of_account(released):
     for text in (
         "dataset     survey",
         "dataset     other",
-        "least_squares 4",
+        "least_squares 1",
         "released",
         "GDP(mu=1, add-remove)",
         "unfinished",

@@ -19,7 +19,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import confide as cf
 from confide import classification
 from confide.faces.selection import Select
-from confide.methods.intervals.quantile import Quantile
 from confide.methods.synthesis.table import SyntheticTable
 from confide.noise import SimulatedNoise
 from confide.protocol import Opaque, Spend, exact_cost, leaves, method_parameters
@@ -40,6 +39,9 @@ from confide_lab.methods import (
     SmoothNaiveBayes,
     Wavelet,
 )
+from confide_lab.methods.huber.huber_line import HuberLine
+from confide_lab.methods.logistic.methods import LogisticObjective, LogisticOutput, LogisticPTR
+from confide_lab.methods.quantile.ranks import Quantile
 from tests.in_place import in_place
 
 __all__ = ["CASES", "FILE", "SCHEMA", "machine", "record", "schema_of"]
@@ -120,7 +122,7 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "gradient_descent": (GradientDescent(_PLAIN), cf.GDP(1.0)),
     "johnson_lindenstrauss": (JohnsonLindenstrauss(_PLAIN), cf.ApproxDP(1.0, 1e-6)),
     "kernel": (cf.curves.Kernel("y ~ x"), cf.GDP(1.0)),
-    "logistic": (cf.regression.Logistic("z ~ x + w", mechanism="objective"), cf.ApproxDP(1.0, 1e-6)),
+    "logistic_objective": (LogisticObjective("z ~ x + w"), cf.ApproxDP(1.0, 1e-6)),
     "naive_bayes": (NaiveBayes("g ~ x + w"), cf.GDP(1.0)),
     "output_perturbation": (OutputPerturbation(_PLAIN), cf.GDP(1.0)),
     "posterior_sampling": (PosteriorSampling(_PLAIN), cf.GDP(1.0, 1e-6)),
@@ -168,14 +170,14 @@ CASES: Mapping[str, tuple[Any, Any]] = {
         cf.ApproxDP(3.0, 1e-6),
     ),
     "smooth_naive_bayes": (SmoothNaiveBayes("g ~ x + w"), cf.PureDP(1.0)),
-    "logistic glm": (cf.regression.Logistic("z ~ x + w + g"), cf.GDP(1.0)),
+    "logistic": (cf.regression.Logistic("z ~ x + w + g"), cf.GDP(1.0)),
     "logistic probit": (cf.regression.Logistic("z ~ x + w + g", link="probit"), cf.GDP(1.0)),
     "poisson": (cf.regression.Poisson("z ~ x + w + g"), cf.GDP(1.0)),
-    "logistic output": (cf.regression.Logistic("z ~ x + w", mechanism="output"), cf.GDP(1.0)),
-    "logistic ptr": (cf.regression.Logistic("z ~ x + w", mechanism="ptr"), cf.GDP(1.0, 1e-6)),
+    "logistic_output": (LogisticOutput("z ~ x + w"), cf.GDP(1.0)),
+    "logistic_ptr": (LogisticPTR("z ~ x + w"), cf.GDP(1.0, 1e-6)),
     "ssp": (cf.regression.SSP(_MIXED), cf.GDP(1.0)),
     "least_squares": (cf.regression.LeastSquares(_MIXED), cf.GDP(1.0)),
-    "huber_line": (cf.regression.HuberLine(_MIXED), cf.GDP(1.0)),
+    "huber_line": (HuberLine(_MIXED), cf.GDP(1.0)),
     "synthetic_table": (SyntheticTable(_PLAIN), cf.GDP(1.0)),
     "within": (cf.regression.Within(_MIXED), cf.GDP(1.0)),
     "person_counts": (cf.tables.PersonCounts("any(g == 'a' & w > 0) * z", covers="population"), cf.GDP(1.0)),
@@ -183,7 +185,7 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "wavelet": (Wavelet("y ~ x"), cf.GDP(1.0)),
     "proportion": (cf.intervals.Proportion("s"), cf.PureDP(1.0)),
     "proportion confidence": (cf.intervals.Proportion("s", kind="confidence"), cf.GDP(1.0)),
-    "categorical": (cf.intervals.CategoricalShares("g"), cf.PureDP(1.0)),
+    "proportion levels": (cf.intervals.Proportion("g"), cf.PureDP(1.0)),
     "mean_and_variance poisson": (cf.intervals.MeanAndVariance("v", kind="poisson"), cf.PureDP(1.0)),
     "mean_and_variance": (cf.intervals.MeanAndVariance("x"), cf.GDP(1.0)),
     "mean_and_variance laplace": (cf.intervals.MeanAndVariance("x"), cf.PureDP(1.0)),
@@ -205,8 +207,8 @@ CASES: Mapping[str, tuple[Any, Any]] = {
         ),
         cf.ApproxDP(20.0, 1e-2),
     ),
-    "majority": (cf.voting.Majority("z"), cf.ApproxDP(1.0, 1e-6)),
-    "majority generalized": (cf.voting.Majority("z", "generalized"), cf.ApproxDP(1.0, 1e-6)),
+    "plurality optimal": (cf.voting.Plurality("z"), cf.ApproxDP(1.0, 1e-6)),
+    "plurality generalized": (cf.voting.Plurality("z", "generalized"), cf.ApproxDP(1.0, 1e-6)),
     "plurality": (cf.voting.Plurality("g"), cf.PureDP(1.0)),
     "plurality distance": (cf.voting.Plurality("g", "distance"), cf.ApproxDP(1.0, 1e-6)),
     "difference": (cf.intervals.Difference("s ~ z"), cf.PureDP(1.0)),
@@ -221,7 +223,6 @@ _OWN = {
     "teacher_labels",
     "block_posterior",
     "proportion",
-    "categorical",
     "mean_and_variance",
     "slope",
     "difference",

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
+from pkgutil import walk_packages
 from typing import Any
 
 import numpy as np
 import pytest
 
+import confide as cf
+import confide_lab
 from confide import registry
+from confide.protocol import exact
 from confide.protocol.exact import array_from_dict
-from tests.golden.golden_cases import CASES, FILE, machine, record
+from confide.protocol.serialization import files
+from tests.golden.golden_cases import CASES, FILE, machine, record, schema_of
 
 KNOWN = json.loads(FILE.read_text())
+
+_MODULE = re.compile(r"\bconfide(?:_lab)?(?:\.\w+)+")
+_OURS = {one.name for package in (cf, confide_lab) for one in walk_packages(package.__path__, f"{package.__name__}.")}
 
 
 def _same(now: dict[str, Any], known: dict[str, Any]) -> bool:
@@ -34,6 +43,22 @@ def test_a_seeded_release_is_what_it_was(name: str) -> None:
         assert not wrong, f"{part} of {name} changed: {wrong}"
     for part in ("version", "event", "spends", "cost", "guarantees", "parameters", "status"):
         assert now[part] == known[part], f"{part} of {name} changed"
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_no_fact_names_a_file_of_ours(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are moved, and what plans and digests say stays: no text that is hashed or written has the path of a module."""
+    written: list[str] = []
+
+    def told(value: Any, _whole: Any = exact.canonical_json) -> str:
+        written.append(_whole(value))
+        return written[-1]
+
+    monkeypatch.setattr(exact, "canonical_json", told)
+    monkeypatch.setattr(files, "canonical_json", told)
+    method, privacy = CASES[name]
+    cf.plan(method, schema_of(method), privacy, n=1500 if method.relations[0] == "substitute" else None).to_json()
+    assert written and {path for text in written for path in _MODULE.findall(text) if path in _OURS} == set()
 
 
 def test_another_thread_pool_is_no_other_machine() -> None:

@@ -107,7 +107,7 @@ SUBSTITUTE = {"relation": "substitute"}
         (
             (GDP(1.5, **ADD_REMOVE), GDP(1.0, **SUBSTITUTE)),
             r"different relations.*add-remove GDP\(mu=1\.5\) gives substitute GDP\(mu=3\) "
-            r"\(write GDP\(3\.0, relation='substitute'\)\).*a method may prove better",
+            r"\(write cf\.GDP\(3\.0, relation='substitute'\)\).*a method may prove better",
         ),
         ((GDP(1.0, **SUBSTITUTE), GDP(1.5, **ADD_REMOVE)), r"GDP\(mu=1\.5\) gives substitute GDP\(mu=3\)"),
         ((ZCDP(0.5, **ADD_REMOVE), ZCDP(0.5, **SUBSTITUTE)), r"ZCDP\(rho=0\.5\) gives substitute ZCDP\(rho=2\)"),

@@ -70,7 +70,7 @@ def test_statement_and_calibration_differ():
 
 
 def test_no_gaussian_noise_for_pure():
-    with pytest.raises(NoConversion, match=r"no Gaussian noise for PureDP.*ask for ApproxDP\(0\.5, 1e-6\)"):
+    with pytest.raises(NoConversion, match=r"no Gaussian noise for PureDP.*ask for cf\.ApproxDP\(0\.5, 1e-6\)"):
         calibrate_gaussian(PureDP(0.5))
 
 

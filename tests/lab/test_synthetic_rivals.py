@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from importlib import util
 from inspect import signature
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import confide as cf
-from confide.methods.synthesis import smartnoise
+from confide.errors import PlanError, PrivacyError
+from confide_lab import smartnoise
 from confide_lab.experiments import binagg_synthetic as table3
 from confide_lab.fits import Case
 
 
 def _case(n: int = 300) -> Case:
-    import pandas as pd
-
     g = np.random.default_rng(4)
     a, b = g.random(n), g.random(n)
     schema = cf.Schema({"a": cf.Numeric(0, 1), "b": cf.Numeric(0, 1), "y": cf.Numeric(-1, 4)})
@@ -36,8 +37,78 @@ def test_another_package_is_called_as_its_adapter_asks(monkeypatch: pytest.Monke
     monkeypatch.setattr(smartnoise, "smartnoise_table", called)
     for method in table3.SYNTHESISERS:
         assert table3.synthetic_table(method, case, np.random.default_rng(1)) is not None
-        assert asked["generator"] == method and asked["ledger"] is None and asked["schema"] is case.schema
+        assert asked["generator"] == method and asked["schema"] is case.schema
         assert asked["privacy"] == cf.ApproxDP(1.0, case.delta)
+
+
+def test_smartnoise_is_refused_without_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "snsynth", None)
+    case = _case()
+    call = {"schema": case.schema, "generator": "aim"}
+    with pytest.raises(PlanError, match=r"pip install 'confide-lab\[smartnoise\]'"):
+        smartnoise.smartnoise_table(case.frame, case.formula, privacy=cf.ApproxDP(1.0, 1e-6), **call)
+    with pytest.raises(PrivacyError, match=r"ApproxDP\(1\.0, 1e-6\)"):
+        smartnoise.smartnoise_table(case.frame, case.formula, privacy=cf.GDP(1.0), **call)
+    with pytest.raises(PlanError, match="generator must be one of aim"):
+        smartnoise.smartnoise_table(
+            case.frame, case.formula, schema=case.schema, privacy=cf.ApproxDP(1.0, 1e-6), generator="best"
+        )
+
+
+def test_smartnoise_gets_public_cells_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Any] = {}
+    g = np.random.default_rng(1)
+    schema = cf.Schema(
+        {
+            "a": cf.Numeric(0, 1),
+            "k": cf.Integer(0, 9),
+            "r": cf.Categorical(["N", "S", "E", "W"]),
+            "y": cf.Numeric(-4, 9),
+        }
+    )
+    a, region = g.random(600), g.choice(["N", "S", "E", "W"], 600)
+    frame = pd.DataFrame({"a": a, "k": g.integers(0, 10, 600), "r": region, "y": 2 * a + g.standard_normal(600)})
+
+    class Transformer:
+        @classmethod
+        def from_pandas(cls, public, style, ordinal_columns):
+            seen["public"], seen["style"] = public, style
+            return cls()
+
+        def fit(self, public):
+            seen["fitted"] = public
+
+    class Synthesizer:
+        @classmethod
+        def create(cls, name, epsilon, delta, batch_size):
+            seen["created"] = (name, epsilon, delta, batch_size)
+            return cls()
+
+        def fit(self, codes, transformer):
+            self.codes = codes
+
+        def sample(self, rows):
+            return self.codes.iloc[:rows].to_numpy().tolist()
+
+    monkeypatch.setitem(
+        __import__("sys").modules,
+        "snsynth",
+        SimpleNamespace(TableTransformer=Transformer, Synthesizer=Synthesizer),
+    )
+    made = smartnoise.smartnoise_table(
+        frame,
+        "y ~ a + k + r",
+        schema=schema,
+        privacy=cf.ApproxDP(1.0, 1e-6),
+        rows=100,
+        generator="dpctgan",
+    )
+    assert seen["created"] == ("dpctgan", 1.0, 1e-6, 500) and seen["style"] == "gan"
+    assert seen["fitted"].max().to_dict() == {"a": 31, "k": 9, "r": 3, "y": 31}
+    assert isinstance(made.frame, pd.DataFrame) and len(made.frame) == 100
+    assert (made.frame["r"].astype(str).to_numpy() == frame["r"].to_numpy()[:100]).all()
+    assert np.abs(made.frame["y"].to_numpy() - frame["y"].clip(-4, 9).to_numpy()[:100]).max() < 13 / 32
+    assert "asserted" in made.summary() and "none" in made.summary()
 
 
 def test_learners_are_those_that_are_installed() -> None:

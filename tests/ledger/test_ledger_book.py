@@ -253,13 +253,14 @@ def test_another_sqlite_file_is_left_alone(path: Path) -> None:
             call()
 
 
-def test_a_book_of_a_newer_version_is_refused(path: Path, in_file: Ledger) -> None:
+@pytest.mark.parametrize("tables", [0, 2])
+def test_a_book_of_other_tables_is_refused(path: Path, in_file: Ledger, tables: int) -> None:
     import sqlite3
 
     in_file.close()
     with sqlite3.connect(path) as raw:
-        raw.execute("PRAGMA user_version = 5")
-    with pytest.raises(PlanError, match="newer version of confide"):
+        raw.execute(f"PRAGMA user_version = {tables}")
+    with pytest.raises(PlanError, match=rf"another version of confide \(tables {tables}, here 1\)"):
         Ledger.open(path)
 
 

@@ -20,13 +20,12 @@ from confide.ledger import Ledger
 from confide.ledger.account import Account
 from confide.ledger.counting.currencies import CURRENCIES, currency_at, currency_of
 from confide.ledger.counting.currency import Currency, checked_delta
-from confide.ledger.counting.gaussian_ledger import curve_units
 from confide.ledger.counting.units import ZERO, Price
 from confide.ledger.decision import choose
 from confide.ledger.history.chain import charge_delta_of
 
 GAUSSIAN, CONCENTRATED, PURE, PAIR = (CURRENCIES[name] for name in ("GDP", "ZCDP", "PureDP", "ApproxDP"))
-SPLIT = currency_at("ApproxDP", "")
+CONVERTED = currency_at("ApproxDP", "gaussian")
 
 
 def account(
@@ -59,7 +58,7 @@ def curve(epsilon: float, mu: mpmath.mpf) -> mpmath.mpf:
     [
         (GAUSSIAN, GDP(0.5), 0.25, 0),
         (GAUSSIAN, GDP(0.5, 0.125), 0.25, 0.125),
-        (SPLIT, GDP(0.5, 0.125), 0.25, 0.125),
+        (CONVERTED, GDP(0.5, 0.125), 0.25, 0.125),
         (CONCENTRATED, GDP(0.5), 0.125, 0),
         (CONCENTRATED, PureDP(0.5), 0.125, 0),
         (CONCENTRATED, ZCDP(0.5), 0.5, 0),
@@ -148,62 +147,6 @@ def test_one_release_may_use_up_any_budget_and_then_nothing_fits(budget: Guarant
     for again in (statements, (tiny,)):
         with pytest.raises(BudgetExceeded):
             choose(spent, again)
-
-
-@pytest.mark.parametrize("budget", [ApproxDP(1.0, 1e-6), ApproxDP(0.1, 1e-9), ApproxDP(8.0, 1e-3)], ids=str)
-def test_the_curve_is_upward_and_tight(budget: ApproxDP) -> None:
-    limit = SPLIT.limit(budget)
-    for share in (0.1, 0.5, 1.0):
-        amount = round(2**40 * share * calibrate_gaussian(budget) ** 2)
-        with mpmath.workdps(60):
-            exact = curve(limit.amount / 2**40, mpmath.sqrt(mpmath.mpf(amount) / 2**40)) * 2**60
-        units = curve_units(limit.amount, amount)
-        assert exact <= units <= exact * (1 + mpmath.mpf("3e-9")) + 1
-
-
-def test_an_approximate_budget_holds_what_the_curve_allows() -> None:
-    """n releases of mu fit together exactly up to delta(epsilon; mu sqrt(n)) <= delta."""
-    budget, mu = ApproxDP(1.0, 1e-6), 0.05
-    book, granted = account(budget, currency=SPLIT), 0
-    with pytest.raises(BudgetExceeded):
-        while True:
-            book = replace(book, spent=book.spent + choose(book, (full(GDP(mu)),)).price)
-            granted += 1
-    assert curve(1.0, mu * mpmath.sqrt(granted)) <= 1e-6 < curve(1.0, mu * mpmath.sqrt(granted + 1))
-
-
-def test_the_curve_and_the_deltas_have_their_own_parts_of_an_approximate_budget() -> None:
-    """A tenth of delta for releases with a delta, the rest for the curve, fixed in advance: any other split is no filter."""
-    spent = Price(2**20, 0)
-    mu = calibrate_gaussian(ApproxDP(1.0, 0.9e-6))
-    for part in (spent, Price(2**20, round(0.09e-6 * 2**60))):
-        book = account(ApproxDP(1.0, 1e-6), part, currency=SPLIT)
-        assert choose(book, (full(GDP(mu * (1 - 1e-5))),))
-        with pytest.raises(BudgetExceeded):
-            choose(book, (full(GDP(mu * (1 + 1e-6))),))
-    book = account(ApproxDP(1.0, 1e-6), spent, currency=SPLIT)
-    assert choose(book, (full(GDP(1e-3, 0.99e-7)),))
-    with pytest.raises(BudgetExceeded):
-        choose(book, (full(GDP(1e-3, 1.01e-7)),))
-
-
-def test_alone_in_its_book_a_release_may_use_the_whole_pair_and_then_nothing_fits() -> None:
-    book = account(ApproxDP(1.0, 1e-6), currency=SPLIT)
-    whole = full(GDP(calibrate_gaussian(ApproxDP(1.0, 1e-6)) * (1 - 1e-8)))
-    decided = choose(book, (whole,))
-    assert decided
-    with pytest.raises(BudgetExceeded):
-        choose(replace(book, spent=SPLIT.price(whole)), (full(GDP(1e-4)),))
-    mixed = full(GDP(calibrate_gaussian(ApproxDP(1.0, 0.5e-6)) * (1 - 1e-6), 0.4e-6))
-    assert choose(book, (mixed,))
-
-
-def test_far_outside_the_curve_nothing_is_granted_by_accident() -> None:
-    with pytest.raises(BudgetExceeded):
-        choose(account(ApproxDP(3000.0, 0.5), currency=SPLIT), (full(GDP(60.0)),))
-    assert SPLIT.fits(Price(2**40, 1), Price(1, 0))  # mu = 2^-20 at epsilon = 1: delta underflows, one unit
-    assert not SPLIT.fits(Price(2**40, 0), Price(1, 0))
-    assert not SPLIT.fits(Price(2**40, 9), Price(0, 1))  # a tenth of nine units is none
 
 
 @settings(max_examples=60, deadline=None)
@@ -349,7 +292,7 @@ def test_a_trade_off_function_is_charged_at_the_callers_delta(
 ) -> None:
     statement = full(TradeOff(curve))
     for delta in deltas:
-        offer = account(budget, currency=GAUSSIAN if isinstance(budget, GDP) else SPLIT).currency.offer(
+        offer = account(budget, currency=GAUSSIAN if isinstance(budget, GDP) else CONVERTED).currency.offer(
             statement, checked_delta(delta)
         )
         assert offer is not None

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import ast
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.ledger.ledger_workers import ABOUT, PLAN, charge, gdp
+from tests.ledger.ledger_workers import PLAN, gdp
 
 import confide as cf
 from confide.errors import PlanError, PrivacyError, SchemaError
-from confide.guarantees import GDP, ApproxDP, PureDP
+from confide.guarantees import GDP
 from confide.ledger import Ledger
 from confide.ledger.names import same_name
-
-OLD = Path(__file__).with_name("tables_1.sql")
 
 
 @pytest.fixture
@@ -193,52 +189,3 @@ def test_a_plan_says_what_it_assumes_of_rows() -> None:
     )
     assert "one row = one unit (declared, or by default)" in cf.plan(_line(), bare, GDP(1.0)).summary()
     assert "rows per unit 3 (declared), unit person" in cf.plan(_line(), told, GDP(1.0)).summary()
-
-
-# ledgers from before ----------------------------------------------------------------------------------------------------
-
-
-def old(path: Path) -> Path:
-    """Two ledgers as the version before wrote them: "survey" in GDP(2.5, 1e-5), "pair" in ApproxDP(3, 1e-6)."""
-    with closing(sqlite3.connect(path)) as raw:
-        raw.executescript(OLD.read_text(encoding="utf-8"))
-    return path
-
-
-def test_an_older_ledger_keeps_its_chain_and_takes_its_pins_from_the_next_charge(path: Path) -> None:
-    ledger = Ledger.open(old(path), dataset="survey")
-    head, spent = ledger.head, ledger.show().units["spent_amount"]
-    assert ledger.verify(heads=[head, "cd" * 32]).ok
-    assert ledger.rows_per_unit == 0
-    assert "not pinned yet" in str(ledger.show())
-    ledger.charge((gdp(0.5),), **{**ABOUT, "unit": "person", "rows_per_unit": 3}, method="toy 1", plan_sha256=PLAN)
-    assert [row.kind for row in ledger.show().rows][-2:] == ["pin", "charge"]
-    assert "unit person, at most 3 row(s) per unit: taken from the next charge" in ledger.show().rows[-2].note
-    assert ledger.show().units["spent_amount"] == spent + 2**38
-    assert (ledger.unit, ledger.rows_per_unit) == ("person", 3)
-    with pytest.raises(PrivacyError, match="unit='person'"):
-        charge(ledger, gdp(0.1))
-    assert ledger.verify(heads=[head]).ok
-
-
-def test_an_older_pair_keeps_its_rule(path: Path) -> None:
-    ledger = Ledger.open(old(path), dataset="pair")
-    assert ledger.show().spent.startswith("delta ")
-    charge(ledger, gdp(0.1))
-    with pytest.raises(PlanError, match="only an"):
-        ledger.convert()
-    with pytest.raises(cf.BudgetExceeded):  # one of (1, 1e-7) in (3, 1e-6) fits a pair three times, and this one never
-        charge(ledger, ApproxDP(1.0, 1e-8, relation="add-remove"), PureDP(9.0, relation="add-remove"))
-    assert ledger.verify().ok
-
-
-@pytest.mark.parametrize("change", ["spent_amount = 0", "limit_amount = limit_amount * 4", "entries = 1"])
-def test_an_older_ledger_that_was_changed_is_not_charged(path: Path, change: str) -> None:
-    """Its entries authenticate no totals: they are added up before the first new entry."""
-    with closing(sqlite3.connect(old(path))) as raw:
-        raw.execute(f"UPDATE budget SET {change} WHERE dataset = 'survey'")
-        raw.commit()
-    ledger = Ledger.open(path, dataset="survey")
-    with pytest.raises(PlanError, match="changed by hand"):
-        charge(ledger, gdp(0.1))
-    assert not ledger.verify().ok

@@ -87,7 +87,7 @@ def test_no_limit_on_files_comes_between_charge_and_receipt(path: Path, journal:
 
 
 @pytest.mark.parametrize("journal", ["WAL", "DELETE"])
-@pytest.mark.parametrize("free", [*range(120, 216, 24), 400, 440])
+@pytest.mark.parametrize("free", [*range(128, 216, 22), 400, 440])
 def test_a_disk_that_others_fill_between_charge_and_receipt_has_room_for_it(
     tmp_path: Path, journal: str, free: int
 ) -> None:

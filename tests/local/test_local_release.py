@@ -45,7 +45,7 @@ def _book(folder: Path, unit: str = "record", mu: float = 6.0) -> cf.Ledger:
 
 
 def _kinds(book: cf.Ledger) -> list[str]:
-    return [entry.kind for entry in book.show().rows if entry.kind != "pin"]
+    return [entry.kind for entry in book.show().rows]
 
 
 def test_the_file_says_what_it_needs_and_charges_its_curve(tmp_path: Path) -> None:

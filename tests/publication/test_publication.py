@@ -17,11 +17,12 @@ from confide import registry
 from confide.audit.watching.replay import replay
 from confide.errors import BudgetExceeded, NoResult, PlanError, PrivacyError, ReleaseError, SchemaError
 from confide.faces.selection import Select, register_loss
-from confide.methods.intervals.quantile import Quantile
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Plan, Release, exact_cost, leaves
 from confide.testing import check_method
 from confide.testing.practice import ZeroNoise
+from confide_lab.methods.logistic.methods import LogisticObjective, LogisticPTR
+from confide_lab.methods.quantile.ranks import Quantile
 
 SCHEMA = cf.Schema(
     {
@@ -222,10 +223,10 @@ def test_what_a_publication_cannot_hold_is_refused_with_the_call_that_works(make
     "method",
     [
         Select(_TWO),
-        cf.voting.Majority("region"),
+        cf.voting.Plurality("region", "optimal"),
         cf.regression.EfficientPTR("y ~ x"),
-        cf.regression.Logistic("region ~ x", mechanism="ptr"),
-        cf.regression.Logistic("region ~ x", mechanism="objective"),
+        LogisticPTR("region ~ x"),
+        LogisticObjective("region ~ x"),
     ],
     ids=lambda method: method.name,
 )
@@ -476,7 +477,7 @@ def test_a_publication_is_a_file_too(tmp_path: Path) -> None:
         ('schema = "s.toml"', "no tables of questions"),
         ('[questions.a]\nformula = "y ~ x"', "names no method"),
         ('[questions.a]\nmethod = "sspp"\nformula = "y ~ x"', "registered method"),
-        ('[questions.a]\nmethod = "ssp"\nformla = "y ~ x"', "no parameter formla"),
+        ('[questions.a]\nmethod = "ssp"\nformla = "y ~ x"', "no parameter 'formla' \\(did you mean 'formula'"),
         (
             'privacy = { mu = 1, rho = 1 }\n[questions.a]\nmethod = "ssp"\nformula = "y ~ x"',
             "one of mu, rho and epsilon",

@@ -166,7 +166,7 @@ def test_r_refuses_altered_files_and_other_results(library: Path, tmp_path: Path
     )
     wrong = {
         "mixed": (mixed, "belong to another release"),
-        "newer": (text.replace('"format_version":"2.0"', '"format_version":"2.9"'), "format 2.9 cannot be read"),
+        "newer": (text.replace('"format_version":"1.0"', '"format_version":"1.1"'), "format 1.1 cannot be read"),
         "torn": ("{", "not JSON"),
         "other": ('{"confide":"plan"}', "no release of confide"),
     }

@@ -184,7 +184,7 @@ def test_the_statement_says_all_that_it_must(make: Maker, path: Path):
         result.target,
         SHA,
         "How to read this table",
-        "noise share is the part of the squared standard error that is privacy noise",
+        "noise share is the part of the squared half-width of the interval that sampling alone would not give: privacy noise",
     ):
         assert part in page.text, part
     for heading in ("Estimates", "What is protected, and how well", "What the intervals account for"):

@@ -171,7 +171,10 @@ ERRORS = [
     ("y ~ log(-a)", "not defined for any value within the bounds of the schema, a from 0.5 to 2"),
     # the response
     ("1 ~ a", "the response '1' .* is a constant"),
-    ("region ~ a", "the response 'region' .* is categorical.* logistic regression .* declare it as Integer\\(0, 1\\)"),
+    (
+        "region ~ a",
+        "the response 'region' .* is categorical.* logistic regression .* declare it as cf.Integer\\(0, 1\\)",
+    ),
     ("y + b ~ a", "must be one term; .* write I\\(y \\+ b\\) ~"),
     ("y:a ~ b", "cannot be read as arithmetic"),
     ("scale(y) ~ a", "learned from the records"),

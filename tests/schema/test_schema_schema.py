@@ -130,7 +130,7 @@ def test_from_settings_as_in_a_toml_table() -> None:
         (lambda: Schema([("a", Numeric(0, 1))]), "got list"),  # type: ignore[arg-type]
         (
             lambda: Schema({"a": 3}),
-            r"column 'a' must be a Numeric, Integer or Categorical, got int; write Schema\(\{'a': Numeric",
+            r"column 'a' must be a Numeric, Integer or Categorical, got int; write cf\.Schema\(\{'a': cf\.Numeric",
         ),
         (lambda: Schema({3: Numeric(0, 1)}), "must be text .* got 3"),  # type: ignore[dict-item]
         (lambda: Schema({" ": Numeric(0, 1)}), "not blank"),

@@ -59,7 +59,7 @@ def test_they_are_given_in_several_forms(given: object) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ((5, 20), r"within the bounds 0 and 10, got 5 and 20; .* write Numeric\(0, 10, typical=\(2.5, 7.5\)\)"),
+        ((5, 20), r"within the bounds 0 and 10, got 5 and 20; .* write cf\.Numeric\(0, 10, typical=\(2.5, 7.5\)\)"),
         ((5, 5), "a low number below a high one"),
         ((7, 5), "a low number below a high one"),
         ((float("nan"), 5), "two numbers of the column"),

@@ -1,23 +1,22 @@
 """Which method to expect most of, from public facts alone.
 
-Every candidate is planned and run, with simulated noise, on practice records: of shapes that the schema and its typical spreads allow, with
-a planted relation, or drawn again from public records that look like the private ones (`like`). What is predicted is the standard error of
-each number, sampling and privacy noise together, as the root mean square distance from the answer on the whole practice population (the
-median over shapes); how wide the intervals are, and how often they hold the method's own `reference`, which is that answer without
-privacy; and the same errors without any privacy noise. No record is read and nothing is charged.
+Every candidate is planned and run, with simulated noise, on the scenarios of the forecast (`confide.forecast`), or on public records that
+look like the private ones (`like`), drawn again. What is predicted is the standard error of each number, sampling and privacy noise
+together, as the typical distance from the answer on the whole scenario; how wide the intervals are, and how often they hold the method's
+own `reference`, which is that answer without privacy; and the same errors without any privacy noise. The share of the numbers with
+intervals is that of the method's own forecast. No record is read and nothing is charged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, nan, sqrt
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from confide import gate, registry
 from confide._arrays import Array
@@ -25,29 +24,32 @@ from confide._text import near_match
 from confide.advice.expectation import Advice, Expectation, mean_ratio, ranked
 from confide.advice.tasks import TASKS, Task
 from confide.errors import ConfideError, PlanError
+from confide.forecast import SCENARIOS, Run, Simulated, run, simulated
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.validation import EXACT, is_whole
-from confide.noise import SimulatedNoise
-from confide.protocol import Event, Method, Opaque, Plan, Release, Test, Together
+from confide.protocol import Event, Method, Opaque, Plan, Test, Together
 from confide.protocol.spending.allowance import checked_privacy
 from confide.results.pages.words import WITHOUT_NUMBERS
-from confide.schema import Practice, Schema
-from confide.sources import read
+from confide.scenarios import Columns, Scenario, scenarios
+from confide.schema import Schema
 from confide.testing.practice import ZeroNoise
 
 __all__ = ["TASKS", "Advice", "Expectation", "advise"]
 
 Progress = Callable[[int, int, str], None]
 
-_POPULATION = 100_000
+# Records of a scenario that a method is fitted to without privacy.
+_PRACTICE = 20_000
 # With more records than these, privacy noise only weighs less.
 _MOST = 200_000
-_WORLDS = 4
 _MOST_RUNS = 10_000
 _QUANTILE = 1.96
+# The median size of a standard normal number.
+_MIDDLE = 0.6744897501960817
+# A budget at which noise does not matter.
+_BARE = 1e6
 # From which shares on intervals come, and hold, so that their widths say what the errors are.
 _NEARLY, _HELD = 0.9, 0.9
-_SEED = 20260103
 
 
 def advise(
@@ -58,15 +60,16 @@ def advise(
     privacy: Guarantee,
     *,
     like: pd.DataFrame | str | Path | None = None,
-    replications: int = 12,
+    replications: int = SCENARIOS,
     progress: Progress | None = None,
 ) -> Advice:
     """Which method to expect most of for a task, at n records and a price, by simulation on practice records.
 
     task: one of `TASKS`; formula: as the methods take it; n: the number of records, or a guess of it; privacy: what the release may
-    cost; its relation is "substitute" when it is left open, but for methods that do not have it. like: public records (a frame, or a path)
-    that look like the private ones, of which practice records are drawn with replacement; without them they are of several shapes that the
-    schema allows, and the more alike the more columns state what is `typical`. replications: runs of each method.
+    cost; its relation is that of a plan when it is left open: "add-remove", or the method's own. like: public records (a frame, or a path)
+    that look like the private ones, which are drawn again with replacement; without them each run is of another scenario that the schema
+    allows, and these are the more alike the more columns state what is `typical`. replications: runs of each method; by default those of
+    a plan's forecast, so that both say the same.
 
     Raises `PlanError` for a task, formula or number that cannot work.
 
@@ -82,14 +85,14 @@ def advise(
         if not is_whole(value, 2, most):
             raise PlanError(f"{name} must be a whole number of at least 2 and at most {most:,}, got {value!r}")
     wanted = checked_privacy(privacy)
-    asked = wanted.resolve(wanted.relation or "substitute")
+    asked = wanted.resolve(wanted.relation or "add-remove")
     kind = TASKS[task]
-    worlds = tuple(_worlds(kind, formula, schema, like, replications))
-    bench = _Bench(kind, formula, schema, min(n, _MOST), asked, worlds, replications, wanted.relation is None)
-    bare_bench = replace(
-        bench, privacy=GDP(1.0, relation=asked.relation)
-    )  # what noise would cost does not matter without any
-    truths = tuple(bare_bench.run(bench.reference, world, ZeroNoise()).numbers for world in worlds)
+    columns = kind.columns(formula, schema)
+    worlds = tuple(_worlds(columns, schema, like, replications))
+    bench = _Bench(kind, formula, schema, min(n, _MOST), asked, worlds, wanted.relation is None)
+    # what noise would cost does not matter without any
+    bare_bench = replace(bench, privacy=GDP(_BARE, relation=asked.relation))
+    truths = tuple(bare_bench.truth(world) for world in worlds)
     bench, bare_bench = replace(bench, truths=truths), replace(bare_bench, truths=truths)
     names = bench.names
     known = [(name, settings) for name, settings in bench.candidates if name in registry.known()]
@@ -101,30 +104,26 @@ def advise(
         if progress is not None:
             progress(done, of, what)
 
-    bare = bare_bench.measured(bench.reference, step, silent=True).errors
+    bare = _sharpened(bare_bench.measured(bench.reference, step, silent=True))
     found = [bench.expect(name, settings, bare, step) for name, settings in known]
     best = min((one.error for one in found), key=lambda error: mean_ratio(error, bare))
     rated = [replace(one, ratio=mean_ratio(one.error, best)) for one in found]
-    records = kind.records if like is None else "public records given"
-    if like is not None and len(worlds[0]) < bench.n:
-        records += (
-            f" ({len(worlds[0]):,}, fewer than n: single far-out ones among them weigh more, or less, than they will)"
-        )
+    records = "scenarios that the schema allows, typical where it says so" if like is None else "public records given"
+    size = len(worlds[0].weights)
+    if like is not None and size < bench.n:
+        records += f" ({size:,}, fewer than n: single far-out ones among them weigh more, or less, than they will)"
     assumes = f"simulated {replications} times at n = {bench.n:,} on {records}"
     return Advice(task, formula, n, asked, names, bare, ranked(rated), assumes)
 
 
-def _worlds(task: Task, formula: str, schema: Schema, like: Any, replications: int) -> Iterator[pd.DataFrame]:
-    """Practice populations."""
-    if like is not None:
-        yield _public(like)
-    elif task.shaped is not None:
-        for k in range(min(_WORLDS, replications)):
-            yield task.shaped(formula, schema, _POPULATION // _WORLDS, k)
-    else:
-        # not the stream of the practice records: its numbers would be theirs again
-        generator = np.random.Generator(np.random.PCG64([_SEED, 1, 1]))
-        yield task.plant(schema.sample(_POPULATION, _SEED), formula, schema, generator)
+def _worlds(columns: Columns, schema: Schema, like: Any, replications: int) -> Iterator[Scenario]:
+    """One for each run."""
+    if like is None:
+        yield from scenarios(schema, columns, replications)
+        return
+    one = Scenario.of_records(_public(like), schema)
+    for k in range(replications):
+        yield replace(one, number=k)
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Measured:
-    """Root mean square errors by number; the shares of runs with numbers and of numbers with intervals; coverage of how many intervals;
+    """Typical sizes of errors by number; the shares of runs with numbers and of numbers with intervals; coverage of how many intervals;
     median half-widths of the intervals by number.
     """
 
@@ -151,22 +150,21 @@ class _Measured:
 
 @dataclass(frozen=True)
 class _Bench:
-    """Practice records of one task, on which methods are run. truths: the numbers on each of the worlds."""
+    """Scenarios of one task, on which methods are run. truths: the numbers on each of the worlds."""
 
     task: Task
     formula: str
     schema: Schema
     n: int
     privacy: Guarantee
-    worlds: tuple[pd.DataFrame, ...]
-    replications: int
+    worlds: tuple[Scenario, ...]
     open: bool
     truths: tuple[Mapping[str, float], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """What is compared."""
-        return tuple(self.truths[0])
+        return tuple(dict.fromkeys(name for truth in self.truths for name in truth))
 
     @property
     def reference(self) -> Method:
@@ -177,21 +175,16 @@ class _Bench:
     def candidates(self) -> Sequence[tuple[str, Mapping[str, Any]]]:
         return self.task.candidates(self.formula, self.schema, self.n)
 
-    def samples(self) -> Iterator[tuple[int, int, pd.DataFrame]]:
-        """The same records for every method: seed, world, records."""
-        for seed in range(self.replications):
-            generator = np.random.Generator(np.random.PCG64([_SEED, seed]))
-            world = seed % len(self.worlds)
-            population = self.worlds[world]
-            yield seed, world, population.iloc[generator.integers(0, len(population), self.n)]
+    def truth(self, world: Scenario) -> Mapping[str, float]:
+        """The numbers of the whole scenario, from so many records that sampling does not matter."""
+        source = Simulated.all_of(world)
+        plan = self.plan(self.reference, source.count())
+        return self.read(run(self.reference, plan, source, ZeroNoise())).numbers
 
-    def run(self, method: Method, frame: pd.DataFrame, noise: Any) -> _Run:
-        plan = self.plan(method, len(frame))
-        done: Release = gate.release(plan, read(frame, self.schema), ledger=None, noise=noise)
-        if done.status != "released":
-            return _Run({}, {})
-        result = method.infer(done)
-        if result.status in WITHOUT_NUMBERS:
+    def read(self, found: Run) -> _Run:
+        """The numbers and limits that a task compares."""
+        result = found.result
+        if result is None or result.status in WITHOUT_NUMBERS:
             return _Run({}, {})
         return _Run(self.task.read(result, self.formula, self.schema), _limits(result))
 
@@ -204,29 +197,27 @@ class _Bench:
 
     def measured(self, method: Method, step: Callable[[str], None], *, silent: bool = False) -> _Measured:
         """All runs of a method."""
-        references = [{} if silent else _reference(method, world, self.schema) for world in self.worlds]
         errors: list[Array] = []
         halves: list[Array] = []
         held: list[bool] = []
-        of: list[int] = []
-        for seed, world, frame in self.samples():
-            noise = ZeroNoise() if silent else SimulatedNoise(_SEED + seed)
-            run = self.run(method, frame, noise)
-            truth = self.truths[world]
-            errors.append(np.array([run.numbers.get(name, nan) - truth[name] for name in self.names]))
+        seen: list[float] = []
+        plan = self.plan(method, self.n)
+        for world, truth in zip(self.worlds, self.truths, strict=True):
+            found = simulated(method, plan, world, self.n, ZeroNoise() if silent else None)
+            each = self.read(found)
+            errors.append(np.array([each.numbers.get(name, nan) - truth.get(name, nan) for name in self.names]))
             halves.append(
-                np.array([(high - low) / 2 for low, high in (run.limits.get(name, (nan, nan)) for name in self.names)])
+                np.array([(high - low) / 2 for low, high in (each.limits.get(name, (nan, nan)) for name in self.names)])
             )
-            own = references[world]
-            held += [low <= own[name] <= high for name, (low, high) in run.limits.items() if name in own]
-            of.append(world)
+            own = truth if silent else _reference(method, world) if each.limits else {}
+            held += [low <= own[name] <= high for name, (low, high) in each.limits.items() if name in own]
+            seen.append(found.seen.answered)
             step(method.name)
-        numbers, widths, at = np.array(errors), np.array(halves), np.array(of)
+        numbers, widths = np.array(errors), np.array(halves)
         return _Measured(
-            _typical_size(numbers, at),
+            _typical_size(numbers),
             float(np.isfinite(numbers).any(axis=1).mean()),
-            # a table of another kind than its numbers (a curve at other points) has intervals or none
-            float(np.isfinite(widths).mean()),
+            float(np.mean(seen)),
             float(np.mean(held)) if held else nan,
             len(held),
             tuple(_median(column) for column in widths.T),
@@ -240,7 +231,7 @@ class _Bench:
         try:
             plan = self.plan(method, self.n)
         except ConfideError as error:
-            for _ in range(self.replications):
+            for _ in self.worlds:
                 step(name)
             return Expectation(name, words, (nan,) * len(self.names), inf, 0.0, False, 0.0, str(error))
         found = self.measured(method, step)
@@ -263,20 +254,20 @@ class _Bench:
 
 
 def _sharpened(found: _Measured) -> tuple[float, ...]:
-    """Predicted standard errors: root mean squares of so few runs as are made are known to a fifth, the widths of intervals much better.
+    """Predicted standard errors: sizes of errors in so few runs as are made are known to a sixth, the widths of intervals much better.
 
-    Where nearly all numbers had an interval, and these held, each is the geometric mean of the two.
+    Where nearly all numbers had an interval, and these held, each is what its width says.
     """
     if found.intervals < _NEARLY or not found.coverage >= _HELD:
         return found.errors
     pairs = zip(found.errors, found.halves, strict=True)
-    return tuple(sqrt(error * half / _QUANTILE) if np.isfinite(half) else error for error, half in pairs)
+    return tuple(half / _QUANTILE if np.isfinite(half) else error for error, half in pairs)
 
 
-def _reference(method: Method, world: pd.DataFrame, schema: Schema) -> Mapping[str, float]:
+def _reference(method: Method, world: Scenario) -> Mapping[str, float]:
     """What the method's intervals are to hold; nothing where only a release determines it."""
     try:
-        return method.reference(Practice.of(world, schema))
+        return method.reference(world.practice(_PRACTICE))
     except ConfideError:
         return {}
 
@@ -290,16 +281,9 @@ def _limits(result: Any) -> dict[str, tuple[float, float]]:
     return {str(name): (float(low), float(high)) for name, (low, high) in rows if np.isfinite(low + high)}
 
 
-def _typical_size(errors: Array, worlds: NDArray[Any]) -> tuple[float, ...]:
-    """Root mean squares of the finite errors of each number in a world, and their median over the worlds."""
-    each = []
-    for world in np.unique(worlds):
-        own = errors[worlds == world]
-        known = np.isfinite(own)
-        total = np.where(known, own, 0.0) ** 2
-        with np.errstate(all="ignore"):
-            each.append(np.where(known.any(axis=0), np.sqrt(total.sum(axis=0) / known.sum(axis=0)), nan))
-    return tuple(_median(column) for column in np.array(each).T)
+def _typical_size(errors: Array) -> tuple[float, ...]:
+    """The sd of a normal distribution with the median size of the finite errors of each number: worlds differ, and few are far out."""
+    return tuple(_median(np.abs(column)) / _MIDDLE for column in errors.T)
 
 
 def _median(values: Array) -> float:

@@ -13,8 +13,6 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from confide.cli.facts import ledger_facts, release_facts, result_facts, show_result
 from confide.cli.files import Drawings, Output, check_places, keep, ledger_file, load_schema, reserve
 from confide.cli.hints import for_command_line, plan_command
@@ -70,10 +68,7 @@ def make(name: str, model: str, settings: dict[str, Any]) -> Any:
         raise PlanError(f"method {name!r} takes no parameter, so there is nothing that {model!r} could be")
     if first in settings:
         raise Refused(f"--set {first}=... and the argument {model!r} are the same parameter of {name!r}; give it once")
-    made = registry.make(name, **{first: model}, **settings)
-    if made.name != name:
-        typer.echo(f"note: {name} is called {made.name} now", err=True)
-    return made
+    return registry.make(name, **{first: model}, **settings)
 
 
 def open_ledger(path: str | Path | None, dataset: str | None, named: str | None) -> Ledger | None:
@@ -399,7 +394,7 @@ def at_once(
             with session.doing("infer"):
                 result = gate.infer(done) if read is None else read(done)
             show_result(session, result, once.alpha, drawn)
-            more = {} if beyond is None else beyond.show(session, result, once.alpha)
+            more = {} if beyond is None else beyond.show(session, result, beyond.computed(session, result, once.alpha))
             return {"result": result_facts(result, once.alpha), **more} if session.json else {}
 
         kept = place is not None

@@ -1,23 +1,25 @@
 """Messages for the command line: where an error names the Python call that works, the command or option that does.
 
-Errors are written once, for Python; here stand their known calls and what a user of the command line types instead. A
-call that is not known is left as it is.
+Errors are written once, for Python. What a call or a setting is by itself, `calls` says; here stands what goes with the words around it.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from confide.cli.calls import as_commands
+
 if TYPE_CHECKING:
     from confide.protocol import Plan
 
-__all__ = ["for_command_line", "plan_command", "privacy_options"]
+__all__ = ["as_said", "for_command_line", "plan_command", "privacy_options"]
 
 _NUMBER = r"[0-9][0-9.e+-]*"
 _QUOTED = r"('[^']*'|\"[^\"]*\")"
@@ -32,10 +34,10 @@ _CONCRETE = re.compile(
 )
 
 
-def for_command_line(message: str, *, ledger: str | None = None) -> str:
+def for_command_line(message: str, *, ledger: str | None = None, options: Collection[str] = ()) -> str:
     """The message with the calls that are known turned into commands and options.
 
-    ledger: the ledger that the command line named, for calls that speak of one without its path.
+    ledger: the ledger that the command line named, for calls that speak of one without its path; options: of the command that runs.
 
     >>> for_command_line("for 95 % intervals write alpha=0.05")
     'for 95 % intervals write --alpha 0.05'
@@ -45,7 +47,16 @@ def for_command_line(message: str, *, ledger: str | None = None) -> str:
     name = shlex.quote(dataset[1][1:-1]) if dataset else "NAME"
     for pattern, put in _CALLS:
         message = re.sub(pattern, _written(put, place, name), message)
-    return _GUARANTEE.sub(lambda call: privacy_options(*call.groups()), message)
+    return as_commands(_GUARANTEE.sub(lambda call: privacy_options(*call.groups()), message), options)
+
+
+def as_said(text: str) -> str:
+    """A plan or a table with the settings that it advises as options; its lines stay as long as they are, but for that.
+
+    >>> as_said("declare it within [0, 140], or ask limit='none'")
+    'declare it within [0, 140], or ask --set limit=none'
+    """
+    return re.sub(r"(?<=\bask)(\s+)limit='none'", r"\1--set limit=none", text)
 
 
 def _shown(ledger: str | None) -> str:
@@ -154,11 +165,15 @@ def _term_bounds(call: re.Match[str], *_: str) -> str:
     return f"--set {shlex.quote('term_bounds=' + json.dumps(bounds))} (of confide plan)"
 
 
-def _quantile(call: re.Match[str], *_: str) -> str:
-    """The settings of quantiles, with lists as JSON has them."""
-    settings = re.findall(r"(\w+)=(\([^)]*\)|[^,]+)", call[1])
-    listed = ((key, value.replace("(", "[").replace(")", "]")) for key, value in settings)
-    return " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key, value in listed)
+def _targets(call: re.Match[str], *_: str) -> str:
+    """How sharp it must be, and the number of records where it is told."""
+    words = []
+    for option, text in re.findall(rf"(accuracy|cv)=(\{{[^{{}}]*\}}|{_NUMBER})", call[1]):
+        given = ast.literal_eval(text)
+        for one in (f"{name}={x!r}" for name, x in given.items()) if isinstance(given, dict) else (text,):
+            words += [f"--{option}", shlex.quote(one)]
+    rest = ", " if call[2] is None and call[1].endswith(", ") else ""
+    return "write " + " ".join([*words, *([] if call[2] is None else ["--n", call[2]])]) + rest
 
 
 _Put = Callable[[re.Match[str], str, str], str]
@@ -174,12 +189,14 @@ _CALLS: tuple[tuple[str, str | _Put], ...] = (
     (r"Ledger\.datasets\([^)]*\)", lambda call, ledger, dataset: f"confide ledger show {ledger}"),
     (r"ledger\.amend\((\w*)([^']*), *reason='[^']*'\)", _amend),
     (r"ledger\.(verify|show)\(\)", lambda call, ledger, dataset: f"confide ledger {call[1]} {ledger}"),
-    (r"Schema\.draft\(data\), then Schema\.from_toml\(\"([^\"]*)\"\)", r"confide schema draft DATA -o \1"),
-    (rf"(?:cf\.read|Schema\.draft)\([^)]*delimiter={_QUOTED}\)", r"--delimiter \1"),
-    (r"Schema\.draft\(\"([^\"]*)\"\)", r"confide schema draft \1"),
-    (r"(?:cf\.regression\.)?\b[A-Z]\w*\(formula, (\w+)=(['\"])(\w+)\2\)", r"--set \1=\3"),
+    (
+        r"(?:cf\.)?Schema\.draft\(data\), then (?:cf\.)?Schema\.from_toml\(\"([^\"]*)\"\)",
+        r"confide schema draft DATA -o \1",
+    ),
+    (rf"(?:cf\.read|(?:cf\.)?Schema\.draft)\([^)]*delimiter={_QUOTED}\)", r"--delimiter \1"),
+    (r"(?:cf\.)?Schema\.draft\(\"([^\"]*)\"\)", r"confide schema draft \1"),
+    (r"(?:cf\.\w+\.)?\b[A-Z]\w*\(formula, (\w+)=(['\"])(\w+)\2\)", r"--set \1=\3"),
     (rf"term_bounds=\{{{_QUOTED}: \(([^,()]+), ([^,()]+)\)\}}", _term_bounds),
-    (r"Quantile\(\"income\", ([^()]*(?:\([^()]*\))?[^()]*)\)", _quantile),
     (r"confide\.read takes the path of", "give the path of"),
     (
         r"this method does not answer subset; it takes no question: infer\(release\)",
@@ -189,8 +206,8 @@ _CALLS: tuple[tuple[str, str | _Put], ...] = (
     (r"\balpha=([0-9.]+)", r"--alpha \1"),
     # how a public number of records is met: in the file of the schema, or by a ledger of the other relation
     (
-        r"'(\w+)': cf\.\w+\((?:\[\.\.\.\]|[^()\"]*), on_missing=(\"[^\"]*\")\), or ask under relation='add-remove'",
-        r"on_missing = \2 in [columns.\1], or ask a ledger of --relation add-remove",
+        r"'([^']*)': cf\.\w+\((?:\[[^\]]*\]|[^()]*), on_missing=\"([^\"]*)\"\)",
+        r'on_missing = "\2" in [columns.\1]',
     ),
     (r"\bcharge_delta=([0-9.e+-]+)", r"--charge-delta \1"),
     (
@@ -199,6 +216,8 @@ _CALLS: tuple[tuple[str, str | _Put], ...] = (
     ),
     (r"\bconvert=True", "--convert"),
     (r"\bforce=True", "--force"),
+    (r"write cf\.plan\(method, schema, cv=[0-9.]+, n=(\d+)\)", r"write --cv 2% --n \1"),
+    (rf"\bwrite ((?:(?:accuracy|cv)=(?:\{{[^{{}}]*\}}|{_NUMBER})(?:, )?)+)(?:n=(\d+))?", _targets),
     (r"write cf\.plan\(method, schema, accuracy=\{[^}]*\}, n=(\d+)\)", r"write --accuracy mean=0.02 --n \1"),
     (
         r'cf\.tables\.(\w+)\("([^"]*)", data, covers="population", \.\.\.\)',
@@ -216,9 +235,25 @@ _CALLS: tuple[tuple[str, str | _Put], ...] = (
     (r"the table for test\('f', '([^']*)'\)", "for --test f_oneway"),
     (r"cf\.tests\.f_oneway(, or test\([^)]*\) of the table)?", "confide test f_oneway"),
     (r"declare it as cf\.Numeric\(low, high\)", 'declare it as kind = "numeric"'),
+    (r"\btypical=\((\w+), (\w+)\) in the schema", "typical = { low = ..., high = ... } in [columns.NAME]"),
     (r"\bon_missing=(\S+) in the schema", r"on_missing = \1 in the schema"),
     (r"\bloss='(\w+)'", r"--loss \1"),
     (r"\bkeep_others=True", "--keep-others"),
+    (r", give a distributed\.Client or a SparkSession|, or give a (?:distributed\.Client|SparkSession)", ""),
+    (r"\(`(--method \w+)`, cf\.\w+\)", r"(\1)"),
+    (r"\bcf\.tables\.([a-z_]+)\b(?![\w(])", r"--kind \1"),
+    (r"\bcf\.intervals\.([a-z_]+)\b(?![\w(])", r"confide interval \1"),
+    (r"\bcf\.linear_regression\b(?![\w(])", "confide regress"),
+    (r"to_markdown\(\) and to_latex\(\) need none", "--report FILE.md and FILE.tex need none"),
+    (r"report\[\"([^\"]*)\"\]\.plot\(\)", r"--question \1 --plot FILE.svg"),
+    (r"report\[name\]\.test\(\.\.\.\)", "confide infer RELEASE --question NAME --test TEST"),
+    (r"\bresult\.(?=get_prediction|predict|odds_ratios|rate_ratios)|(?<=read )(?=get_prediction)", ""),
+    (r"\b(?:get_prediction|predict)\(frame\)", "--predict ROWS.csv"),
+    (r"\b(?:odds_ratios|rate_ratios)\(\)", "--ratios"),
+    (
+        r"a database is read in Python, by",
+        "give CSV or Parquet files, or survey.sqlite/answers; another database is read in Python, by",
+    ),
     (r"\baccept_verbatim_rows=True", "--accept-verbatim-rows"),
     (r"\bnoise=([0-9.]+)", r"--noise \1"),
     (r"\blevel='(record|attribute)'", r"--level \1"),
@@ -245,4 +280,5 @@ _CALLS: tuple[tuple[str, str | _Put], ...] = (
     (r"declare rows_per_unit=(\d+) in the schema", r"declare rows_per_unit = \1 in the schema"),
     (rf"\brelation={_QUOTED} in the guarantee", lambda call, *_: f"--relation {call[1][1:-1]}"),
     (rf"\bwith relation={_QUOTED}", lambda call, *_: f"with --relation {call[1][1:-1]}"),
+    (r"\bthe schema says unit='([^']*)'", r'the schema says unit = "\1"'),
 )

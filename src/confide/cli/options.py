@@ -50,7 +50,7 @@ __all__ = [
     "value_of",
 ]
 
-_PRIVACY = "Privacy: one of --mu, --rho, --epsilon; of a question also --accuracy"
+_PRIVACY = "Privacy: one of --mu, --rho, --epsilon; of a question also --accuracy, --cv"
 _LEDGER = "Ledger: one of --ledger, --no-ledger"
 
 Mu = Annotated[
@@ -89,6 +89,17 @@ Accuracy = Annotated[
         metavar="NAME=HALF",
         help="In place of a privacy: the half-width of 95 % intervals that is wanted, by the names of the forecast (or mean, share, count, "
         "quantile, all), for --n records, which then counts as public. Repeat for more.",
+        rich_help_panel=_PRIVACY,
+    ),
+]
+
+Cv = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cv",
+        metavar="NAME=2%",
+        help="The same by the standard error over the number, .02 or 2%, of numbers that public facts tell: counts, shares, and means and "
+        "totals of columns with a typical spread. Without NAME= for all.",
         rich_help_panel=_PRIVACY,
     ),
 ]
@@ -239,30 +250,36 @@ class Privacy:
     delta: Delta = None
     relation: Relation = None
     accuracy: Accuracy = None
+    cv: Cv = None
 
     def terms(self) -> dict[str, Any]:
-        """What a plan is asked for: a privacy, or the accuracy that is to be had for the least of it."""
-        if not self.accuracy:
+        """What a plan is asked for: a privacy, or how sharp it must be, for the least of it."""
+        if not self.targets:
             return {"privacy": self.guarantee()}
-        if self.given:
-            raise Refused("--accuracy asks for the least privacy cost, and --mu, --rho, --epsilon give it: one of them")
-        wanted = {}
-        for text in self.accuracy:
-            name, _, value = text.rpartition("=")
-            try:
-                wanted[name] = float(value)
-            except ValueError:
-                wanted[name] = 0.0
-            if not name or not wanted[name] > 0:
-                raise Refused(
-                    f"--accuracy takes NAME=HALF, a half-width above 0, got {text!r}; write --accuracy mean=.02"
-                )
-        return {"accuracy": wanted, "level": 0.95}
+        self._check_targets()
+        accuracy = dict(_target("--accuracy", text) for text in self.accuracy or ())
+        return {"accuracy": accuracy or None, "cv": dict(_target("--cv", text) for text in self.cv or ()) or None}
+
+    @property
+    def targets(self) -> bool:
+        """Whether it was said how sharp a release must be."""
+        return bool(self.accuracy or self.cv)
+
+    def _check_targets(self) -> None:
+        """Refuse a target beside a budget, under which it would be left unmet."""
+        budgets = [f"--{name}" for name in ("mu", "rho", "epsilon", "delta") if getattr(self, name) is not None]
+        if self.targets and budgets:
+            name = "--accuracy" if self.accuracy else "--cv"
+            raise Refused(f"{name} asks for the least budget, and {budgets[0]} gives one: leave one of them out")
+        if self.targets and self.relation is not None:
+            raise Refused(
+                "--accuracy and --cv take the relation of the ledger, else the method's: leave --relation out"
+            )
 
     @property
     def given(self) -> bool:
-        """Whether any number is given."""
-        return any(value is not None for value in (self.mu, self.rho, self.epsilon, self.delta))
+        """Whether anything is given that says what may be spent."""
+        return self.targets or any(value is not None for value in (self.mu, self.rho, self.epsilon, self.delta))
 
     def words(self) -> str:
         """The options as they were given, for a command that works."""
@@ -279,6 +296,13 @@ class Privacy:
         """
         from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP
 
+        self._check_targets()
+        if self.targets:
+            name = "--accuracy" if self.accuracy else "--cv"
+            raise Refused(
+                f"{name} finds the budget of one question of confide plan, table, test, describe or regress, and in a publication stands "
+                f"in its file beside each question; here say what may be spent, by one of {_THREE_WAYS}"
+            )
         mu, rho, epsilon, delta, relation = self.mu, self.rho, self.epsilon, self.delta, self.relation
         given = [name for name, value in (("--mu", mu), ("--rho", rho), ("--epsilon", epsilon)) if value is not None]
         if not given:
@@ -372,6 +396,35 @@ class Charged:
     executor: Executor = None
     simulate: Seed = None
     written: Written
+
+
+def _target(option: str, text: str) -> tuple[str, float]:
+    """A name and how sharp it must be: a half-width in the units of the number, or a share of it.
+
+    >>> _target("--accuracy", "mean=400"), _target("--cv", "mean=2%"), _target("--cv", ".02")
+    (('mean', 400.0), ('mean', 0.02), ('all', 0.02))
+    """
+    name, sign, value = text.rpartition("=")
+    relative = option == "--cv"
+    percent = value.strip().endswith("%")
+    try:
+        size = float(value.strip().removesuffix("%")) / (100 if percent else 1)
+    except ValueError:
+        size = 0.0
+    if relative and not sign:
+        name = "all"
+    if percent and not relative:
+        raise Refused(
+            f"--accuracy takes a half-width of 95 % intervals in the units of the number, got {text!r}; for a standard error of "
+            f"{value.strip()} of the number write --cv {text}"
+        )
+    if not name or not size > 0:
+        raise Refused(
+            f"--cv takes NAME=SHARE, a standard error over the number, got {text!r}; write --cv mean=2%"
+            if relative
+            else f"--accuracy takes NAME=HALF, a half-width above 0, got {text!r}; write --accuracy mean=.02"
+        )
+    return name, size
 
 
 def delimiter_of(text: str) -> str:

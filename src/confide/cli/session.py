@@ -23,7 +23,7 @@ import typer
 
 from confide._text import clean
 from confide.cli.colours import painted, paints
-from confide.cli.hints import for_command_line
+from confide.cli.hints import as_said, for_command_line
 from confide.errors import BudgetExceeded, ConfideError, ReleaseError
 
 __all__ = ["Refused", "Session", "strict"]
@@ -48,7 +48,8 @@ class Session:
     json: strict JSON on stdout and nothing else. step: what is running, for messages. private: records are within reach
     of that step. charging: whether the command is one that
     charges. charge: "none", "possible" (inside the gate, with a
-    ledger) or "made". ledger: the ledger that was named. cheaper: the `confide plan` for another price, from its options.
+    ledger) or "made". ledger: the ledger that was named. options: of the command that runs.
+    cheaper: the `confide plan` for another price, from its options.
     kept: where the release was written. spoke: whether stdout has its JSON document. mute: says nothing, for a rehearsal.
     """
 
@@ -58,6 +59,7 @@ class Session:
     charging: bool = False
     charge: str = "none"
     ledger: str | None = None
+    options: frozenset[str] = frozenset()
     cheaper: Callable[[str], str] | None = None
     kept: str | None = None
     spoke: bool = False
@@ -68,13 +70,13 @@ class Session:
     def say(self, text: str = "") -> None:
         """Text for people on stdout; nothing under --json."""
         if not self.json and not self.mute:
-            shown = printable(text)
+            shown = printable(as_said(text))
             typer.echo(painted(shown) if paints(sys.stdout) else shown)
 
     def say_as_is(self, text: str) -> None:
         """The same for text that was cleaned and has the escapes of colours in it."""
         if not self.json and not self.mute:
-            typer.echo(text)
+            typer.echo(as_said(text))
 
     def note(self, text: str) -> None:
         """Text for people on stderr, so that it never mixes with what a pipe carries."""
@@ -172,7 +174,7 @@ class Session:
     def _warned(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         """Pass on what is meant for users, outside private steps: the warning of a reader may quote a cell."""
         if issubclass(category, UserWarning) and not self.private:
-            self.note(f"warning: {message}")
+            self.note(f"warning: {for_command_line(str(message), ledger=self.ledger, options=self.options)}")
 
     def _parser(self, error: Any) -> int:
         if type(error).__name__ == "NoArgsIsHelpError" and not self.json:
@@ -190,7 +192,7 @@ class Session:
     def _confide(self, error: ConfideError) -> int:
         # Behind the gate whatever fails, fails after the charge: 3, for a report that cannot be written, would deny it.
         code = 6 if self.charge == "made" else error.exit_code
-        message = for_command_line(str(error), ledger=self.ledger)
+        message = for_command_line(str(error), ledger=self.ledger, options=self.options)
         if self.charge == "made":
             message += self._charge_words()
         if isinstance(error, BudgetExceeded):

@@ -46,6 +46,9 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
 
     def run(**given: Any) -> None:
         made = {name: _gathered(kind, given) for name, kind in groups.items()}
+        # messages name the options of the command that they are read beside
+        if (session := getattr(given.get("ctx"), "obj", None)) is not None:
+            session.options = frozenset(option for one in given["ctx"].command.params for option in one.opts)
         command(**{parameter.name: given[parameter.name] for parameter in own if parameter.name in given}, **made)
 
     update_wrapper(run, command)

@@ -39,6 +39,17 @@ def unit_options(schema: Schema) -> list[str]:
     return ["--unit", schema.unit, *rows]
 
 
+def _has_account(book: str, dataset: str) -> bool:
+    """Whether a ledger that is there has a budget of this data set."""
+    from confide.ledger import Ledger
+
+    try:
+        Ledger.open(book, dataset=dataset)
+    except ConfideError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class Whose:
     """Whom a budget protects: said, or read from a schema."""
@@ -97,6 +108,8 @@ class Whose:
         """Refuse to take records for the unit where a schema of this data set, beside the ledger or here, says another one."""
         from confide.ledger.names import same_name
 
+        if _has_account(book, self.dataset or ""):
+            return  # which the ledger itself refuses to open again
         folder = getattr(ledger_file(book), "parent", Path())
         places = dict.fromkeys([*sorted(folder.glob("*.toml"))[:_MOST], *sorted(Path().glob("*.toml"))[:_MOST]])
         for place in places:

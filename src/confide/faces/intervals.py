@@ -3,7 +3,8 @@
 A lower-case name is the call (plan, release, infer), a class the method behind it. Which release answers follows from the relation. Under
 substitute (the number of records is public) it is a noise-aware posterior, or exact confidence limits, of the same release. Under
 add-remove (the number of records is secret; what ledgers have unless they say otherwise) `proportion`, `mean`, `quantile` and `difference`
-answer from the releases of `cf.tables`; the others say which call works. What a verb estimates is the same under both.
+answer from the releases of `cf.tables`; the others say which call works. What a verb estimates is the same under both. An open relation is
+substitute, but add-remove where records may be left out for a missing value and a table answers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from confide.faces.calls.interval_verbs import VERBS
 
 if TYPE_CHECKING:
     from confide.faces.calls.interval_calls import (
-        categorical,
         difference,
         interval_method,
         mean,
@@ -25,23 +25,18 @@ if TYPE_CHECKING:
         variance,
     )
     from confide.methods.intervals.block_posterior import BlockPosterior
-    from confide.methods.intervals.categorical import CategoricalShares
     from confide.methods.intervals.difference import Difference
     from confide.methods.intervals.mean_and_variance import MeanAndVariance
     from confide.methods.intervals.proportion import Proportion
     from confide.methods.intervals.pure_quantiles import PureQuantiles
-    from confide.methods.intervals.quantile import Histogram, Quantile
     from confide.methods.intervals.slope import Slope
 else:
     _METHODS: dict[str, Any] = {
         "BlockPosterior": "confide.methods.intervals.block_posterior",
-        "CategoricalShares": "confide.methods.intervals.categorical",
         "Difference": "confide.methods.intervals.difference",
-        "Histogram": "confide.methods.intervals.quantile",
         "MeanAndVariance": "confide.methods.intervals.mean_and_variance",
         "Proportion": "confide.methods.intervals.proportion",
         "PureQuantiles": "confide.methods.intervals.pure_quantiles",
-        "Quantile": "confide.methods.intervals.quantile",
         "Slope": "confide.methods.intervals.slope",
     }
     __getattr__, __dir__ = names(
@@ -50,15 +45,11 @@ else:
 
 __all__ = [
     "BlockPosterior",
-    "CategoricalShares",
     "Difference",
-    "Histogram",
     "MeanAndVariance",
     "Proportion",
     "PureQuantiles",
-    "Quantile",
     "Slope",
-    "categorical",
     "difference",
     "interval_method",
     "mean",

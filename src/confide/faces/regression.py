@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from confide.errors import PlanError
 from confide.faces.one_call import one_call
 from confide.methods.regression.likelihood.logistic import Logistic
 from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
@@ -15,16 +12,7 @@ from confide.regression import LeastSquares, LinearEstimates, Within, WithinEsti
 __all__ = ["linear_regression", "logistic_regression", "poisson_regression", "within_regression"]
 
 
-def _one_line(formula: str, settings: dict[str, Any]) -> None:
-    """Refuse settings of the other line, with the call that takes them."""
-    if other := {"objective", "slope_bound", "target"} & set(settings):
-        raise PlanError(
-            f"{min(other)} is no setting of the least-squares line, it belongs to another one; write cf.infer(cf.release("
-            f"cf.regression.HuberLine({formula!r}), data, cf.GDP(1.0), ledger=None))"
-        )
-
-
-@one_call(LeastSquares, verb="linear_regression", check=_one_line)
+@one_call(LeastSquares, verb="linear_regression")
 def linear_regression(result: LinearEstimates) -> LinearEstimates:
     """Plan, release and infer a linear regression; `settings` are those of `confide.regression.LeastSquares`.
 
@@ -45,8 +33,8 @@ def linear_regression(result: LinearEstimates) -> LinearEstimates:
 def logistic_regression(result: LogisticEstimates) -> LogisticEstimates:
     """Plan, release and infer a logistic regression; `settings` are those of `confide.regression.Logistic`.
 
-    The outcome is a categorical column of two levels or one between 0 and 1. privacy: any request, or what another mechanism takes.
-    privacy and ledger have no default: whoever wants no ledger writes ledger=None. Errors are those of `confide.release`.
+    The outcome is a categorical column of two levels or one between 0 and 1. privacy: any request. privacy
+    and ledger have no default: whoever wants no ledger writes ledger=None. Errors are those of `confide.release`.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Categorical(["no", "yes"])})

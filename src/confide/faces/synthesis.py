@@ -20,7 +20,6 @@ from confide.methods.regression.least_squares.line import LeastSquares
 from confide.methods.synthesis.build import Options
 from confide.methods.synthesis.response import Matrix
 from confide.methods.synthesis.sidecar import Synthetic, check_place, load
-from confide.methods.synthesis.smartnoise import GENERATORS, SmartNoiseTable, smartnoise_table
 from confide.protocol import Noise, Question, Release, Source, statements_hold
 from confide.protocol.spending.allowance import checked_privacy
 from confide.results import Estimates
@@ -49,14 +48,14 @@ def synthesize(
     bounded: bool = False,
     noise: Noise | None = None,
     **settings: Any,
-) -> SyntheticData | SmartNoiseTable:
+) -> SyntheticData:
     """One release, and a file of synthetic rows on which plain OLS returns its line.
 
     data: what `cf.read` gives, or anything it reads together with a schema; formula: "y ~ a + b"; path: where to write the table (.parquet
     or .csv) with its sidecar; rows: their number, None for the noisy number of records; files: several, each on a line of its own, for
-    `combine`; generator: "calibrated", "binagg" (noisy bin means; OLS on them is biased), or one of the smartnoise-synth package, for
-    comparison; bounded: keep the response in its bounds (OLS on the file is then off, the sidecar says by how much); settings: those of
-    `confide.synthesis.SyntheticTable`. privacy and ledger have no default.
+    `combine`; generator: "calibrated", or "binagg" (noisy bin means; OLS on them is biased); bounded: keep the response in its bounds (OLS
+    on the file is then off, the sidecar says by how much); settings: those of `confide.synthesis.SyntheticTable`. privacy and ledger have
+    no default.
 
     The rows carry no interval: `cf.refit(path)` reads it from the release beside them.
 
@@ -89,10 +88,6 @@ def synthesize(
             )
     if path is not None:
         check_place(Path(path))
-    if generator in GENERATORS:
-        return smartnoise_table(
-            data, formula, schema=schema, privacy=request, ledger=ledger, path=path, rows=rows, generator=generator
-        )
     source = _source(data, schema)
     method = SyntheticTable(formula, generator=generator, **settings)
     # options that cannot work are refused before anything is charged
@@ -140,7 +135,12 @@ def refit(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], formu
     if isinstance(path, (list, tuple)) and len(path) != 1:
         return combine(path, formula)
     path = path[0] if isinstance(path, (list, tuple)) else path
-    found = load(Path(path))  # type: ignore[arg-type]
+    if not isinstance(path, (str, os.PathLike)):
+        raise PlanError(
+            f"refit takes the path of a synthetic file, or a list of them, got {type(path).__name__}; save the table and write "
+            'cf.refit("table.parquet")'
+        )
+    found = load(Path(path))
     method = _regression(found.release)
     return method.infer(found.release, _question(found.release, method.formula, formula))
 
@@ -258,6 +258,7 @@ def _combined(found: Sequence[Synthetic], result: Estimates) -> Estimates:
     stated = _stated_variances(found, design, each)
     rubin = (1 + 1 / m) * np.diag(between) - stated
     df = 1 / (1 / (m - 1) + 1 / np.asarray(result.df))
+    grown = np.diag(covariance) / np.diag(result.covariance)
     facts = (
         ("Files", f"{m}, at most {m - 1} degrees of freedom"),
         ("Rubin's rule", f"{sum(rubin <= 0)} of {len(rubin)} variances at most 0; not used, see combine"),
@@ -270,7 +271,9 @@ def _combined(found: Sequence[Synthetic], result: Estimates) -> Estimates:
         covariance=covariance,
         df=df,
         bias=result.bias,
-        noise_variance=np.asarray(result.privacy_share) * np.diag(covariance),
+        sampling_df=result.sampling_df,
+        noise_variance=result.noise_variance * grown,
+        noise_least=None if result.noise_least is None else result.noise_least * grown,
         status="ok",
         reason="",
         flags=(),

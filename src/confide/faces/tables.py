@@ -53,7 +53,7 @@ def _table(
     """A call that has to say what it covers."""
 
     def check(formula: str, settings: dict[str, Any]) -> None:
-        checked_reading(settings.get("covers"), verb)
+        checked_reading(settings.get("covers"), f"cf.tables.{verb}(...")
 
     return one_call(method, verb=f"cf.tables.{verb}", example=example, check=check)
 

@@ -20,10 +20,10 @@ from confide.faces.calls.rank_tests import kruskal, mannwhitneyu, wilcoxon
 from confide.faces.one_call import LEFT_OUT, OneCall, answered, call_signature, checked_call
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
+from confide.methods.regression.least_squares.correlation import Correlation
 from confide.methods.tables.cells.counted import OF_ROWS
 from confide.methods.tables.cells.per_level import check_one_test
 from confide.methods.tables.comparing.power import EFFECTS, power_of
-from confide.methods.tables.correlation import Correlation
 from confide.methods.tables.counts import Counts
 from confide.methods.tables.means import Means
 from confide.methods.tables.survey.result import no_tests

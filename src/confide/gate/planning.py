@@ -7,16 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from confide import registry
-from confide.accuracy import Precision, check_accuracy, smallest
-from confide.errors import NoConversion, PlanError, ReleaseError
-from confide.gate.terms import as_asked, check_ledger
+from confide.accuracy import Precision, Targets, smallest
+from confide.errors import ConfideError, NoConversion, PlanError, ReleaseError
+from confide.forecast import Forecast
+from confide.gate.terms import as_asked, check_ledger, check_method, check_schema
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
-from confide.protocol import Method, Plan, check_plan
+from confide.protocol import Method, Plan, check_plan, parameters_of
 from confide.protocol.serialization.reading import check_body
 from confide.protocol.spending.allowance import checked_privacy
 from confide.protocol.units.contributions import with_contributions
 from confide.protocol.units.subgroup import check_read
 from confide.protocol.units.where import subgroup_size
+from confide.schema import Schema
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
@@ -33,34 +35,37 @@ def plan(
     ledger: Ledger | None = None,
     guess: Mapping[str, Any] | None = None,
     accuracy: Mapping[str, Any] | None = None,
-    level: float | None = None,
+    cv: Mapping[str, Any] | float | None = None,
 ) -> Plan:
     """What a release would spend and give, from public facts; nothing is read and nothing is charged.
 
     n: the number of records, public under "substitute", a planning value for the forecast otherwise. Typical spreads of the schema serve
     the forecast alone. A relation that `privacy` leaves open is taken from the ledger, else from the method. guess: what else forecasts
     may rest on, by the caller's word: {"where": .2} is the share of the records that the method's subgroup has.
-    accuracy: in place of privacy, the largest standard errors that are wanted, by the names of the forecast ("mean", "share", "count",
-    "quantile" or "all" for each of them), with `level` the largest half-widths of intervals at that level: the plan is that of the
-    smallest mu whose forecast for n records is as sharp, and tells of n, which is then public by the caller's word. Of a publication
-    {"question": {"mean": .01}, ...}, one entry for each question.
+    accuracy: in place of privacy, the largest half-widths of 95 % intervals that are wanted, by the names of the forecast ("mean", "share",
+    "count", "quantile" or "all" for each of them), in the numbers' own units. cv: the largest standard errors over the numbers, .02 for
+    2 %, by the same names or one for all, of numbers that public facts tell. The plan is that of the smallest mu whose forecast for n
+    records is as sharp, and tells of n, which is then public by the caller's word. Of a publication {"question": {"mean": .01}, ...}: each
+    question has its own.
     """
     check_ledger(ledger)
-    if accuracy is not None:
+    check_method(method)
+    check_schema(schema)
+    if accuracy is not None or cv is not None:
         if hasattr(method, "sharpened"):
-            own, request = method.sharpened(schema, accuracy, privacy, n=n, level=level, ledger=ledger)
+            own, request, notes = method.sharpened(schema, accuracy, cv, privacy, n=n, ledger=ledger)
             made = plan(own, schema, request, n=n, ledger=ledger, guess=guess)
-            return replace(made, notes=(*made.notes, _TELLS_OF_N))
-        wanted = check_accuracy(accuracy, privacy, n, level)
-        made = smallest(_at_levels(method, schema, n, ledger, guess), wanted, level)
-        return replace(made, notes=(*made.notes, _TELLS_OF_N))
+        else:
+            targets = Targets.of(accuracy, cv, privacy, n)
+            made, notes = smallest(_at_levels(method, schema, n, ledger, guess), targets)
+        return replace(made, notes=(*made.notes, *notes))
     if isinstance(method, Plan):
         return made_again(method, schema)[1]
     if privacy is None and hasattr(method, "priced"):
         relation = method.relations[0] if ledger is None else ledger.show().relation
         privacy = method.priced(schema, relation, n)
     request = _resolved(checked_privacy(privacy), ledger)
-    _check_kind(method, request, ledger)
+    _check_kind(method, request, ledger, schema)
     public = (request.relation or method.relations[0]) == "substitute"
     # a number of records that is not public, and typical spreads, never reach the plan that is charged and published, only the
     # forecast beside it
@@ -72,9 +77,12 @@ def plan(
     check_plan(made, request)
     check_read(made, where)
     _check_file(made)
-    if where is None and bare is schema and (public or n is None):
-        return made
-    seen = made.outlook(method.plan(schema, request, n=size), n)
+    seen = made
+    if where is not None or bare is not schema or not (public or n is None):
+        seen = made.outlook(method.plan(schema, request, n=size), n)
+    if not seen.forecast and not seen.children:
+        # simulated when it is looked at, so that a release pays nothing for it
+        seen = replace(seen, forecast=Forecast(made, method, Schema.of(schema), size))
     return replace(seen, notes=(*seen.notes, note)) if note else seen
 
 
@@ -83,9 +91,6 @@ def made_again(asked: Plan, schema: Any) -> tuple[Method, Plan]:
     method, planned = registry.remake(as_asked(asked), schema)
     check_plan(planned, asked.requested)
     return method, planned
-
-
-_TELLS_OF_N = "accuracy: the budget was chosen for the number of records given, and tells of it; that number counts as public by your word"
 
 
 def _at_levels(
@@ -128,22 +133,36 @@ def _check_file(made: Plan) -> None:
         ) from None
 
 
-def _check_kind(method: Any, request: Guarantee, ledger: Ledger | None) -> None:
+def _check_kind(method: Any, request: Guarantee, ledger: Ledger | None, schema: Any) -> None:
     """Refuse a pure guarantee of a Gaussian method with equal ones that it has, and the names of methods that can give it."""
     if isinstance(request, PureDP) and getattr(method, "native", "") == "GDP":
-        pure = [info.name for info in registry.list_methods() if info.native == "PureDP"]
+        pure = _pure(method, request, schema)
         other = (
-            f", or a method with a pure guarantee: {', '.join(pure)}"
+            f", or for a method with a pure guarantee: {', '.join(pure)}"
             if pure
-            else "; no method here has a pure guarantee"
+            else "; no method here has a pure guarantee for this question"
         )
         # the three are one release: the Gaussian one whose curve meets (epsilon, delta), and its rho = mu^2/2
         asked = ApproxDP(request.epsilon, _delta_beside(request.epsilon, ledger))
         mu = float(f"{calibrate_gaussian(asked):.4g}")
         raise NoConversion(
             f"{method.name} adds Gaussian noise, and there is no Gaussian noise for {request}; ask for "
-            f"ApproxDP({asked.epsilon!r}, {asked.delta!r}), which is GDP({mu!r}) or ZCDP({float(f'{mu**2 / 2:.4g}')!r}){other}"
+            f"cf.ApproxDP({asked.epsilon!r}, {asked.delta!r}), which is cf.GDP({mu!r}) or cf.ZCDP({float(f'{mu**2 / 2:.4g}')!r}){other}"
         )
+
+
+def _pure(method: Any, request: PureDP, schema: Any) -> list[str]:
+    """The methods with a pure guarantee that plan for what this one is asked, in place of it."""
+    (first, *_) = parameters_of(type(method))
+    asked, found = getattr(method, first), []
+    for info in registry.list_methods() if isinstance(asked, str) else ():
+        if "PureDP" in info.native and info.family == method.family and info.parameters[:1] == (first,):
+            try:
+                registry.make(info.name, **{first: asked}).plan(schema, request)
+            except ConfideError:
+                continue
+            found.append(info.name)
+    return found
 
 
 def _delta_beside(epsilon: float, ledger: Ledger | None) -> float:

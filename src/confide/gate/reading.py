@@ -90,7 +90,7 @@ def _read_method(release: Release, question: Question | None, others: Any) -> Me
     made = release.plan.method
     with _reading(release, asked=True):  # which methods there are is a fact of this machine, and not of the file
         kind = registry.get(made.name)
-    if made.version not in (kind.version, *kind.reads):
+    if made.version != kind.version:
         raise PlanError(
             f"the release was made by {kind.name} {made.version}, here is version {kind.version}; "
             "install the version of confide that made it"

@@ -21,7 +21,7 @@ from confide._version import __version__
 from confide.aggregates.isolation.isolated import QUIET, fallbacks_only
 from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError, SchemaError, SourceError
 from confide.gate.planning import made_again, plan
-from confide.gate.terms import check_ledger, key_of, keyed, pins
+from confide.gate.terms import check_ledger, check_method, key_of, keyed, pins
 from confide.guarantees import Guarantee
 from confide.protocol import Method, Noise, Plan, Release, Source, seal
 from confide.protocol.serialization.reading import check_body
@@ -60,6 +60,7 @@ def release(
     charge: then the charge stays and there is no release.
     """
     check_ledger(ledger)
+    check_method(method)
     noise = randomness.SecureNoise() if noise is None else noise
     if not hasattr(noise, "grid_gaussian") or not hasattr(noise, "simulated"):
         raise PrivacyError(

@@ -16,7 +16,7 @@ from confide.schema import Schema, Unit
 if TYPE_CHECKING:
     from confide.ledger import Ledger
 
-__all__ = ["as_asked", "as_charged", "check_ledger", "key_of", "keyed", "pins"]
+__all__ = ["as_asked", "as_charged", "check_ledger", "check_method", "check_schema", "key_of", "keyed", "pins"]
 
 
 def check_ledger(ledger: Ledger | None) -> None:
@@ -29,6 +29,34 @@ def check_ledger(ledger: Ledger | None) -> None:
             f"ledger must be an open cf.Ledger or None, got {type(ledger).__name__}; "
             'write ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
         )
+
+
+def check_method(method: Any) -> None:
+    """Refuse what is neither a method nor a plan, with the call that makes one of it."""
+    if not isinstance(method, type) and all(hasattr(method, name) for name in ("name", "plan")):
+        return
+    if isinstance(method, Plan):
+        return
+    formula = method if isinstance(method, str) and "~" in method else "y ~ x"
+    given = f"the class {method.__name__}" if isinstance(method, type) else type(method).__name__
+    raise PlanError(
+        f"method must be a method, such as cf.regression.LeastSquares, or a plan, got {given}; write "
+        f"cf.plan(cf.regression.LeastSquares({formula!r}), schema, cf.GDP(1.0)); confide methods lists them all"
+    )
+
+
+def check_schema(schema: Any) -> None:
+    """Refuse what is no schema: data have one, and a dictionary of columns is made one."""
+    if isinstance(schema, Schema):
+        return
+    raise PlanError(
+        f"schema must be a cf.Schema, got {type(schema).__name__}; "
+        + (
+            "data from cf.read have theirs: write cf.plan(method, data.schema, cf.GDP(1.0))"
+            if isinstance(getattr(schema, "schema", None), Schema)
+            else 'write cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)}), or cf.Schema.from_toml("schema.toml")'
+        )
+    )
 
 
 def pins(schema: Mapping[str, Any], dataset: str | None, level: str | None = None) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from confide.errors import PrivacyError
+from confide.errors import PlanError, PrivacyError, ReleaseError
 from confide.gate.reading import consistent
+from confide.gate.terms import check_ledger
 from confide.guarantees import Guarantee
 from confide.protocol import Release
 from confide.protocol.units.whose import as_record
@@ -30,6 +31,15 @@ class Check:
 
 def verify(release: Release, ledger: Ledger) -> Check:
     """Check a published release against the ledger it was charged to: receipt, guarantee, plan, chain."""
+    if not isinstance(release, Release):
+        raise ReleaseError(
+            f'a release is verified, got {type(release).__name__}; write cf.verify(cf.Release.load("release.json"), ledger)'
+        )
+    if ledger is None:
+        raise PlanError(
+            'a release is verified against its ledger, got None; write ledger=cf.Ledger.open("book.db", dataset="survey")'
+        )
+    check_ledger(ledger)
     lines, ok = [], True
     receipt = ledger.find(release.sha256)
     if release.simulated:

@@ -64,7 +64,7 @@ def calibrate_gaussian(privacy: Guarantee, *, releases: int = 1) -> float:
         case PureDP(epsilon):
             raise NoConversion(
                 f"there is no Gaussian noise for PureDP, got {privacy}: any Gaussian release exceeds every epsilon "
-                f"with some probability; ask for ApproxDP({epsilon!r}, 1e-6), or for GDP or ZCDP, or use a method "
+                f"with some probability; ask for cf.ApproxDP({epsilon!r}, 1e-6), or for GDP or ZCDP, or use a method "
                 "with Laplace noise"
             )
         case TradeOff():

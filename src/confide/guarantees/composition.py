@@ -126,7 +126,7 @@ def how_to_change(g: Guarantee, relation: str) -> str:
         return f"a substitution is a removal and an addition, and no bound for two changes is proved for it; {better}"
     return (
         f"a substitution is a removal and an addition, so in general add-remove {_bare(g)} gives substitute "
-        f"{_bare(doubled)} (write {replace(doubled, relation=relation)!r}); {better}"
+        f"{_bare(doubled)} (write cf.{replace(doubled, relation=relation)!r}); {better}"
     )
 
 

@@ -126,7 +126,7 @@ def to_zcdp(g: Guarantee) -> ZCDP:
         case GDP():
             raise NoConversion(
                 f"there is no conversion GDP(mu, delta > 0) -> ZCDP, got {g}: with probability delta the Renyi "
-                f"divergence may be infinite; use GDP({g.mu!r}) if the release is proved with delta = 0, or a ledger "
+                f"divergence may be infinite; use cf.GDP({g.mu!r}) if the release is proved with delta = 0, or a ledger "
                 "in GDP, which adds deltas"
             )
         case ApproxDP():

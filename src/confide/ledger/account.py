@@ -24,9 +24,9 @@ __all__ = ["Account", "amended_limit", "fits_key", "terms_text"]
 class Account:
     """Budget, limit and running totals of a data set, what it is pinned to, and the seq and the hash of its last entry.
 
-    unit, rows_per_unit: what is protected, and the most rows that one of them has; 0 rows in a ledger from before these
-    were pinned. stayed: what an (epsilon, delta) ledger had spent as pairs when it was converted. unit_key, key_sha256: of an
-    enforced unit the key by which rows are chosen, in hexadecimal, and its digest, which the chain holds.
+    unit, rows_per_unit: what is protected, and the most rows that one of them has. stayed: what an (epsilon, delta) ledger had
+    spent as pairs when it was converted. unit_key, key_sha256: of an enforced unit the key by which rows are chosen, in
+    hexadecimal, and its digest, which the chain holds; both empty where units are not enforced.
     """
 
     dataset: str
@@ -86,19 +86,13 @@ class Account:
             "spent_delta": self.spent.delta,
             "stayed_amount": self.stayed.amount,
             "stayed_delta": self.stayed.delta,
-            # ledgers of records, and those from before units were enforced, say nothing of a key
-            **({"key_sha256": self.key_sha256} if self.key_sha256 else {}),
+            "key_sha256": self.key_sha256,
         }
 
     @property
     def enforced(self) -> bool:
         """Whether the unit is one that schemas enforce; its key was made when the ledger was created."""
         return self.key_sha256 != ""
-
-    @property
-    def pinned(self) -> bool:
-        """Whether unit and rows per unit are pinned; only a ledger from before they were is not."""
-        return self.rows_per_unit > 0
 
     @property
     def left(self) -> Price:
@@ -136,7 +130,7 @@ class Account:
 
 def terms_text(row: Mapping[str, Any]) -> str:
     """What an entry says of the account after it: the terms of a row of `budget` as canonical JSON."""
-    return canonical({name: row[name] for name in TERMS if name != "key_sha256" or row[name]})
+    return canonical({name: row[name] for name in TERMS})
 
 
 def fits_key(key: Any, digest: Any) -> bool:

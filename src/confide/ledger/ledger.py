@@ -36,7 +36,6 @@ from confide.ledger.moves import (
     receipt_of,
     taken_words,
     write_conversion,
-    write_pins,
 )
 from confide.ledger.names import same_name
 from confide.ledger.pins import check_dataset, check_pins
@@ -194,7 +193,7 @@ class Ledger:
 
     @property
     def rows_per_unit(self) -> int:
-        """The most rows that one unit has; 0 in a ledger from before this was pinned, until its next charge."""
+        """The most rows that one unit has."""
         return self._account().rows_per_unit
 
     @property
@@ -301,8 +300,6 @@ class Ledger:
         with self._store.writing() as connection:
             account = rows.locked_account(connection, self._dataset)
             check_pins(account, dataset, unit, rows_per_unit, enforced=enforced)
-            if not account.pinned:
-                account = write_pins(connection, account, unit, rows_per_unit)
             if convert and as_converted(account) is not account:
                 account = write_conversion(connection, account, "for the release charged next")
             chosen = choose(account, statements, charge_delta)

@@ -1,4 +1,4 @@
-"""The moves of a ledger beside a charge: opening, pinning, converting; and what its rows say as values."""
+"""The moves of a ledger beside a charge: opening, converting; and what its rows say as values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ __all__ = [
     "receipt_of",
     "taken_words",
     "write_conversion",
-    "write_pins",
 ]
 
 # Units that no id column tells: a row, and an attribute of one under local trust.
@@ -92,19 +91,6 @@ def write_conversion(connection: Connection, account: Account, reason: str) -> A
         kind="convert",
         guarantee=guarantee_to_text(account.budget),
         note=reason,
-    )
-    return account
-
-
-def write_pins(connection: Connection, account: Account, unit: str, rows_per_unit: int) -> Account:
-    """The entry that says to what a ledger from before is pinned: what its next charge is about."""
-    _, account = rows.append(
-        connection,
-        account,
-        replace(account, unit=unit, rows_per_unit=rows_per_unit),
-        kind="pin",
-        guarantee=guarantee_to_text(account.budget),
-        note=f"unit {unit}, at most {rows_per_unit} row(s) per unit: taken from the next charge, this ledger had none",
     )
     return account
 

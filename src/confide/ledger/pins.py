@@ -60,8 +60,6 @@ def check_pins(account: Account, dataset: object, unit: str, rows_per_unit: int,
     if enforced or account.enforced:
         _check_enforced(account, unit, enforced)
         return
-    if not account.pinned:
-        return
     if not same_name(unit, account.unit):
         raise PrivacyError(
             f"dataset {account.dataset!r} counts what one {account.unit} may lose, and the release protects one {unit}; open a ledger "

@@ -83,7 +83,7 @@ class Receipt:
 class Entry:
     """One line of the statement of account.
 
-    kind: "open", "pin", "charge", "receipt", "amend", "convert" or "outputs". amount: what was charged, or what it was converted to, as
+    kind: "open", "charge", "receipt", "amend", "convert" or "outputs". amount: what was charged, or what it was converted to, as
     text; status: of a charge, "released" or "unfinished"; note: the note of open, the reason of amend and convert, the release's
     SHA-256 of a receipt, how many outputs a stream has.
     """
@@ -105,8 +105,8 @@ class Entry:
 class LedgerState:
     """A statement of account: the terms, the budget, what is spent and left, and every entry.
 
-    unit, rows_per_unit: to what it is pinned, 0 rows in a ledger from before; enforced: whether schemas enforce the unit;
-    state: of an (epsilon, delta) ledger, "pair" or "gaussian" once it is converted, "" for an older rule and for other currencies.
+    unit, rows_per_unit: to what it is pinned; enforced: whether schemas enforce the unit;
+    state: of an (epsilon, delta) ledger, "pair" or "gaussian" once it is converted, "" for other currencies.
     Totals come as text in the reader's numbers and, in `units`, as whole numbers (mu^2, rho or epsilon in 2^-40, delta in 2^-60).
     """
 
@@ -129,8 +129,6 @@ class LedgerState:
     @property
     def whose(self) -> str:
         """What is protected, in words."""
-        if not self.rows_per_unit:
-            return f"unit {self.unit} (not pinned yet: the next charge says it, with the rows per unit)"
         if self.enforced:
             return f"unit {self.unit} with all its rows (enforced)"
         return f"unit {self.unit} of at most {self.rows_per_unit} row{'s' if self.rows_per_unit > 1 else ''}"

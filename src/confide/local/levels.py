@@ -83,15 +83,18 @@ def shares(data: Any, column: str) -> ProtectedShares:
         )
     q = seen / n if n else np.full(len(seen), nan)
     covariance = (np.diag(q) - np.outer(q, q)) / max(n, 1) / keep**2
+    found = (q - (1 - keep) / len(one.levels)) / keep
+    alone = np.clip(found, 0.0, 1.0)
     # the level alone changes: that of the other columns stands in the facts
     statement = replace(told, columns={}, levels={column: one}, zeta=0.0).guarantee("attribute")
     return ProtectedShares(
         method="local shares",
         response=column,
         names=one.levels,
-        estimates=(q - (1 - keep) / len(one.levels)) / keep,
+        estimates=found,
         covariance=covariance,
-        noise_variance=np.zeros(len(seen)),
+        # rows that told the truth would have given the variance of a share
+        noise_variance=np.maximum(np.diag(covariance) - alone * (1 - alone) / max(n, 1), 0.0),
         status="ok" if n else "weak",
         reason="" if n else "the table has no rows",
         target=f"the population's shares of the levels of {column}",

@@ -24,8 +24,8 @@ __all__ = ["DIGEST", "KEY", "Noised", "Protection", "Told"]
 KEY = "confide.local"
 #: Of a frame that was read from a file: the file's SHA-256, which the ledger's receipt names.
 DIGEST = "confide.local.sha256"
-# 2 has columns with levels; what has none is written as 1 was
-FORMAT = 2
+#: What a file says; a file of another format is refused.
+FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class Protection:
         more |= {} if not self.order else {"order": {name: list(own) for name, own in self.order.items()}}
         return json.dumps(
             {
-                "format": FORMAT if self.levels else 1,
+                "format": FORMAT,
                 "stream": self.stream,
                 "version": self.version,
                 "zeta": float(self.zeta).hex(),
@@ -169,7 +169,7 @@ class Protection:
         """Raises `ReleaseError` for anything that `to_json` did not write: a correction with wrong numbers is worse than none."""
         try:
             data = json.loads(text)
-            if data["format"] not in (1, FORMAT):
+            if data["format"] != FORMAT:
                 raise ReleaseError(
                     f"the table was protected in format {data['format']!r}, and this confide reads {FORMAT}; install the one that wrote it"
                 )

@@ -154,7 +154,7 @@ class Test:
 
 @dataclass(frozen=True)
 class Opaque:
-    """A release whose guarantee is proved elsewhere, in `proof`.
+    """A release whose guarantee is proved in its method; proof: by what, in words, and by no file's name, since files are moved.
 
     hiding: noise that the meter adds to it last, to integers. Numbers that are computed in rounded arithmetic, or from noise on a
     lattice, are not those that the proof is about: they differ by a distance that is bounded. `guarantee` is then of the ideal

@@ -28,14 +28,16 @@ __all__ = ["FormulaMethod", "Method"]
 class Method:
     """Base of methods, which are frozen dataclasses; their fields are their parameters, stored and never computed.
 
-    name: as registered; family: "regression", "tables", ...; version: changes when numbers change; reads: earlier versions whose
-    plans and releases mean the same, as only the rounding of records to integers changed; source: the reference;
+    name: as registered; family: "regression", "tables", ...; version: changes when numbers change, and
+    releases of another one are refused; source: the reference;
     relations: those it has a guarantee under, its default first; native: the name of its guarantee's class; intervals: one line
     on what they cover; needs: any of "fixed_n", "positions", "public_table", "stream", "opaque"; asks: the fields of a question
     that its table answers; units: the rules by which rows of an enforced unit can be bounded for it; unit_meat: whether its intervals
     hold where a unit counts several rows, which are not independent (without it the plan refuses more than one); per_level: whether they
     do where a unit counts once in each level of a column (`Unit(per=)`), and never rest on a public number of rows; designs: whether they
-    hold under the weights, strata and PSUs of a survey, and in clusters.
+    hold under the weights, strata and PSUs of a survey, and in clusters; outcome: how its response is asked for, whatever the schema says
+    of the column, which simulated records follow: as one of "two" values, as a "count", or "" as what it is declared as; least_rows: of a
+    unit, without which it says nothing.
 
     where: the subgroup that is asked about, as text ("age >= 65 & region == 'N'"), or None for all records; every method has it by name,
     and none has to do anything about it: the plan and the records that a draw is handed are those of the subgroup.
@@ -48,7 +50,6 @@ class Method:
     family: ClassVar[str]
     source: ClassVar[str]
     version: ClassVar[str] = "1"
-    reads: ClassVar[tuple[str, ...]] = ()
     relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
     native: ClassVar[str] = "GDP"
     intervals: ClassVar[str] = "no interval"
@@ -57,6 +58,8 @@ class Method:
     unit_meat: ClassVar[bool] = False
     per_level: ClassVar[bool] = False
     designs: ClassVar[bool] = False
+    outcome: ClassVar[str] = ""
+    least_rows: ClassVar[int] = 1
 
     where: str | None = field(default=None, kw_only=True, repr=False)
 
@@ -83,6 +86,10 @@ class Method:
     def statistics(self, about: Any, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
         """name -> (statistic, its share of what may be spent), all drawn once, in one pass."""
         raise PlanError(f"{self.name} plans no statistics; write statistics(about, relation), or plan and draw")
+
+    def unreleased(self, about: Any) -> Mapping[str, Statistic]:
+        """name -> what a draw aggregates and never releases, since what it releases follows from it: fine bins under coarse ones."""
+        return {}
 
     def facts(self, about: Any) -> Mapping[str, Any]:
         """Fields of the plan that follow from public facts: target, covers, constants, warnings."""
@@ -130,7 +137,7 @@ class Method:
         planned = self.statistics(about, allowance.relation)
         spends = tuple(allowance.spend(name, one, share) for name, (one, share) in planned.items())
         event = spends[0] if len(spends) == 1 else Together(spends)
-        live = {name: one for name, (one, _) in planned.items()}
+        live = {**self.unreleased(about), **{name: one for name, (one, _) in planned.items()}}
         return Plan.of(self, schema, allowance, event, live, n=n, **self.facts(about))
 
     def infer(self, release: Release, question: Question | None = None) -> Result:

@@ -36,7 +36,7 @@ from confide.protocol.statistic import Statistic
 from confide.protocol.units.where import in_subgroup
 from confide.protocol.units.whose import RULE, WHOLE, check_rows, counted_words, kept_words, unit_words
 
-__all__ = ["BESIDE", "LATE", "MethodId", "Plan", "check_n", "method_parameters", "parameters_of"]
+__all__ = ["BESIDE", "MethodId", "Plan", "check_n", "method_parameters", "parameters_of"]
 
 
 # columns on a screen
@@ -46,10 +46,6 @@ _DELTA = (
     "delta = {:.3g} is above 1/n = {:.2g}: with that probability a release may protect nobody, and publishing one record in full would "
     "meet it; ask for a delta far below"
 )
-
-
-#: Metadata of a parameter that came after releases were made: a plan holds it only where it is not the default.
-LATE: Mapping[str, bool] = {"late": True}
 
 
 @dataclass(frozen=True)
@@ -62,15 +58,16 @@ class MethodId:
 
 
 def method_parameters(method: Any) -> dict[str, Any]:
-    """The constructor's parameters of a method, which is a frozen dataclass that stores and never computes."""
+    """The constructor's parameters of a method, which is a frozen dataclass that stores and never computes.
+
+    All of them, also those at their defaults, but for a field that takes no part in comparisons: who is told of progress is no fact.
+    """
     if not is_dataclass(method):
         raise PlanError(
             f"a method must be a frozen dataclass, got {type(method).__name__}; decorate it with @dataclass(frozen=True)"
         )
-    given = {name: getattr(method, name) for name in parameters_of(type(method))}
-    # written only where they say something, so that plans without a subgroup, or made before a parameter came, stay what they were
-    late = {"where": None} | {f.name: f.default for f in fields(method) if f.metadata.get("late")}
-    return {name: value for name, value in given.items() if name not in late or value != late[name]}
+    told = {f.name for f in fields(method) if not f.compare}
+    return {name: getattr(method, name) for name in parameters_of(type(method)) if name not in told}
 
 
 def check_n(n: Any) -> None:
@@ -140,7 +137,7 @@ class Plan:
         if isinstance(allowance, Allowance) and allowance.weighted:
             statistics = {name: allowance.bounded(one) for name, one in statistics.items()}
             facts["constants"] = {**facts.get("constants", {}), RULE: "weight"}
-        if "where" in parameters:
+        if parameters.get("where") is not None:
             event, statistics = in_subgroup(method, schema, allowance.relation, event, statistics)
             facts["target"] = _of_subgroup(facts.get("target", ""), method.where)
         constants = facts.get("constants", {})
@@ -233,7 +230,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
-        """Read a plan's file; `ReleaseError` when it is damaged, made by a newer version, or anything that confide does not write."""
+        """Read a plan's file; `ReleaseError` when it is damaged, of another format, or anything that confide does not write."""
         return read("plan", text, cls.from_dict)
 
     def __eq__(self, other: object) -> bool:
@@ -379,8 +376,9 @@ def _spend_line(spend: Spend, name: str, times: int, total: Cost | None) -> str:
     return f"{name:<18}{share:>8}{each:>22}{ratio or 'a choice':>26}{1 if not ratio else size:>9}"
 
 
-#: What a forecast holds beside one table for each number of records.
-BESIDE = ("assumes", "of", "ok", "answered", "price", "between", "offer")
+#: What a forecast holds beside one table for each number of records. "value": the numbers themselves, where public facts tell them;
+#: "uneven": what cells get that are not as large as the forecast has them.
+BESIDE = ("assumes", "of", "ok", "answered", "price", "between", "value", "uneven")
 
 
 def _forecast_lines(forecast: Mapping[str, Any], *, shares: bool = False) -> list[str]:
@@ -400,15 +398,15 @@ def _forecast_lines(forecast: Mapping[str, Any], *, shares: bool = False) -> lis
     ]
     for key in counts:
         if key in forecast.get("ok", {}):
-            offer, part = forecast.get("offer", {}).get(key, ""), forecast.get("answered", {}).get(key)
+            part = forecast.get("answered", {}).get(key)
             whole, each = forecast.get("of", ("every coefficient", "coefficients"))
-            told = _outlook(forecast["ok"][key], forecast["price"][key], whole)
+            price = forecast["price"].get(key)
+            told = _outlook(forecast["ok"][key], price, whole)
             if part is not None and part > forecast["ok"][key]:
-                told += f"; over all shapes {part:.0%} of the {each} have one"
-            price = forecast["price"][key]
-            if shares and price >= 1:
-                told += f"; privacy noise is {1 - 1 / price**2:.0%} of their variance"
-            lines.append(f"n = {key}: {told}" + (offer and f"; {offer}"))
+                told += f"; over all scenarios {part:.0%} of the {each} have one"
+            if shares and price is not None:
+                told += f"; privacy noise is {1 - 1 / price**2:.0%} of their squared width"
+            lines.append(f"n = {key}: {told}")
     return [*lines, ""]
 
 
@@ -421,13 +419,13 @@ def _expected(cell: Any, between: tuple[float, float] | None = None) -> str:
     return f"{cell[0]:.4g} to {cell[1]:.4g}" if isinstance(cell, tuple) else f"{cell:.4g}"
 
 
-def _outlook(chance: float, price: float, whole: str) -> str:
-    """The chance of status ok in words, and what privacy costs. whole: what has an interval then."""
-    if chance <= 0.2:
-        return f"weak likely: {chance:.0%} of the shapes give an interval for {whole}"
-    words = "ok likely" if chance >= 0.8 else "ok uncertain"
-    width = "about those without privacy" if price < 1.05 else f"{price:.2g} times those without privacy"
-    return f"{words}: {chance:.0%} of the shapes give an interval for {whole}, with standard errors {width}"
+def _outlook(chance: float, price: float | None, whole: str) -> str:
+    """The chance of status ok in words, and what privacy costs, where it is known. whole: what has an interval then."""
+    words = "weak likely" if chance <= 0.2 else "ok likely" if chance >= 0.8 else "ok uncertain"
+    told = f"{words}: {chance:.0%} of the scenarios give an interval for {whole}"
+    if chance <= 0.2 or price is None:
+        return told
+    return f"{told}, {'about' if price < 1.05 else f'{price:.2g} times'} as wide as without privacy"
 
 
 for _kind in (Event, *get_args(Event)):

@@ -19,8 +19,8 @@ from confide.guarantees import Guarantee
 from confide.protocol.exact import Numbers, clean, digest
 from confide.protocol.parts import names_of
 from confide.protocol.plan import Plan
-from confide.protocol.serialization.codec import LIVE, SPARSE, decode, encode, register
-from confide.protocol.serialization.files import FORMAT, read, text_of, to_file
+from confide.protocol.serialization.codec import SPARSE, decode, encode, register
+from confide.protocol.serialization.files import read, text_of, to_file
 from confide.protocol.spending.laws import law_named
 
 __all__ = ["Noisy", "Release"]
@@ -90,7 +90,6 @@ class Release:
     public: Mapping[str, Numbers] = field(default_factory=dict)
     artifacts: Mapping[str, str] = field(default_factory=dict)
     simulated: bool = False
-    format_version: str = field(default=FORMAT, metadata=LIVE)
     statuses: Mapping[str, str] = field(default_factory=dict, metadata=SPARSE)
 
     def __getitem__(self, name: str) -> Noisy:
@@ -156,7 +155,7 @@ class Release:
 
     @classmethod
     def from_json(cls, text: str) -> Release:
-        """Read a release's file; `ReleaseError` when it is damaged, made by a newer version, or anything that confide does not write."""
+        """Read a release's file; `ReleaseError` when it is damaged, of another format, or anything that confide does not write."""
         return read("release", text, cls.from_dict)
 
     def save(self, path: str | Path) -> Path:

@@ -34,13 +34,14 @@ class Asked:
     privacy: Guarantee | None
     n: int | None
     accuracy: Mapping[str, Any] | None = None
-    level: float | None = None
+    cv: Mapping[str, Any] | None = None
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Asked:
         """Read a file: a table `questions.NAME` for each question with `method`, its parameters and `share`; beside them `schema` (a path,
         from the file's own folder), `privacy` (mu, rho or epsilon, and delta, relation) and `n`. In place of privacy and shares each
-        question may have an `accuracy`, as in { all = 0.02 }, of n records: standard errors, or half-widths at the file's `level`.
+        question may have an `accuracy`, as in { all = 0.02 }, of n records: half-widths of 95 % intervals; or a `cv`, as in 0.02 or
+        { count = 0.02 }: standard errors over the numbers.
 
         Raises `PlanError` for a file that cannot be read, an entry that is unknown, and what `Publication` refuses.
         """
@@ -53,12 +54,14 @@ class Asked:
         except tomllib.TOMLDecodeError as error:
             raise PlanError(f"the publication {str(path)!r} is no TOML: {error}; {_FILE}") from None
         questions = data.pop("questions", None)
-        unknown = sorted(set(data) - {"schema", "privacy", "n", "level"})
+        unknown = sorted(set(data) - {"schema", "privacy", "n"})
         if unknown or not isinstance(questions, dict) or not all(isinstance(one, dict) for one in questions.values()):
             what = f"has the unknown entry {unknown[0]!r}" if unknown else "has no tables of questions"
             raise PlanError(f"the publication {str(path)!r} {what}; {_FILE}")
         shares = {name: one.pop("share") for name, one in questions.items() if "share" in one}
-        accuracy = {name: one.pop("accuracy") for name, one in questions.items() if "accuracy" in one}
+        accuracy, cv = (
+            {name: one.pop(target) for name, one in questions.items() if target in one} for target in ("accuracy", "cv")
+        )
         for name, one in questions.items():
             if not isinstance(one.get("method"), str):
                 raise PlanError(f"the question {name!r} of {str(path)!r} names no method; {_FILE}")
@@ -72,14 +75,28 @@ class Asked:
             None if "privacy" not in data else _privacy(data["privacy"]),
             data.get("n"),
             accuracy or None,
-            data.get("level"),
+            cv or None,
         )
 
+    @property
+    def priced(self) -> bool:
+        """Whether the file says what may be spent, by a privacy or by how sharp its questions must be."""
+        return self.privacy is not None or self.accuracy is not None or self.cv is not None
+
     def terms(self, privacy: Guarantee | None = None) -> dict[str, Any]:
-        """What `gate.plan` is asked for: an accuracy, where the questions have one and no privacy is given, else a privacy."""
-        if self.accuracy is not None and privacy is None and self.privacy is None:
-            return {"accuracy": self.accuracy, "level": self.level}
-        return {"privacy": privacy or self.privacy}
+        """What `gate.plan` is asked for: the file's privacy, another one, or how sharp the questions must be.
+
+        Raises `PlanError` where a budget stands beside targets, which it would leave unmet.
+        """
+        if self.accuracy is None and self.cv is None:
+            return {"privacy": privacy or self.privacy}
+        if privacy is not None or self.privacy is not None:
+            name = next(iter(self.accuracy or self.cv or {}))
+            raise PlanError(
+                f"the question {name!r} says how sharp it must be, by accuracy or cv, and a privacy what all may cost; give one of them: "
+                "leave the privacy out, or take accuracy and cv out of the questions"
+            )
+        return {"accuracy": self.accuracy, "cv": self.cv}
 
 
 def _tuples(value: Any) -> Any:

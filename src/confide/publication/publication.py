@@ -21,17 +21,18 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from confide import gate
-from confide.accuracy import check_accuracy, smallest
+from confide.accuracy import Targets, smallest
 from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import GDP, Guarantee, PureDP
 from confide.guarantees.rounding import sqrt_down
+from confide.guarantees.validation import is_number
 from confide.methods.regression.moments.shared_columns import shared_columns
 from confide.methods.tables.method import TableMethod
 from confide.methods.tables.pooling import Pool, apart, pools, view
 from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Question, Release, Result, Source, statements_hold
 from confide.protocol.events import Event, exact_cost
 from confide.protocol.parts import of_parts, prefixed, statistics_of
-from confide.protocol.plan import LATE, method_parameters
+from confide.protocol.plan import method_parameters
 from confide.protocol.rounds import in_rounds
 from confide.protocol.units.contributions import counted_once, shown
 from confide.protocol.units.whose import protected
@@ -75,7 +76,7 @@ class Publication(Method):
 
     questions: Any
     shares: Mapping[str, Any] | None = None
-    pool: bool | None = field(default=None, metadata=LATE)
+    pool: bool = True
 
     name: ClassVar[str] = "publication"
     family: ClassVar[str] = "publications"
@@ -103,13 +104,6 @@ class Publication(Method):
         put(self, "questions", tuple(stored(name, method) for name, method in made.items()))
         put(self, "shares", weights_of(self.shares, names))
         put(self, "_made", made)
-        # files made before there were pools hold their questions one by one, and say nothing of it
-        tables = sum(one.family == "tables" for one in made.values())
-        put(
-            self,
-            "pool",
-            (True if isinstance(given, Mapping) and tables > 1 and self.pool is None else self.pool) or None,
-        )
 
     @property
     def methods(self) -> Mapping[str, Method]:
@@ -226,38 +220,39 @@ class Publication(Method):
         return tuple(notes)
 
     def sharpened(
-        self,
-        schema: Any,
-        accuracy: Any,
-        privacy: Any = None,
-        *,
-        n: int | None = None,
-        level: float | None = None,
-        ledger: Any = None,
-    ) -> tuple[Publication, GDP]:
-        """(the same questions at the shares, the least level at which each is as sharp as asked). accuracy: name -> that of its question.
+        self, schema: Any, accuracy: Any, cv: Any, privacy: Any = None, *, n: int | None = None, ledger: Any = None
+    ) -> tuple[Publication, GDP, tuple[str, ...]]:
+        """(the same questions at the shares, the least level at which each is as sharp as asked, what a reader must know).
 
-        Raises `PlanError` for a question that none is given for, and what planning each question for its accuracy raises.
+        accuracy: name -> half-widths of its question; cv: name -> relative standard errors of its question; a number is for all.
+
+        Raises `PlanError` for a question that neither is given for, and what planning each question for its accuracy raises.
         """
         if self.shares is not None:
             raise PlanError("accuracy and shares both divide the budget; give one of them")
-        if not isinstance(accuracy, Mapping) or set(accuracy) != set(self._made):
-            missing = [name for name in self._made if not isinstance(accuracy, Mapping) or name not in accuracy]
+        cv = dict.fromkeys(self._made, cv) if is_number(cv) else cv
+        given = [{} if one is None else one for one in (accuracy, cv)]
+        named = set().union(*given) if all(isinstance(one, Mapping) for one in given) else None
+        if named != set(self._made):
+            missing = [name for name in self._made if named is None or name not in named]
             which = f"{missing[0]!r} has none" if missing else "one of them is no question"
             first = next(iter(self._made))
             raise PlanError(
-                f"accuracy must name each question, and {which}; write accuracy={{{first!r}: {{'all': 0.02}}, ...}}, n=5000"
+                f"accuracy, or cv, must name each question, and {which}; write accuracy={{{first!r}: {{'all': 0.02}}, ...}}, n=5000"
             )
         relation = self.relations[0] if ledger is None else ledger.relation
-        weights, problems = {}, []
+        weights, notes, problems = {}, [], []
         for name, method in self._made.items():
             try:
-                wanted = check_accuracy(accuracy[name], privacy, n, level)
+                wanted = Targets.of(given[0].get(name), given[1].get(name), privacy, n)
                 if method.native == "PureDP":
                     raise PlanError(f"{method.name} has a pure guarantee, and its accuracy is planned alone")
                 at = partial(_planned_at, method, schema, relation, n)
-                own = smallest(at, wanted, level).requested
+                planned, told = smallest(at, wanted)
+                own = planned.requested
                 assert isinstance(own, GDP)
+                # the first note is of n, and is the same for all
+                notes += [told[0], *(f"{name}: {note}" for note in told[1:])]
                 # rounded up in the sixth digit: exact shares that a file can show
                 weights[name] = Fraction(ceil(own.mu**2 * 10**8) + 1, 10**8)
             except ConfideError as error:
@@ -265,7 +260,7 @@ class Publication(Method):
         if problems:
             raise faulty(problems)
         mu = sqrt(sum(weights.values())) * (1 + 1e-9)
-        return replace(self, shares=weights), GDP(mu, relation=relation)
+        return replace(self, shares=weights), GDP(mu, relation=relation), tuple(dict.fromkeys(notes))
 
     # release --------------------------------------------------------------------------------------------------------
 

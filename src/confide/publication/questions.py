@@ -47,8 +47,7 @@ def stored(name: Any, question: Any) -> dict[str, Any]:
             raise PlanError(
                 f"the parameters of the question {name!r} must be a mapping of names, got {given!r}; {EXAMPLE}"
             )
-        method, parameters = registry.current(str(question.get("method")), given)
-        own: dict[str, Any] = {"question": name, "method": method, "parameters": parameters}
+        own: dict[str, Any] = {"question": name, "method": str(question.get("method")), "parameters": dict(given)}
     elif isinstance(question, Method):
         own = {"question": name, "method": question.name, "parameters": method_parameters(question)}
     else:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from confide.results.estimates import Estimates, check_alpha
     from confide.results.inference.contrasts import Combinations
     from confide.results.inference.wald import WaldTest
-    from confide.results.intervals import Intervals
 else:
     __getattr__, __dir__ = names(
         __name__,
@@ -19,10 +18,9 @@ else:
             "Combinations": "confide.results.inference.contrasts",
             "Curve": "confide.results.curve",
             "Estimates": "confide.results.estimates",
-            "Intervals": "confide.results.intervals",
             "WaldTest": "confide.results.inference.wald",
             "check_alpha": "confide.results.estimates",
         },
     )
 
-__all__ = ["Combinations", "Curve", "Estimates", "Intervals", "WaldTest", "check_alpha"]
+__all__ = ["Combinations", "Curve", "Estimates", "WaldTest", "check_alpha"]

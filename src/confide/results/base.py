@@ -48,8 +48,8 @@ how to read it; `rows_are` and `unit`, the words on the axes of the picture that
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +70,23 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["BaseResult", "Column", "check_alpha", "check_names", "level_heads", "stated"]
+__all__ = ["BaseResult", "Column", "Foreseen", "check_alpha", "check_names", "level_heads", "stated"]
+
+# Half of a normal 95 % interval, in standard errors.
+_Z = 1.959963984540054
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What a forecast keeps of a result of simulated records. errors: standard errors by name, NaN where there is no interval; answered:
+    the part of the numbers that have one; shares: noise shares of those, none where results do not tell; of: what all of them are called,
+    and what they are.
+    """
+
+    errors: Mapping[str, float]
+    answered: float = 0.0
+    shares: np.ndarray[Any, Any] = field(default_factory=lambda: np.array([]))
+    of: tuple[str, str] = ("every number", "numbers")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -135,6 +151,24 @@ class BaseResult(Shown):
         """
         written.word(written.document(self, self._alpha(alpha)), Path(path))
         return Path(path)
+
+    def foreseen(self) -> Foreseen:
+        """What a forecast keeps of it: its first standard errors, else half of its first 95 % intervals over 1.96. Without names none."""
+        columns = self.columns(self._alpha(None))
+        kinds: dict[str, list[Any]] = {}
+        for one in columns:
+            kinds.setdefault(one.kind, []).append(one.values)
+        if "name" not in kinds or not ("std_err" in kinds or len(kinds.get("interval", ())) > 1):
+            return Foreseen({})
+        names, what = [str(name) for name in kinds["name"][0]], self.rows_are or "number"
+        called = f"every {what}", f"{what}s"
+        if not self.has_intervals:
+            return Foreseen(dict.fromkeys(names, np.nan), of=called)
+        low, high = (np.asarray(end, dtype=float) for end in kinds.get("interval", [np.nan, np.nan])[:2])
+        errors = np.asarray(kinds["std_err"][0], dtype=float) if "std_err" in kinds else (high - low) / (2 * _Z)
+        told = np.isfinite(errors)
+        shares = np.asarray(kinds["share"][0], dtype=float)[told] if "share" in kinds else np.array([])
+        return Foreseen(dict(zip(names, map(float, errors), strict=True)), float(told.mean()), shares, called)
 
     def _spread(self, alpha: float) -> pd.DataFrame:
         """The frame as it goes into a file; a family may join further columns."""

@@ -14,7 +14,8 @@ from confide import _special as special
 from confide._arrays import Array
 from confide._lazy import later
 from confide.errors import NoResult, PlanError
-from confide.results.base import BaseResult, Column, check_alpha, level_heads
+from confide.results.base import BaseResult, Column, Foreseen, check_alpha, level_heads
+from confide.results.noise_share import marked, noise_share
 from confide.results.pages.curve_plot import draw_curve
 from confide.results.pages.words import WITHOUT_NUMBERS, level_words
 
@@ -53,7 +54,8 @@ class Curve(BaseResult):
     and intervals are moved into; dense: whether values between the points may be read off (d = 1, points in ascending order); crossings:
     of the normalised error's process over the whole curve (its expected total turning angle), NaN where no simultaneous band is known;
     band_variance (m,): the sampling variance for that band, where it is another one; null_variance (3, m): a, b, c where the sampling
-    variance is a + b v + c v^2 if the value is v, measured from the middle (None: it is sampling_variance whatever the value).
+    variance is a + b v + c v^2 if the value is v, measured from the middle (None: it is sampling_variance whatever the value); alone (m,):
+    the sampling variance without what is allowed for because of noise, for the noise share (None: as intervals have it).
 
     Intervals solve (numerator - f denominator)^2 <= z^2 variance(f) for f (Fieller 1954), cut to the bounds: where the denominator is not
     told apart from its noise, or denominator_noise is infinite, the interval is all that the bounds allow. With exact denominators they
@@ -83,6 +85,7 @@ class Curve(BaseResult):
     crossings: float = nan
     band_variance: Array | None = None
     null_variance: Array | None = None
+    alone: Array | None = None
 
     family: ClassVar[str] = "curve"
     rows_called: ClassVar[str] = "points"
@@ -110,8 +113,12 @@ class Curve(BaseResult):
             assert self.null_variance.shape == (3, len(points))
         for field in ("points", "estimates", "sampling_variance", "noise_variance", "denominator_noise"):
             getattr(self, field).flags.writeable = False
+        if self.alone is not None:
+            self._put("alone", np.array(self.alone, dtype=np.float64))
+            assert self.alone.shape == (len(points),)
         if self.status == "ok" and not np.isfinite(self.estimates).all():
             raise PlanError("at status 'ok' estimates must be finite; otherwise say another status and its reason")
+        self._put("flags", marked(self.flags, self.names, self._share))
 
     # the vocabulary of the other results ------------------------------------------------------------------------------
 
@@ -137,10 +144,18 @@ class Curve(BaseResult):
 
     @property
     def privacy_share(self) -> pd.Series[float]:
-        """The part of each variance that is privacy noise."""
-        sampling, noise = self._variances
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return pd.Series(noise / (sampling + noise), index=list(self.names))
+        """The part of each squared half-width, at 95 %, that sampling alone would not give (`confide.results.noise_share`)."""
+        return pd.Series(self._share, index=list(self.names))
+
+    @property
+    def _share(self) -> Array:
+        z, nothing = self._quantile(0.05, simultaneous=False), np.zeros(len(self.points))
+        low, high = self._limits(
+            z, self.estimates, self._sampling(simultaneous=False), self.noise_variance, self.denominator_noise
+        )
+        own = self._sampling(simultaneous=False) if self.alone is None else self.alone
+        alone = self._limits(z, self.estimates, own, nothing, nothing)
+        return noise_share(high - low, alone[1] - alone[0])
 
     @property
     def _variances(self) -> Array:
@@ -155,6 +170,12 @@ class Curve(BaseResult):
         """The noise part of a squared standard error; infinite where the denominator is lost, whatever the value."""
         with np.errstate(invalid="ignore"):
             return np.asarray(np.where(np.isfinite(relative), noise + relative * (value - self.middle) ** 2, inf))
+
+    def foreseen(self) -> Foreseen:
+        """The median standard error of the points whose interval is not all that the bounds allow."""
+        errors, told = self.bse.to_numpy(), np.isfinite(self.denominator_noise) & self.has_intervals
+        median = float(np.median(errors[told])) if told.any() else nan
+        return Foreseen({"curve": median}, float(told.mean()), self._share[told], ("enough of the curve", "points"))
 
     def conf_int(self, alpha: float = 0.05, *, simultaneous: bool = False) -> pd.DataFrame:
         """Intervals at level 1 - alpha, columns 0 (low) and 1 (high), one row for each point; NaN outside status "ok".

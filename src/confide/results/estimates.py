@@ -15,6 +15,7 @@ from confide.errors import PlanError
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
 from confide.results.inference import student, wald
 from confide.results.inference.joint_law import JointLaw
+from confide.results.noise_share import marked, noise_share
 from confide.results.pages.shown import ANSWERED
 from confide.results.pages.table import pvalue
 from confide.results.pages.words import INTERCEPT, WITHOUT_NUMBERS, short
@@ -36,6 +37,9 @@ _JOINT = (
 # Rows of a covariance that are compared with columns at once.
 _STRIP = 128
 
+# Beyond the ends of the 95 % interval, whose noise share is told.
+_TAIL = 0.025
+
 # A variance may fall short of its noise part, and a covariance be asymmetric, by the rounding of a few matrix products.
 _ROUNDING = 1e-6
 
@@ -45,10 +49,13 @@ class Estimates(BaseResult):
     """Estimates with their covariance, tests and intervals, and the guarantee under which they were released.
 
     names (p,); estimates (p,); covariance (p, p), all NaN (and to be left out) outside the statuses "ok" and "partial"; df: degrees of
-    freedom of Student's t, one number or (p,), inf for the normal distribution; noise_variance (p,): the part of each variance that is
-    privacy noise; bias (p,): a bound on what an estimate may be off beyond its standard error, by which half-widths grow (None: none);
-    joint: the distribution of tests of several at once, where a method knows it. All units are those of the data. Arrays are read-only
-    copies. Further fields are those of every result (`confide.results.base`).
+    freedom of Student's t, one number or (p,), inf for the normal distribution; noise_variance (p,): the part of each variance that
+    sampling alone would not give, privacy noise and what is allowed for because of it; noise_least (p,): the part that it would not
+    give even if sampling is as large as noise leaves likely, by which an interval is flagged (None: noise_variance); sampling_df: the
+    degrees of freedom that sampling alone would leave, one number or (p,) (None: those of df); bias (p,): a bound on what an estimate
+    may be off beyond its standard error, by which half-widths grow (None: none); joint: the distribution of tests of several at once,
+    where a method knows it. All units are those of the data. Arrays are read-only copies. Further fields are those of every result
+    (`confide.results.base`).
 
     At status "partial" some estimates are answered as at "ok", and the others are NaN with all that belongs to them.
     Outside both every standard error, test and interval is NaN. The estimates are shown at "weak", and at no status that says that they
@@ -73,8 +80,10 @@ class Estimates(BaseResult):
     covariance: Vector = field(default_factory=lambda: np.array(nan))
     df: float | Vector = inf
     noise_variance: Vector = field(default_factory=lambda: np.array(nan))
+    noise_least: Vector | None = None
     joint: JointLaw | None = None
     bias: Vector | None = None
+    sampling_df: float | Vector | None = None
 
     # what an estimate is counted in, beyond the units of the response; for the axis of the plot
     _per: ClassVar[str] = ""
@@ -84,14 +93,19 @@ class Estimates(BaseResult):
         super().__post_init__()
         names, p = _names(self.names), len(tuple(self.names))
         self._put("names", names)
-        self._put("df", float(self.df) if np.ndim(self.df) == 0 else _array("df", self.df, (p,)))
+        for name, given in (("df", self.df), ("sampling_df", self.sampling_df)):
+            if given is not None:
+                self._put(name, float(given) if np.ndim(given) == 0 else _array(name, given, (p,)))
         if self.bias is not None:
             self._put("bias", _array("bias", self.bias, (p,)))
+        if self.noise_least is not None:
+            self._put("noise_least", _array("noise_least", self.noise_least, (p,)))
         self._put("estimates", _array("estimates", self.estimates, (p,)))
         for name, shape in (("covariance", (p, p)), ("noise_variance", (p,))):
             values = getattr(self, name)
             self._put(name, _array(name, np.full(shape, nan) if np.ndim(values) == 0 else values, shape))
         _check_variances(self)
+        self._put("flags", marked(self.flags, self.names, self._shares))
 
     # --- the vocabulary of statsmodels -------------------------------------------------------------------------------
 
@@ -117,9 +131,11 @@ class Estimates(BaseResult):
 
     @property
     def privacy_share(self) -> pd.Series[float]:
-        """The part of each variance that is privacy noise, in [0, 1]; the rest is sampling. NaN outside status "ok"."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self._series(np.clip(self.noise_variance / np.diag(self.covariance), 0.0, 1.0))
+        """The part of each squared half-width, at 95 %, that sampling alone would not give, in [0, 1] (`confide.results.noise_share`).
+
+        NaN where there is no interval.
+        """
+        return self._series(self._shares[0])
 
     @property
     def normal(self) -> bool:
@@ -233,6 +249,16 @@ class Estimates(BaseResult):
         left = np.sign(self.estimates) * np.maximum(np.abs(self.estimates) - self._bias, 0.0)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return np.asarray(left / self._bse)
+
+    @property
+    def _shares(self) -> Vector:
+        """What is printed and what is flagged, (2, p)."""
+        variance, sampled = np.diag(self.covariance), self.df if self.sampling_df is None else self.sampling_df
+        with np.errstate(over="ignore", invalid="ignore"):
+            least = self.noise_variance if self.noise_least is None else self.noise_least
+            noise = np.stack([self.noise_variance, least])
+            alone = student.quantile(_TAIL, sampled) * np.sqrt(np.maximum(variance - noise, 0.0))
+            return noise_share(student.quantile(_TAIL, self.df) * self._bse + self._bias, alone)
 
     @property
     def _bias(self) -> Vector:

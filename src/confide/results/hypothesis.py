@@ -13,6 +13,7 @@ from confide._arrays import Array
 from confide._lazy import later
 from confide.errors import PlanError
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
+from confide.results.noise_share import marked, noise_share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +31,8 @@ _KINDS = {"t": "t ", "F": "F "}
 class HypothesisTests(BaseResult):
     """One row for each test. names; statistics; df: degrees of freedom, NaN where the statistic has none; pvalues: NaN at status "weak";
     null: where p-values come from ("chi-square", "simulated", "normal", "exact"); estimates and `limits(alpha)`, their interval, where a
-    test is about a number; statistic: what the statistic is called.
+    test is about a number; alone: how wide 95 % intervals would be by sampling alone, where that is known; statistic: what the statistic is
+    called.
     """
 
     names: tuple[str, ...]
@@ -40,6 +42,7 @@ class HypothesisTests(BaseResult):
     null: str
     estimates: Array | None = None
     limits: Callable[[float], tuple[Array, Array]] | None = None
+    alone: Array | None = None
     statistic: str = "statistic"
 
     family: ClassVar[str] = "test"
@@ -52,6 +55,9 @@ class HypothesisTests(BaseResult):
         if self.status != "ok":
             self._put("pvalues", np.full(len(self.names), nan))
         super().__post_init__()
+        if self.limits is not None and self.alone is not None and self.has_intervals:
+            low, high = self.limits(0.05)
+            self._put("flags", marked(self.flags, self.names, noise_share(high - low, self.alone)))
 
     @property
     def title(self) -> str:

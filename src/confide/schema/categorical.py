@@ -21,7 +21,7 @@ from confide.schema.typical import Shares, shares_of
 
 __all__ = ["Categorical"]
 
-_EXAMPLE = 'write Categorical(["north", "south"])'
+_EXAMPLE = 'write cf.Categorical(["north", "south"])'
 # What booleans are called in text, most usual first.
 _WORDS = {True: ("True", "true", "TRUE", "1"), False: ("False", "false", "FALSE", "0")}
 

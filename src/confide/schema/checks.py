@@ -46,7 +46,7 @@ def check_per(unit: Any, columns: Mapping[str, Column]) -> None:
     if column is None or isinstance(column, Numeric) or column.steps > _MOST_GROUPS:
         raise SchemaError(
             f"per must name a categorical or integer column of at most {_MOST_GROUPS} values, where a {unit.column} counts once in each, "
-            f"got {unit.per!r}; write Unit({unit.column!r}, per='year') with year = Integer(2015, 2024)"
+            f"got {unit.per!r}; write cf.Unit({unit.column!r}, per='year') with year = cf.Integer(2015, 2024)"
         )
 
 
@@ -61,7 +61,7 @@ def checked_design(design: Any, cluster: Any, unit: Unit | str, rows: int, colum
     design.check(columns)
     if rows != 1:
         raise SchemaError(
-            f"a design is of persons who count once each, got {rows} rows per unit; write unit=Unit(...) with rows=1, or unit='record'"
+            f"a design is of persons who count once each, got {rows} rows per unit; write unit=cf.Unit(...) with rows=1, or unit='record'"
         )
     if cluster is not None and cluster != design.cluster:
         raise SchemaError(
@@ -76,7 +76,8 @@ def check_clusters(cluster: Any, unit: Unit | str, rows: int, columns: Mapping[s
         return
     if not isinstance(cluster, Clusters):
         raise SchemaError(
-            f'cluster must be Clusters or None, got {cluster!r}; write cluster=Clusters("school", size=30), 30 its mean number of members'
+            f"cluster must be Clusters or None, got {cluster!r}; "
+            'write cluster=cf.Clusters("school", size=30), 30 its mean number of members'
         )
     if cluster.column in columns or (isinstance(unit, Unit) and unit.column == cluster.column):
         raise SchemaError(
@@ -86,7 +87,7 @@ def check_clusters(cluster: Any, unit: Unit | str, rows: int, columns: Mapping[s
     if not isinstance(unit, Unit) and (unit != "record" or rows != 1):
         raise SchemaError(
             f"clusters are of records, or of the units of an id column, got unit={unit!r} with {rows} rows, which nothing enforces; write "
-            f"unit=Unit({unit!r}) with the id column of the data, or unit='record'"
+            f"unit=cf.Unit({unit!r}) with the id column of the data, or unit='record'"
         )
 
 
@@ -103,7 +104,7 @@ def checked_rows(rows_per_unit: Any, unit: object) -> int:
     if isinstance(unit, Unit) and rows_per_unit != unit.rows:
         raise SchemaError(
             f"rows_per_unit={rows_per_unit} is a declaration, and {unit!r} is enforced with {unit.rows}; "
-            f"write unit=Unit({unit.column!r}, rows={rows_per_unit}) and leave rows_per_unit out"
+            f"write unit=cf.Unit({unit.column!r}, rows={rows_per_unit}) and leave rows_per_unit out"
         )
     return int(rows_per_unit)
 
@@ -113,7 +114,7 @@ def checked_name(name: object) -> str:
     if not isinstance(name, str) or not fits:
         raise SchemaError(
             f"a column's name must be text that is not blank and has no backtick, got {name!r}; "
-            'rename it, as in Schema({"age": Numeric(0, 100)})'
+            'rename it, as in cf.Schema({"age": cf.Numeric(0, 100)})'
         )
     return str(name)
 
@@ -125,5 +126,5 @@ def checked_column(name: str, column: Any) -> Column:
         return column_from_settings(name, column)
     raise SchemaError(
         f"column {name!r} must be a Numeric, Integer or Categorical, got {type(column).__name__}; "
-        f"write Schema({{{name!r}: Numeric(0, 100)}})"
+        f"write cf.Schema({{{name!r}: cf.Numeric(0, 100)}})"
     )

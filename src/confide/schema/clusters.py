@@ -14,7 +14,7 @@ __all__ = ["Clusters", "clusters_from_settings"]
 
 # Clusters of unequal sizes: how far above the mean the largest are taken to be.
 _LARGEST = 3
-_CALL = 'write Clusters("school", size=30), or Clusters("school", size=30, icc=0.1, count=120)'
+_CALL = 'write cf.Clusters("school", size=30), or cf.Clusters("school", size=30, icc=0.1, count=120)'
 
 
 @dataclass(frozen=True)

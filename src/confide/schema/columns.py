@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from confide.errors import SchemaError
 from confide.schema.categorical import Categorical
-from confide.schema.grid import MAX_STEPS, MISSING, Grid
+from confide.schema.grid import MAX_STEPS, MISSING, Grid, works
 from confide.schema.provenance import Provenance
 from confide.schema.typical import Typical
 
@@ -76,15 +76,16 @@ class Integer(Grid):
     def _checked_steps(self) -> int:
         for name, bound in (("low", self.low), ("high", self.high)):
             if not bound.is_integer() or abs(bound) > _EXACT:
+                real = f", or cf.Numeric({self.low!r}, {self.high!r}) for real numbers"
                 raise SchemaError(
-                    f"Integer: {name} must be a whole number of at most 2^53 in size, got {bound!r}; "
-                    f"write {self._example}, or Numeric({self.low!r}, {self.high!r}) for real numbers"
+                    f"Integer: {name} must be a whole number of at most 2^53 in size, got {bound!r}; write {self._example}"
+                    + (real if works(Numeric, self.low, self.high) else "")
                 )
         steps = int(self.high) - int(self.low) + 1
         if steps > MAX_STEPS:
             raise SchemaError(
                 f"Integer: high - low + 1 must be at most {MAX_STEPS}, got low={self.low:.0f}, high={self.high:.0f}; "
-                f"write Numeric({self.low:.0f}, {self.high:.0f}), whose grid is coarser than the integers"
+                f"write cf.Numeric({self.low:.0f}, {self.high:.0f}), whose grid is coarser than the integers"
             )
         return steps
 

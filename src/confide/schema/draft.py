@@ -67,7 +67,7 @@ def draft(data: Any, *, delimiter: str = ",") -> str:
     if not seen:
         raise SchemaError(
             "no column with numbers, booleans or text was found in the metadata, so there is nothing to draft; "
-            'write the schema by hand, as in Schema({"age": Numeric(0, 100)})'
+            'write the schema by hand, as in cf.Schema({"age": cf.Numeric(0, 100)})'
         )
     return "\n".join([_HEAD, *tables])
 
@@ -111,7 +111,7 @@ def fields_of(data: Any, delimiter: str = ",") -> list[tuple[str, str, str]]:
         return [(str(name), *_named_kind(column.dtype)) for name, column in data.items()]
     raise SchemaError(
         "a draft is made from the path of a .parquet or .csv file, a DataFrame, a pyarrow Table or a mapping of arrays, "
-        f'got {type(data).__name__}; write Schema.draft("survey.parquet")'
+        f'got {type(data).__name__}; write cf.Schema.draft("survey.parquet")'
     )
 
 

@@ -26,7 +26,7 @@ from confide.schema.provenance import PUBLIC, Provenance, checked_provenance
 from confide.schema.settings import is_number
 from confide.schema.typical import Typical, typical_of
 
-__all__ = ["MAX_STEPS", "MISSING", "Codes", "Grid"]
+__all__ = ["MAX_STEPS", "MISSING", "Codes", "Grid", "works"]
 
 Codes = NDArray[np.float64]
 
@@ -54,9 +54,18 @@ class Grid:
         for name in ("low", "high"):
             self._set(name, self._bound(name, getattr(self, name)))
         if not self.low < self.high:
-            better = f"{self._name}({self.high:g}, {self.low:g})" if self.high < self.low else self._example
+            better = (
+                f"cf.{self._name}({self.high:g}, {self.low:g})"
+                if works(type(self), self.high, self.low)
+                else self._example
+            )
+            constant = (
+                "; a column of one value tells nothing: leave it out of the schema, or"
+                if self.low == self.high
+                else ";"
+            )
             raise SchemaError(
-                f"{self._name}: low must be below high, got low={self.low:g}, high={self.high:g}; write {better}"
+                f"{self._name}: low must be below high, got low={self.low:g}, high={self.high:g}{constant} write {better}"
             )
         self._set("steps", self._checked_steps())
         if not self.scale < math.inf:
@@ -77,7 +86,7 @@ class Grid:
 
     @property
     def _example(self) -> str:
-        return f"{self._name}(0, 100)"
+        return f"cf.{self._name}(0, 100)"
 
     @property
     def spread(self) -> Typical | None:
@@ -89,7 +98,7 @@ class Grid:
     def _typical_example(self) -> str:
         """A call that works: the middle half of the bounds."""
         quarter = (self.high - self.low) / 4
-        return f"write {self._name}({self.low:g}, {self.high:g}, typical=({self.low + quarter:g}, {self.high - quarter:g}))"
+        return f"write cf.{self._name}({self.low:g}, {self.high:g}, typical=({self.low + quarter:g}, {self.high - quarter:g}))"
 
     def _bound(self, name: str, value: Any) -> float:
         if not is_number(value):
@@ -110,7 +119,7 @@ class Grid:
         if not whole or not 2 <= steps <= MAX_STEPS:
             raise SchemaError(
                 f"{self._name}: steps must be a whole number from 2 to {MAX_STEPS}, got {steps!r}; "
-                "leave it out for 1048576, or write Numeric(0, 100, steps=101)"
+                "leave it out for 1048576, or write cf.Numeric(0, 100, steps=101)"
             )
         return int(steps)
 
@@ -204,3 +213,11 @@ class Grid:
                 f"{self._name}: the stored scale {data['scale']!r} is not the one of its bounds, {self.scale.hex()!r}; "
                 "the description is damaged, write it anew with to_dict()"
             )
+
+
+def works(kind: type[Grid], low: float, high: float) -> bool:
+    """Whether a column has these bounds, so that a message may advise them."""
+    try:
+        return low < high and kind(low, high) is not None
+    except SchemaError:
+        return False

@@ -11,7 +11,7 @@ from confide.errors import SchemaError
 __all__ = ["PUBLIC", "Provenance", "checked_provenance", "is_unicode"]
 
 _KINDS = ("public", "private", "lab")
-_EXAMPLE = 'write Provenance("public", "answer scale of the questionnaire")'
+_EXAMPLE = 'write cf.Provenance("public", "answer scale of the questionnaire")'
 
 
 def is_unicode(text: str) -> bool:
@@ -47,7 +47,7 @@ class Provenance:
         if self.kind == "private" and not self.text:
             raise SchemaError(
                 "provenance: 'private' needs the receipt of the release that the bounds come from, got no text; "
-                'write Provenance("private", "receipt id")'
+                'write cf.Provenance("private", "receipt id")'
             )
 
     def to_dict(self) -> dict[str, str]:

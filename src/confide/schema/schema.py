@@ -40,7 +40,7 @@ __all__ = ["Schema"]
 
 # Rows of practice records, which lie in memory.
 _MOST_PRACTICE = 10**9
-_EXAMPLE = 'write Schema({"age": Numeric(0, 100), "region": Categorical(["north", "south"])})'
+_EXAMPLE = 'write cf.Schema({"age": cf.Numeric(0, 100), "region": cf.Categorical(["north", "south"])})'
 
 
 class Schema:
@@ -113,7 +113,7 @@ class Schema:
         if isinstance(whose, Unit) and whose.per is not None and (groups is not None or drawn is not None):
             raise SchemaError(
                 f"tables in clusters and of designs count each {whose.column} once, got per={whose.per!r}; write "
-                f"unit=Unit({whose.column!r})"
+                f"unit=cf.Unit({whose.column!r})"
             )
         facts = {"rows_per_unit": rows, "unit": whose, "dataset": dataset, "cluster": groups, "design": drawn}
         self.__dict__.update(columns=MappingProxyType(checked), **facts)

@@ -12,7 +12,7 @@ from confide.schema.clusters import Clusters
 from confide.schema.columns import Categorical, Column
 from confide.schema.settings import entries, is_number
 
-__all__ = ["ASSUMPTION", "DRAWN", "DRAWN_TABLES", "NOT_COVERED", "UNFORESEEN", "SurveyDesign", "survey_from_settings"]
+__all__ = ["ASSUMPTION", "NOT_COVERED", "UNFORESEEN", "SurveyDesign", "survey_from_settings"]
 
 #: What the guarantee takes for granted of weights, for plans and results.
 ASSUMPTION = (
@@ -27,15 +27,9 @@ UNFORESEEN = (
     "schema.sample(n, seed=1), then the release with noise=cf.noise.SimulatedNoise(1) and ledger=None"
 )
 
-#: What plans under a design state besides: how weights and PSUs are drawn and read. 2: 12 % of mu^2 for the histogram of weights, and meats
-#: of PSUs that tell what their cut leaves out; plans from before state nothing.
-DRAWN = {"survey": 2}
-#: The same of tables. 3: 5 % for that histogram, and 30 % for what the cut of weights leaves out, where there is one.
-DRAWN_TABLES = {"survey": 3}
-
 _CAPS = ("auto", "full")
 _LARGEST = 2.0
-_CALL = 'write SurveyDesign(weight="w", strata="region", psu="village", size=10)'
+_CALL = 'write cf.SurveyDesign(weight="w", strata="region", psu="village", size=10)'
 _LISTS = 'psus={"north": ["n1", "n2"], "south": ["s1", "s2"]}'
 
 _Lists = tuple[tuple[str, tuple[str, ...]], ...]
@@ -187,14 +181,14 @@ class SurveyDesign:
             column = self._column("weight", self.weight, columns)
             if isinstance(column, Categorical) or not 0 <= column.low < column.high:
                 raise SchemaError(
-                    f"the weight {self.weight!r} must be numeric with public bounds from 0 up; declare it as in {self.weight} = "
-                    "Numeric(0, 20), where larger weights count as 20"
+                    f"the weight {self.weight!r} must be numeric with public bounds from 0 up; declare it as in {self.weight!r}: "
+                    "cf.Numeric(0, 20), where larger weights count as 20"
                 )
         if self.strata is not None:
             column = self._column("strata", self.strata, columns)
             if not isinstance(column, Categorical):
                 raise SchemaError(
-                    f"the strata {self.strata!r} must be categorical; declare their levels: Categorical([...])"
+                    f"the strata {self.strata!r} must be categorical; declare their levels, {self.strata!r}: cf.Categorical([...])"
                 )
             named = None if self.psus is None else tuple(stratum for stratum, _ in self.psus)
             if named is not None and set(named) != set(column.levels):
@@ -207,7 +201,8 @@ class SurveyDesign:
             assert self.psu is not None
             if self.psu not in columns:
                 raise SchemaError(
-                    f"public PSUs are levels: declare {self.psu!r} as a column of the schema, Categorical([...]) with the names in psus; "
+                    f"public PSUs are levels: declare them as a column of the schema, {self.psu!r}: cf.Categorical([...]), with the names "
+                    "in psus; "
                     "without lists it is an id column, and psus may give numbers"
                 )
             column = self._column("psu", self.psu, columns)
@@ -216,12 +211,12 @@ class SurveyDesign:
             if not isinstance(column, Categorical) or wrong:
                 first = f"; {wrong[0]!r} is none" if wrong and levels else ""
                 raise SchemaError(
-                    f"psus must name levels of {self.psu!r}, declared Categorical([...]) with the public PSUs{first}"
+                    f"psus must name levels of the column with the public PSUs, {self.psu!r}: cf.Categorical([...]){first}"
                 )
         elif self.psu is not None and self.psu in columns:
             raise SchemaError(
-                f"{self.psu!r} is a column of the schema, and PSUs of an id column are never analysed: take it out of the columns, or give "
-                f"the public lists, {_LISTS}"
+                f"{self.psu!r} is a column of the schema, and PSUs of an id column are never analysed: take it out of the columns, or "
+                f"write {_LISTS}, the public lists"
             )
 
     def _column(self, what: str, name: str, columns: Mapping[str, Column]) -> Column:

@@ -80,7 +80,7 @@ def _text(source: str | PathLike[str]) -> tuple[str, str]:
     if not isinstance(source, (str, PathLike)):
         raise SchemaError(
             f"a schema is read from the path of a TOML file or from its text, got {type(source).__name__}; "
-            'write Schema.from_toml("schema.toml")'
+            'write cf.Schema.from_toml("schema.toml")'
         )
     if isinstance(source, str) and ("\n" in source or "=" in source) and not source.endswith(".toml"):
         return source, "the text"
@@ -91,8 +91,8 @@ def _text(source: str | PathLike[str]) -> tuple[str, str]:
         raise SchemaError(f"the schema file {str(path)!r} is not UTF-8 text; save it as UTF-8") from None
     except (OSError, ValueError):
         raise SchemaError(
-            f"there is no readable schema file {str(path)!r}; write one with Schema.draft(data), "
-            'then Schema.from_toml("schema.toml")'
+            f"there is no readable schema file {str(path)!r}; write one with cf.Schema.draft(data), "
+            'then cf.Schema.from_toml("schema.toml")'
         ) from None
 
 
@@ -101,13 +101,16 @@ def _example() -> str:
 
 
 def _check_entries(name: str, table: Any) -> None:
-    """Refuse a key that the kind of column does not have, before anything is said to be missing: it may be misspelled."""
+    """Refuse a key that the kind of column does not have, before anything is said to be missing: it may be misspelled.
+
+    One of another kind that was left to fill in is told with the facts that are missing.
+    """
     kind = table.get("kind") if isinstance(table, Mapping) else None
     if not isinstance(kind, str) or kind not in _ENTRIES:
         return
     allowed = ("kind", *_ENTRIES[kind])
-    for entry in table:
-        if entry not in allowed:
+    for entry, given in table.items():
+        if entry not in allowed and not (_unfilled(given) and any(entry in own for own in _ENTRIES.values())):
             raise SchemaError(
                 f"column {name!r}: unknown key {entry!r}{near_match(str(entry), allowed)}: a {kind} column has no entry "
                 f"{entry!r}; allowed are {', '.join(allowed)}; correct [columns.{key(name)}]"
@@ -125,7 +128,14 @@ def _holes(name: str, table: Mapping[str, Any]) -> list[str]:
     if not isinstance(kind, str) or kind not in _LINES:
         return []
     missing = [entry for entry in _LINES[kind] if _unfilled(table.get(entry, UNFILLED))]
-    return [f"  [columns.{key(name)}] lacks {entry}: write a line such as   {_LINES[kind][entry]}" for entry in missing]
+    holes = [
+        f"  [columns.{key(name)}] lacks {entry}: write a line such as   {_LINES[kind][entry]}" for entry in missing
+    ]
+    left = [entry for entry, given in table.items() if entry not in ("kind", *_ENTRIES[kind]) and _unfilled(given)]
+    if left:
+        lines = " and ".join(f"{entry} = {value(table[entry])}" for entry in left)
+        holes.append(f"  [columns.{key(name)}] is {kind}, which has no {' and no '.join(left)}: delete   {lines}")
+    return holes
 
 
 def _unfilled(given: Any) -> bool:
@@ -168,16 +178,18 @@ def _as_lines(message: str, name: str) -> str:
     """
     place = f"write in [columns.{key(name)}] the lines"
     message = re.sub(
-        r"write (?:Numeric|Integer)\(([^,()]+), ([^,()]+?)(?:, (steps) ?= ?(\w+))?\)",
+        r"write (?:cf\.)?(?:Numeric|Integer)\(([^,()]+), ([^,()]+?)(?:, (steps) ?= ?(\w+))?\)",
         lambda call: f"{place} low = {call[1]} and high = {call[2]}" + (f" and steps = {call[4]}" if call[3] else ""),
         message,
     )
     message = re.sub(
-        r"write (?:Numeric|Integer)\([^()]*typical=\(([^,()]+), ([^,()]+)\)\)",
+        r"write (?:cf\.)?(?:Numeric|Integer)\([^()]*typical=\(([^,()]+), ([^,()]+)\)\)",
         rf"{place.removesuffix('lines')}line typical = {{ low = \1, high = \2 }}".replace("\\[", "["),
         message,
     )
-    message = re.sub(r"write Categorical\((\[[^\]]*\])\)", rf"{place.replace(chr(92), '')} levels = \1", message)
+    message = re.sub(
+        r"write (?:cf\.)?Categorical\((\[[^\]]*\])\)", rf"{place.replace(chr(92), '')} levels = \1", message
+    )
     return message.replace('write on_missing="drop"', f'{place} on_missing = "drop"')
 
 

@@ -20,7 +20,7 @@ __all__ = ["MOST", "RULES", "Unit", "unit_from_settings"]
 RULES = ("keep", "weight")
 #: Rows of a unit beyond this are cut by "keep" under every rule, so that blocks of whole units stay bounded.
 MOST = 1 << 16
-_CALL = 'write Unit("person_id"), or Unit("person_id", rows=5, rule="keep")'
+_CALL = 'write cf.Unit("person_id"), or cf.Unit("person_id", rows=5, rule="keep")'
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Unit:
             raise SchemaError(f"column must be the name of the id column in the data, got {self.column!r}; {_CALL}")
         if self.column == "record":
             raise SchemaError(
-                'a unit "record" is a row by itself and has no id column; write Schema(..., unit="record")'
+                'a unit "record" is a row by itself and has no id column; write cf.Schema(..., unit="record")'
             )
         whole = isinstance(self.rows, int) and not isinstance(self.rows, bool)
         if not whole or not 1 <= self.rows <= MOST:
@@ -72,7 +72,7 @@ class Unit:
         self._check_per()
 
     def _check_per(self) -> None:
-        call = f'write Unit({self.column!r}, per="year", groups=10)'
+        call = f'write cf.Unit({self.column!r}, per="year", groups=10)'
         if self.per is None:
             if self.groups is not None:
                 raise SchemaError(f"groups={self.groups!r} says how many levels of per one unit counts in; {call}")

@@ -174,7 +174,7 @@ class RecordSource:
         """
         unit = self._schema.unit if isinstance(self._schema.unit, Unit) else None
         if not self._brought_together:
-            raise SchemaError('the schema has no enforced unit; write Schema(..., unit=cf.Unit("person_id"))')
+            raise SchemaError('the schema has no enforced unit; write cf.Schema(..., unit=cf.Unit("person_id"))')
         key = bytes.fromhex(self._schema.digest) if key is None else key
         executor = self._executor
         made = UnitSource(self, unit, key, whole) if executor is None else RemoteSource(self, executor, key, whole)

@@ -40,10 +40,7 @@ KINDS = ("gaussian", "privtree", "grid")
 _DEEPEST = {"gaussian": 12, "grid": 12, "privtree": 18}
 # A cell is cut when its noisy count is above this many sds of its noise.
 _ABOVE = 2.0
-_PROOF = (
-    "PrivTree with scale 3/epsilon: Zhang, Xiao, Xie, SIGMOD 2016, Theorem 3.1; the dearest path costs at most 2.607/scale, "
-    "confide_lab.aggregates.trees.path_cost"
-)
+_PROOF = "PrivTree with scale 3/epsilon: Zhang, Xiao, Xie, SIGMOD 2016, Theorem 3.1; the dearest path costs at most 2.607/scale"
 
 
 @dataclass(frozen=True)

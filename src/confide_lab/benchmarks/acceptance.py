@@ -166,11 +166,10 @@ def spent_is_charged() -> list[dict[str, Any]]:
 
 
 def accuracy() -> list[dict[str, Any]]:
-    """Checks 4 and 5, of SSP version 2 in the public box.
+    """Checks 4 and 5, of SSP in the public box.
 
-    Version 1 weighed records longer than 1 + d/3 down; version 2 weighs none in the public box (cap 1 + d), so that its target is the
-    least-squares line, and pays with more noise: mean errors of .0970 (d = 5, n = 1,000, intercept) and .0469 (d = 10, n = 5,000), where
-    version 1 had .0836 and .0364 and was held to .069 to .096 and .034 to .046. These two bars are the measured errors and 15 % around.
+    No record is weighed down there (cap 1 + d), so that the target is the least-squares line: mean errors of .0970 (d = 5, n = 1,000,
+    intercept) and .0469 (d = 10, n = 5,000). These two bars are the measured errors and 15 % around.
     """
 
     plain: dict[str, Any] = {"cov": "classical", "clipping_check": False}

@@ -21,7 +21,7 @@ from confide import registry
 from confide.audit import Audit, audit
 from confide.audit.methods import usual_request
 from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
-from confide.methods.voting.rules import RULES
+from confide.methods.voting.rules import BETWEEN_TWO
 from confide_lab.benchmarks.planted.opaque import OPAQUE_FAULTS
 from confide_lab.benchmarks.planted.votes import Rarest
 from confide_lab.methods import AdaSSP
@@ -95,8 +95,9 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
     "gradient_descent": ("gradient_descent", _FORMULA, _LINE),
     "johnson_lindenstrauss": ("johnson_lindenstrauss", {**_FORMULA, "rows": 200}, _LINE),
     "logistic": ("logistic", _FORMULA, _BINARY),
-    "logistic, objective": ("logistic", {**_FORMULA, "mechanism": "objective"}, _BINARY),
-    "logistic, ptr": ("logistic", {**_FORMULA, "mechanism": "ptr"}, _BINARY),
+    "logistic_objective": ("logistic_objective", _FORMULA, _BINARY),
+    "logistic_output": ("logistic_output", _FORMULA, _BINARY),
+    "logistic_ptr": ("logistic_ptr", _FORMULA, _BINARY),
     "logistic, probit": ("logistic", {**_FORMULA, "link": "probit"}, _BINARY),
     "poisson": ("poisson", _FORMULA, _COUNT),
     "quantile": ("quantile", {"column": "a"}, _ONE),
@@ -137,14 +138,13 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
         _TABLE,
     ),
     "proportion": ("proportion", {"column": "m"}, _TABLE),
-    "categorical": ("categorical", {"column": "k"}, _TABLE),
+    "proportion, all levels": ("proportion", {"column": "k"}, _TABLE),
     "difference": ("difference", {"formula": "m ~ k"}, _TABLE),
     "mean_and_variance": ("mean_and_variance", {"column": "a"}, _TABLE),
     "slope": ("slope", _FORMULA, _TABLE),
     "pure_quantiles": ("pure_quantiles", {"column": "a"}, _TABLE),
     "block_posterior": ("block_posterior", {"sampler": _drawn, **_DRAWN}, _TABLE),
-    "majority": ("majority", _VOTE, _TWO),
-    **{f"majority, {rule}": ("majority", {**_VOTE, "rule": rule}, _TWO) for rule in RULES[1:]},
+    **{f"plurality, {rule}": ("plurality", {**_VOTE, "rule": rule}, _TWO) for rule in BETWEEN_TWO},
     "plurality": ("plurality", _VOTE, _THREE),
     "plurality, distance": ("plurality", {**_VOTE, "rule": "distance"}, _THREE),
     "teacher_labels, gaussian": _teachers(2, 12, "gaussian"),

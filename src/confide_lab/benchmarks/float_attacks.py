@@ -29,6 +29,7 @@ from confide.protocol import seal
 from confide_lab.benchmarks.planted.lattice import OldSampling
 from confide_lab.benchmarks.rival import python_of_diffprivlib
 from confide_lab.methods import AdaOPS, JohnsonLindenstrauss, PosteriorSampling, SmoothNaiveBayes
+from confide_lab.methods.logistic.methods import LogisticObjective
 
 RUNS = 500
 SCHEMA = cf.Schema({"y": cf.Numeric(0, 1)})
@@ -37,7 +38,7 @@ _LABELS = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)})
 #: Opaque releases of real numbers: every method whose assumptions name float64, and those whose sampling was once in doubles.
 OPAQUE: dict[str, tuple[Any, cf.Schema, Any]] = {
     "johnson_lindenstrauss": (JohnsonLindenstrauss("y ~ a + b"), _WIDE, cf.ApproxDP(1.0, 1e-6)),
-    "logistic": (cf.regression.Logistic("y ~ a", mechanism="objective"), _LABELS, cf.ApproxDP(1.0, 1e-6)),
+    "logistic_objective": (LogisticObjective("y ~ a"), _LABELS, cf.ApproxDP(1.0, 1e-6)),
     "posterior_sampling": (PosteriorSampling("y ~ a + b"), _WIDE, cf.GDP(1.0, 1e-6)),
     "adaops": (AdaOPS("y ~ a + b"), _WIDE, cf.GDP(1.0, 1e-6)),
     "smooth_naive_bayes": (SmoothNaiveBayes("y ~ a"), _LABELS, cf.PureDP(1.0)),

@@ -132,9 +132,9 @@ def rows(names: tuple[str, ...] = _DEFAULT, *, own: bool = True) -> pd.DataFrame
             if cell not in _REALISED:
                 _REALISED[cell] = realised(method, found, n, mu)
             if cell not in _WIDE:
-                _WIDE[cell] = dict(method.plan(found.schema, cf.GDP(mu), n=n).forecast)
+                _WIDE[cell] = dict(cf.plan(method, found.schema, cf.GDP(mu), n=n).forecast)
             (real, share, came), wide, key = _REALISED[cell], _WIDE[cell], f"{n:,}"
-            point = method.plan(typical, cf.GDP(mu), n=n).forecast
+            point = cf.plan(method, typical, cf.GDP(mu), n=n).forecast
             near = point["between"].get(key, {})
             for error, coefficient in zip(real, point[key], strict=True):
                 if coefficient == "Intercept":

@@ -8,7 +8,7 @@ of counts `confide_lab.benchmarks.outside_counts`).
 Printed: what was said, in words, against what came; how often realised standard errors lie within the forecast's interval, how wide it is
 as the ratio of its ends, and for how many none is said.
 CONFIDE_FORECASTS (bounds, sets, families, counts, outside, outside-counts; comma-separated, default all) chooses; "bounds" prints how many
-features of the real sets and of the outside tables of lines keep to less than 5 % of their bounds (`methods.regression.practice`).
+features of the real sets and of the outside tables of lines keep to less than 5 % of their bounds (`confide.scenarios`).
 """
 
 from __future__ import annotations

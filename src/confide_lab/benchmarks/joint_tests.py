@@ -22,6 +22,7 @@ from scipy import optimize, stats
 
 import confide as cf
 from confide_lab.benchmarks.coverage import consistent, interval
+from confide_lab.methods.huber.huber_line import HuberLine
 
 Array = NDArray[np.float64]
 SLOPES = (1.0, -0.5, 0.5, 0.2, 0.0, 0.3, -0.4, 0.1)
@@ -135,7 +136,7 @@ FAMILIES: Mapping[str, tuple[Callable[[str], Any], Callable[[str], World], tuple
         (("normal", 2_000, 1.0), ("unequal", 10_000, 1.0)),
     ),
     "robust line": (
-        lambda formula: cf.regression.HuberLine(formula),
+        HuberLine,
         eight,
         (("unequal", 2_000, 1.0), ("rare", 10_000, 0.3), ("normal", 10_000, 1.0)),
     ),

@@ -16,13 +16,15 @@ from scipy import special
 from threadpoolctl import threadpool_limits
 
 import confide as cf
-from confide.methods.regression.likelihood.logistic import Logistic
 from confide.noise import SecureNoise, SimulatedNoise
 from confide.protocol import seal
 from confide_lab.benchmarks.coverage import interval
+from confide_lab.methods.logistic.labelled_rows import CurvatureRows, LabelledRows
+from confide_lab.methods.logistic.methods import LogisticObjective, LogisticPTR, PerturbedLogistic
 
 REPLICATIONS = int(os.environ.get("CONFIDE_LOGISTIC_REPS", "300"))
 
+_METHODS = {"objective": LogisticObjective, "ptr": LogisticPTR}
 #: mechanism, records, features, epsilon, factor of the slopes, correlated features
 CELLS = (
     ("objective", 500, 1, 1.0, 1.0, False),
@@ -55,7 +57,7 @@ def cover(mechanism: str, n: int, d: int, epsilon: float, factor: float, correla
     """Coverage over replications, clustered; naive: the inverse Hessian around theta, without privacy noise and ridge."""
     truth = np.array([-0.5, *(factor * (-1) ** j * (1 - 0.1 * (j % 5)) for j in range(d))])
     names = " + ".join(f"x{j}" for j in range(d))
-    method = Logistic(f"y ~ {names}", mechanism=mechanism)
+    method = _METHODS[mechanism](f"y ~ {names}")
     public = schema(d)
     asked: cf.GDP | cf.ApproxDP = cf.ApproxDP(epsilon, 1e-6)
     plan = cf.plan(method, public, asked)
@@ -86,14 +88,12 @@ def cover(mechanism: str, n: int, d: int, epsilon: float, factor: float, correla
     }
 
 
-def _parts(release: cf.Release, p: int, method: Logistic) -> tuple[np.ndarray, np.ndarray]:
+def _parts(release: cf.Release, p: int, method: PerturbedLogistic) -> tuple[np.ndarray, np.ndarray]:
     """theta and the noisy Hessian; features lie in [-1, 1], so that scaled units are those of the data."""
-    if method.mechanism == "objective":
+    if method.name == "logistic_objective":
         drawn = release["logistic"].decode()
         theta, upper = drawn[:p], drawn[p:]
     else:
-        from confide.aggregates.lines.labelled_rows import CurvatureRows, LabelledRows
-
         design, _ = method._design(release.plan.schema)
         unit = CurvatureRows(LabelledRows(design), method._cut(design)).unit ** 2
         theta = release["minimiser"].decode() * float(release.public["step"][0])
@@ -113,7 +113,7 @@ def speed() -> dict[str, Any]:
     frame = table(100_000, slopes, False, g)
     x, y = frame.drop(columns="y").to_numpy(), frame["y"].to_numpy()
     source = cf.read(frame, schema(20))
-    method = Logistic("y ~ " + " + ".join(f"x{j}" for j in range(20)), mechanism="objective")
+    method = LogisticObjective("y ~ " + " + ".join(f"x{j}" for j in range(20)))
     ours, theirs = [], []
     with threadpool_limits(1):
         for _ in range(9):

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from confide.methods.intervals.quantile import Quantile
 from confide_lab.benchmarks.coverage import interval
+from confide_lab.methods.quantile.ranks import Quantile
 from confide_lab.runner import Study, version_of_sources
 from confide_lab.runner import run as run_study
 

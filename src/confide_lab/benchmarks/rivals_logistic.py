@@ -46,6 +46,7 @@ from confide.schema import Design, Practice
 from confide_lab.benchmarks.outside_tables import frame_of, missing, table_of
 from confide_lab.benchmarks.rival import python_of_diffprivlib
 from confide_lab.benchmarks.truth.plain import plain_intervals
+from confide_lab.methods.logistic.methods import LogisticObjective
 
 __all__ = ["run"]
 
@@ -194,9 +195,7 @@ def answers(one: Case, n: int, mu: float, other: Rival | str) -> Iterator[tuple[
     ]
     if one.binary:
         asked = cf.ApproxDP(epsilon, DELTA, relation="substitute")
-        requests.append(
-            ("confide, objective", f"({epsilon:.3g}, 1e-6)", Logistic(one.formula, mechanism="objective"), asked)
-        )
+        requests.append(("confide, objective", f"({epsilon:.3g}, 1e-6)", LogisticObjective(one.formula), asked))
     for label, words, method, asked in requests:
         yield label, words, _own(one, n, method, asked)
     if not isinstance(other, str):

@@ -24,7 +24,7 @@ from scipy import stats
 
 import confide as cf
 from confide.faces.tests import asked_of
-from confide.methods.tables.correlation import Correlation
+from confide.methods.regression.least_squares.correlation import Correlation
 from confide.methods.tables.counts import Counts
 from confide.methods.tables.distribution import Distribution
 from confide.methods.tables.table_one import TableOne

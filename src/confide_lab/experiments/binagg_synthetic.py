@@ -86,12 +86,11 @@ def synthetic_table(method: str, case: Case, generator: np.random.Generator) -> 
         return synthetic_literal(case, generator)
     seed = int(generator.integers(2**63))
     if method in SYNTHESISERS:
-        made = import_module("confide.methods.synthesis.smartnoise").smartnoise_table(
+        made = import_module("confide_lab.smartnoise").smartnoise_table(
             case.frame,
             case.formula,
             schema=case.schema,
             privacy=cf.ApproxDP(1.0, case.delta),
-            ledger=None,
             generator=method,
         )
         return pd.DataFrame(made.frame)

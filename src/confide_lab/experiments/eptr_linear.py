@@ -174,9 +174,10 @@ def _coverage(result: Any, theta: Array) -> dict[str, float | str]:
     if not result.has_intervals:
         return {"ok": 0.0, "covered": nan, "replied": float(result.status != "no_reply")}
     limits = result.conf_int().to_numpy()
-    line, noise, whole = result.estimates, result.noise_variance, np.diag(result.covariance)
+    line, whole = result.estimates, np.diag(result.covariance)
+    sampling = np.maximum(whole - result.noise_variance, 0.0)
     # without what EfficientPTR allows for unequal variances
-    sampling = np.maximum(whole - noise, 0.0) / (UNEQUAL if result.method.startswith(EfficientPTR.name) else 1.0)
+    noise = np.maximum(whole - sampling * (UNEQUAL if result.method.startswith(EfficientPTR.name) else 1.0), 0.0)
     inside = (limits[:, 0] <= theta) & (theta <= limits[:, 1])
     return {
         "ok": 1.0,

@@ -15,13 +15,13 @@ from scipy import special
 from confide import gate
 from confide.guarantees import ApproxDP, Guarantee, gaussian_mu
 from confide.guarantees.mechanisms.objective_perturbation import general_sd, logistic_sd, stable_sensitivity
-from confide.methods.regression.likelihood.logistic import Logistic
 from confide.noise import SimulatedNoise
 from confide.schema.formulas.names import quoted
 from confide.sources import read
 from confide_lab.datasets import available, table
 from confide_lab.experiment import Block, Check, Experiment, Quantity, Record
 from confide_lab.experiments.measures import shared
+from confide_lab.methods.logistic.methods import LogisticObjective, LogisticOutput, LogisticPTR
 from confide_lab.published import generalized_ptr_glm as glm
 
 __all__ = ["LOGISTIC"]
@@ -48,6 +48,13 @@ _METHODS = (
     "hessian_published",
     "constant",
 )
+#: Of the block on a real table; "not private" is one with little noise.
+_MECHANISMS = {
+    "not private": LogisticObjective,
+    "objective": LogisticObjective,
+    "output": LogisticOutput,
+    "ptr": LogisticPTR,
+}
 
 
 @lru_cache(maxsize=2)
@@ -180,8 +187,7 @@ def measure_adult(at: Mapping[str, Any], generator: np.random.Generator) -> dict
         share = np.full(len(test), 0.5)
     else:
         privacy: Guarantee = ApproxDP(at["epsilon"] if at["method"] != "not private" else 100.0, _DELTA)
-        mechanism = {"not private": "objective"}.get(at["method"], at["method"])
-        method = Logistic(formula, mechanism=mechanism)
+        method = _MECHANISMS[at["method"]](formula)
         noise = SimulatedNoise(int(generator.integers(2**62)))
         found = method.infer(gate.release(method, read(train, schema), privacy, ledger=None, noise=noise))
         interval = float(found.has_intervals)

@@ -46,7 +46,7 @@ def measure_levels(at: Mapping[str, Any], generator: np.random.Generator) -> dic
         ends = np.column_stack([stats.beta.ppf(p, 0.5 + k, 0.5 + n - k) for p in (0.025, 0.975)])
     else:
         frame = pd.DataFrame({"g": np.array(list(_LEVELS), dtype=object)[codes]})
-        ends = _ours(cf.intervals.CategoricalShares("g"), frame, "levels", at, generator)
+        ends = _ours(cf.intervals.Proportion("g"), frame, "levels", at, generator)
     named = {"large": 0, "middle": 2, "small": 4}
     return _told({name: (ends[j], float(shares[j]), 1.0) for name, j in named.items()})
 

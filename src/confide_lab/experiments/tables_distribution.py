@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 import confide as cf
-from confide.methods.intervals.quantile import Quantile
 from confide.methods.tables.distribution import Distribution
 from confide.methods.tests.rank import Kruskal, MannWhitney
 from confide.noise import SimulatedNoise
 from confide_lab.experiment import Block, Drawing, Experiment, Quantity
+from confide_lab.methods.quantile.ranks import Quantile
 
 __all__ = ["DISTRIBUTION", "RANKS"]
 

@@ -7,10 +7,13 @@ from confide_lab.methods.binagg import BinAgg
 from confide_lab.methods.boosted_adassp import BoostedAdaSSP
 from confide_lab.methods.functional_mechanism import FunctionalMechanism
 from confide_lab.methods.gradient_descent import GradientDescent
+from confide_lab.methods.huber.huber_line import HuberLine
 from confide_lab.methods.johnson_lindenstrauss import JohnsonLindenstrauss
+from confide_lab.methods.logistic.methods import LogisticObjective, LogisticOutput, LogisticPTR
 from confide_lab.methods.naive_bayes import NaiveBayes
 from confide_lab.methods.output_perturbation import OutputPerturbation
 from confide_lab.methods.posterior_sampling import PosteriorSampling
+from confide_lab.methods.quantile.ranks import Quantile
 from confide_lab.methods.smooth_naive_bayes import SmoothNaiveBayes
 from confide_lab.methods.wavelet import Wavelet
 
@@ -22,10 +25,15 @@ __all__ = [
     "BoostedAdaSSP",
     "FunctionalMechanism",
     "GradientDescent",
+    "HuberLine",
     "JohnsonLindenstrauss",
+    "LogisticObjective",
+    "LogisticOutput",
+    "LogisticPTR",
     "NaiveBayes",
     "OutputPerturbation",
     "PosteriorSampling",
+    "Quantile",
     "SmoothNaiveBayes",
     "Wavelet",
 ]

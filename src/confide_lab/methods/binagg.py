@@ -144,7 +144,6 @@ class BinAgg(FormulaMethod):
 
     name: ClassVar[str] = "binagg"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "2"
     source: ClassVar[str] = (
         "noisy bin sums (Lin, Slavkovic, Bhoomireddy 2025), privacy and estimator corrected, noise-aware sandwich"
     )

@@ -33,8 +33,6 @@ from scipy import stats
 from confide.aggregates.lines.corners import corner_pairs
 from confide.aggregates.lines.ranges import Present
 from confide.aggregates.reference import least_squares
-from confide.aggregates.scores.round_lines import restriction
-from confide.aggregates.scores.scores import default_clip, descend, plan_descent
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite, is_whole
@@ -55,6 +53,8 @@ from confide.schema import Design, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.schema.practice import Practice
 from confide_lab.aggregates.points import point_estimates
+from confide_lab.aggregates.scores import default_clip, descend, plan_descent
+from confide_lab.methods.huber.round_lines import restriction
 
 __all__ = ["GradientDescent"]
 

@@ -124,7 +124,6 @@ class JohnsonLindenstrauss(FormulaMethod):
 
     name: ClassVar[str] = "johnson_lindenstrauss"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "2"
     source: ClassVar[str] = "Gaussian sketch (Blocki et al. 2012; Sheffet 2017), exact calibration without a test"
     relations: ClassVar[tuple[str, ...]] = ("add-remove",)
     native: ClassVar[str] = "ApproxDP"
@@ -242,10 +241,7 @@ class JohnsonLindenstrauss(FormulaMethod):
         yield (record,)
 
 
-_PROOF = (
-    "one record changes the covariance of r normal rows by a matrix of rank one, at most B^2/w^2 against w^2 I; chi-square tails: "
-    "confide_lab.methods.johnson_lindenstrauss"
-)
+_PROOF = "one record changes the covariance of r normal rows by a matrix of rank one, at most B^2/w^2 against w^2 I; chi-square tails"
 _WEAK = "the noise outweighs the records in some direction, where a ridge stays in; ask for fewer terms, more records or a larger budget"
 
 

@@ -110,7 +110,6 @@ class PosteriorMethod(FormulaMethod):
     target: str | None
 
     name: ClassVar[str]
-    version: ClassVar[str] = "2"
     family: ClassVar[str] = "regression"
     relations: ClassVar[tuple[str, ...]] = ("add-remove",)
     needs: ClassVar[frozenset[str]] = frozenset({"opaque"})
@@ -377,10 +376,7 @@ def _longest(most: int, bound: float, reach: float, lam: float) -> float:
     return min(sqrt(most) * reach / (2 * sqrt(lam)), most * bound * reach / lam) * (1 + 2.0**-40)
 
 
-_PROOF = (
-    "a pair of posteriors is N(0, 1) and N(m, 1/(1 + lev)), compared with the Gaussian curve at every epsilon: "
-    "confide_lab.aggregates.posterior_pair"
-)
+_PROOF = "a pair of posteriors is N(0, 1) and N(m, 1/(1 + lev)), compared with the Gaussian curve at every epsilon"
 
 
 @dataclass(frozen=True)

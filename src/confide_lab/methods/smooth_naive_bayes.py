@@ -96,7 +96,6 @@ class SmoothNaiveBayes(Method):
 
     name: ClassVar[str] = "smooth_naive_bayes"
     family: ClassVar[str] = "classification"
-    version: ClassVar[str] = "2"
     source: ClassVar[str] = (
         "smooth sensitivity (Nissim, Raskhodnikova, Smith 2007) of class means, after Zafarani, Clifton 2020"
     )
@@ -178,10 +177,7 @@ class SmoothNaiveBayes(Method):
         return () if schema is None else class_pairs(self._own(schema), schema)
 
 
-_PROOF = (
-    "means with Cauchy or Laplace noise for a smooth bound of their sensitivity, shift and stretch apart, exact in integers: "
-    "confide_lab.methods.smooth_naive_bayes"
-)
+_PROOF = "means with Cauchy or Laplace noise for a smooth bound of their sensitivity, shift and stretch apart, exact in integers"
 
 
 def _step(scale: float) -> Fraction:

@@ -111,7 +111,7 @@ def test_coverage_given_a_reply_and_a_naive_interval_that_fails() -> None:
     hits, naive = [], []
     for seed in range(40):
         found = method.infer(released(method, records(2_000, seed), seed))
-        assert found.status == "ok" and not found.flags
+        assert found.status == "ok" and set(found.flags) <= {"noise_dominates"}
         limits = found.conf_int().to_numpy()
         hits.append(((limits[:, 0] <= truth) & (truth <= limits[:, 1])).mean())
         half = 1.96 * np.sqrt(np.maximum(np.diag(found.covariance) - found.noise_variance, 0.0))
@@ -127,7 +127,7 @@ def test_a_reply_that_is_not_planned_for_is_flagged() -> None:
     assert plan.constants["planned reply"] < 0.5
     assert any("gamma_plan is small" in text for text in plan.warnings)
     release = released(method, records(5_000, 1), 1)
-    assert method.infer(release).flags == ("conditional_on_reply",)
+    assert method.infer(release).flags[0] == "conditional_on_reply"
 
 
 def test_the_plan_says_how_many_records_a_reply_needs_and_that_many_are_enough() -> None:

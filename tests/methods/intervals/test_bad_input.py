@@ -29,7 +29,7 @@ SCHEMA = cf.Schema(
 )
 VERBS = [
     ("proportion", "s"),
-    ("categorical", "g"),
+    ("proportion", "g"),
     ("mean", "x"),
     ("variance", "x"),
     ("slope", "y ~ x"),
@@ -125,7 +125,7 @@ def test_releases_that_no_records_could_give_are_read_as_they_are(pure: bool, ki
     for seed in range(4):
         for method in (
             I.Proportion("s"),
-            I.CategoricalShares("g"),
+            I.Proportion("g"),
             I.MeanAndVariance("v", kind="poisson"),
             I.MeanAndVariance("x"),
             I.Slope("y ~ x"),

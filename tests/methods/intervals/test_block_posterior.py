@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.methods.intervals.block_posterior import BlockPosterior, _nearest
-from confide.methods.intervals.quantile import rank_scores
+from confide.methods.intervals.block_posterior import BlockPosterior, _nearest, rank_scores
 from confide.noise import SimulatedNoise
 from confide.testing import check_method
 

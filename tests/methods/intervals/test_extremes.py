@@ -43,7 +43,7 @@ def test_a_parameter_at_a_bound_is_held(privacy: Any, kind: str, high: bool) -> 
         asked = {"privacy": privacy, "ledger": None, "noise": SimulatedNoise(seed), "kind": kind}
         ends = I.proportion(data, "s", **asked).conf_int().to_numpy()[0]
         held.setdefault("share", []).append(bool(ends[int(high)] == high))
-        ends = I.categorical(data, "g", **asked).conf_int().to_numpy()
+        ends = I.proportion(data, "g", **asked).conf_int().to_numpy()
         truth = np.array([0.0, 0.0, 1.0] if high else [1.0, 0.0, 0.0])
         held.setdefault("levels", []).append(bool(((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean() > 0.6))
         ends = I.mean(data, "x", **asked).conf_int().to_numpy()[0]
@@ -121,7 +121,7 @@ def test_no_release_is_ok_where_few_would_be() -> None:
         found = {I.proportion(data, "s", noise=SimulatedNoise(seed), **asked).status for seed in range(40)}
         assert found == status
     releases = (
-        I.categorical(data, "g", noise=SimulatedNoise(seed), **{**asked, "privacy": BUDGETS[0]}) for seed in range(10)
+        I.proportion(data, "g", noise=SimulatedNoise(seed), **{**asked, "privacy": BUDGETS[0]}) for seed in range(10)
     )
     assert {found.status for found in releases} == {"ok"}
 

@@ -9,6 +9,7 @@ from tests.simulated import simulated
 
 import confide as cf
 from confide.noise import SimulatedNoise
+from confide.protocol import leaves
 from confide.testing import check_method
 
 SCHEMA = cf.Schema(
@@ -41,7 +42,7 @@ def _records(n: int, seed: int = 1) -> pd.DataFrame:
 
 METHODS = [
     I.Proportion("s"),
-    I.CategoricalShares("g"),
+    I.Proportion("g"),
     I.MeanAndVariance("v", show="mean", kind="poisson"),
     I.MeanAndVariance("x"),
     I.Slope("y ~ x"),
@@ -85,7 +86,9 @@ def test_one_release_answers_both_kinds_and_any_prior() -> None:
         (lambda: I.MeanAndVariance("v", kind="poisson", prior="cauchy"), "gamma(a, b)"),
         (lambda: I.MeanAndVariance("x", of="rows"), '"column"'),
         (lambda: I.Slope("y ~ x", prior="reference"), "infinite mass"),
-        (lambda: cf.plan(I.Proportion("g"), SCHEMA, cf.GDP(1.0)), "level must name one of"),
+        (lambda: cf.plan(I.Proportion("g", "z"), SCHEMA, cf.GDP(1.0)), "level must name one of"),
+        (lambda: cf.plan(I.Proportion("x"), SCHEMA, cf.GDP(1.0)), "a share is of a level"),
+        (lambda: cf.plan(I.Proportion("s", prior="dirichlet(1)"), SCHEMA, cf.GDP(1.0)), "prior='beta(0.5, 0.5)'"),
         (lambda: cf.plan(I.MeanAndVariance("x", kind="poisson"), SCHEMA, cf.GDP(1.0)), "cf.Integer(0, most"),
         (lambda: cf.plan(I.Slope("y ~ x"), SCHEMA, cf.GDP(1.0), n=4), "at least"),
         (lambda: cf.plan(I.Proportion("s", where="x > 0"), SCHEMA, cf.GDP(1.0)), "public number of records"),
@@ -96,6 +99,22 @@ def test_what_cannot_be_is_refused_with_what_works(make: object, words: str) -> 
     with pytest.raises(cf.PlanError) as error:
         make()  # type: ignore[operator]
     assert words in str(error.value)
+
+
+def test_shares_of_all_levels_are_asked_by_naming_none() -> None:
+    """Of more than two levels; one of two says both. Under either relation, by posterior, exact limits or the table of shares."""
+    data = cf.read(_records(3_000), SCHEMA)
+    for relation, kind in (("substitute", "credible"), ("substitute", "confidence"), ("add-remove", "confidence")):
+        asked = {"privacy": cf.GDP(1.0, relation=relation), "ledger": None, "noise": SimulatedNoise(1), "kind": kind}
+        found = I.proportion(data, "g", **asked)
+        alone = I.proportion(data, "g", level="b", **asked)
+        assert list(alone.names) == ["g=b"] and list(I.proportion(data, "s", **asked).names) == ["s=yes"]
+        assert list(found.names) == [f"g={level}" for level in SCHEMA["g"].levels]
+        assert found.params.sum() == pytest.approx(1.0, abs=0.05) and found.conf_int().shape == (len(found.names), 2)
+        assert found.params["g=b"] == pytest.approx(alone.params["g=b"], abs=0.02)
+    # all levels are one sum with one joint sensitivity
+    (spend,) = leaves(cf.plan(I.Proportion("g"), SCHEMA, cf.PureDP(1.0)).event)
+    assert spend.sensitivity == 2
 
 
 def test_a_record_that_may_be_left_out_is_refused() -> None:
@@ -119,7 +138,6 @@ def test_verbs_under_add_remove_answer_from_tables_or_say_what_does() -> None:
     assert list(found.names) == ["(t=m) - (t=f)"] and found.relation == "add-remove"
     for verb, column, works in (
         ("variance", "x", "cf.tables.means"),
-        ("categorical", "g", "cf.tables.shares"),
         ("slope", "y ~ x", "linear_regression"),
     ):
         with pytest.raises(cf.PlanError, match=works):
@@ -371,21 +389,6 @@ def test_a_record_moves_one_node_of_each_level() -> None:
         ).all()
 
 
-def test_releases_of_former_trees_are_read() -> None:
-    """Versions 1 and 2 had even bins, 1,096 and 2,184 nodes, in one round."""
-    from types import SimpleNamespace
-
-    from confide.aggregates.distributions.tree_counts import tree_strategy
-
-    about = I.PureQuantiles("x").about(SCHEMA)
-    for nodes, tree in ((1096, (8, 8, 16)), (2184, (8, 16, 16))):
-        bins = np.full(int(np.prod(tree)), 3.0)
-        values = tree_strategy(tree, len(bins)).table / 2.0**20 @ bins
-        noisy = SimpleNamespace(values=values, variance=1.0, decode=lambda values=values: values)
-        own = about.read({"tree": noisy})
-        assert len(values) == nodes and np.allclose(own.counts, 3.0) and own.edges[0] == -4 and own.edges[-1] == 4
-
-
 def test_the_contract_of_pure_quantiles() -> None:
     schema = cf.Schema({"x": cf.Numeric(0.5, 2.5)})
     assert check_method(I.PureQuantiles("x", (0.25, 0.5)), schema, privacy=cf.PureDP(1.0), replications=10).ok
@@ -441,7 +444,7 @@ def test_a_picture_draws_all_levels_of_a_column_on_one_scale() -> None:
     for count in (12, 30):
         schema = cf.Schema({"g": cf.Categorical([f"l{k}" for k in range(count)], on_missing="l0")})
         asked = {"privacy": cf.GDP(1.0, relation="substitute"), "ledger": None, "noise": SimulatedNoise(1)}
-        found = I.categorical(cf.read(schema.sample(600, seed=1), schema), "g", **asked)
+        found = I.proportion(cf.read(schema.sample(600, seed=1), schema), "g", **asked)
         axis = found.plot()
         panels = axis.child_axes
         assert len(panels) == min(count, 24) and len({panel.get_xlim() for panel in panels}) == 1
@@ -459,7 +462,7 @@ def test_a_picture_draws_all_levels_of_a_column_on_one_scale() -> None:
     ("method", "strong", "mild"),
     [
         (I.Proportion("s"), "beta(2000, 8000)", "beta(2, 5)"),
-        (I.CategoricalShares("g"), "beta(2000, 8000)", "dirichlet(1)"),
+        (I.Proportion("g"), "beta(2000, 8000)", "dirichlet(1)"),
         (I.MeanAndVariance("v", show="mean", kind="poisson"), "gamma(90000, 9000)", "gamma(2, 0.2)"),
         (I.Difference("s ~ t"), "dirichlet(5000)", "dirichlet(1)"),
         (I.MeanAndVariance("x"), None, "jeffreys"),
@@ -477,61 +480,44 @@ def test_a_prior_that_says_more_than_the_records_is_told(method: object, strong:
         assert found.status == "weak" and "prior_dominates" in found.flags
 
 
+@pytest.mark.parametrize("kind", ["credible", "confidence"])
 @pytest.mark.parametrize("privacy", [cf.PureDP(0.5, relation="substitute"), cf.GDP(0.2, relation="substitute")])
-def test_plans_expect_the_standard_errors_that_come(privacy: cf.Guarantee) -> None:
-    """Columns at the upper ends of what is assumed: half of a 68.3 % interval is the larger standard error, within a fifth."""
+def test_plans_expect_the_intervals_that_come(privacy: cf.Guarantee, kind: str) -> None:
     n, g = 4_000, np.random.default_rng(2)
     frame = pd.DataFrame(
         {
-            "s": np.repeat(["no", "yes"], n // 2),
-            "t": np.tile(np.r_[np.zeros(9), 1], n // 10).astype(int),
-            "x": np.where(g.random(n) < 0.5, 2.5, 7.5),
-        }
-    )
-    schema = cf.Schema(
-        {
-            "s": cf.Categorical(["no", "yes"], on_missing="no"),
-            "t": cf.Integer(0, 1, on_missing=0),
-            "x": cf.Numeric(0, 10, on_missing=5.0),
-        }
-    )
-    for method in (I.Proportion("s"), I.Difference("s ~ t"), I.MeanAndVariance("x", show="mean")):
-        plan = cf.plan(method, schema, privacy, n=n)
-        ((low, high),) = plan.forecast[str(n)].values()
-        found = cf.infer(cf.release(method, cf.read(frame, schema), privacy, n=n, ledger=None, noise=SimulatedNoise(3)))
-        ends = found.conf_int(0.317).to_numpy()[0]
-        assert low < (ends[1] - ends[0]) / 2 < 1.2 * high and (ends[1] - ends[0]) / 2 > high / 1.2, method.name
-        assert f"{low:.4g} to {high:.4g}" in plan.summary()
-    sharp = cf.Schema({"x": cf.Numeric(0, 10, on_missing=5.0, typical=(4, 6))})
-    (only,) = cf.plan(I.MeanAndVariance("x", show="mean"), sharp, privacy, n=n).forecast[str(n)].values()
-    assert only[0] == only[1] < high
-    assert set(cf.plan(I.Proportion("s"), schema, privacy).forecast) == {"assumes", "1000", "10000", "100000"}
-
-
-@pytest.mark.parametrize("kind", ["credible", "confidence"])
-@pytest.mark.parametrize("privacy", [cf.PureDP(0.2, relation="substitute"), cf.GDP(0.1, relation="substitute")])
-def test_plans_expect_the_noise_too(privacy: cf.Guarantee, kind: str) -> None:
-    """Columns at the lower ends of what is assumed, where most of a standard error is noise, of either law."""
-    n, g = 20_000, np.random.default_rng(2)
-    frame = pd.DataFrame(
-        {
-            "s": np.where(np.arange(n) % 50, "no", "yes"),
+            "s": np.where(g.random(n) < 0.3, "yes", "no"),
+            "g": g.choice(["c", "a", "b"], n, p=[0.2, 0.5, 0.3]),
             "t": g.integers(0, 2, n),
-            "x": np.where(np.arange(n) % 2, 4.75, 5.25),
+            "x": g.normal(5, 1.5, n).clip(0, 10),
         }
     )
     schema = cf.Schema(
         {
             "s": cf.Categorical(["no", "yes"], on_missing="no"),
+            "g": cf.Categorical(["c", "a", "b"], on_missing="a"),
             "t": cf.Integer(0, 1, on_missing=0),
             "x": cf.Numeric(0, 10, on_missing=5.0),
         }
     )
-    methods = (I.Proportion, I.CategoricalShares, I.Difference)
-    made = [one(of, kind=kind) for one, of in zip(methods, ("s", "s", "s ~ t"), strict=True)]
+    made = (I.Proportion("s", kind=kind), I.Proportion("g", kind=kind), I.Difference("s ~ t", kind=kind))
     for method in (*made, I.MeanAndVariance("x", show="mean", kind=kind)):
-        ((low, _),) = cf.plan(method, schema, privacy, n=n).forecast[str(n)].values()
-        found = cf.infer(cf.release(method, cf.read(frame, schema), privacy, n=n, ledger=None, noise=SimulatedNoise(5)))
-        ends = found.conf_int(0.317).to_numpy()[0]
-        # Laplace noise is more often small than normal noise of the same standard deviation
-        assert 0.7 < (ends[1] - ends[0]) / 2 / low < 1.2, method.name
+        told = cf.plan(method, schema, privacy, n=n).forecast
+        found = cf.infer(cf.release(method, cf.read(frame, schema), privacy, n=n, ledger=None, noise=SimulatedNoise(3)))
+        assert list(told["4,000"]) == list(found.names)
+        for name, (low, high) in found.conf_int().iterrows():
+            # two-valued columns need no typical range: a number stands beside the interval
+            least, most = told["between"].get("4,000", told["4,000"])[name]
+            # ends are rounded to two digits
+            assert 0.95 * least <= (high - low) / 2 / 1.959964 <= 1.05 * most, (method.name, name)
+
+
+def test_a_stated_spread_makes_a_range_a_number() -> None:
+    bounds = {"x": cf.Numeric(0, 10, on_missing=5.0)}, {"x": cf.Numeric(0, 10, on_missing=5.0, typical=(4, 6))}
+    wide, sharp = (
+        cf.plan(I.MeanAndVariance("x", show="mean"), cf.Schema(one), cf.GDP(0.2), n=4_000).forecast["4,000"][
+            "mean of x"
+        ]
+        for one in bounds
+    )
+    assert isinstance(sharp, float) and wide[0] < sharp < wide[1]

@@ -159,7 +159,11 @@ def test_what_joint_tests_are_told_is_what_the_covariance_is_made_of(formula: st
     reading = Reading(release, path.design, path.levels, tables, np.arange(path.levels.width))
     result, told = cf.infer(release), reading.score_noise
     assert told is not None
-    np.testing.assert_allclose(np.diag(told.units @ told.noise @ told.units.T), result.noise_variance, rtol=1e-6)
+    known = np.diag(told.units @ told.noise @ told.units.T)
+    half = float(path.design.response.high - path.design.response.low) / 2
+    np.testing.assert_allclose(known, half**2 * np.diag(reading.noise), rtol=1e-6)
+    # and what is allowed for besides
+    assert (result.noise_variance >= known * (1 - 1e-6)).all()
     whole = told.units @ (told.noise + told.meat) @ told.units.T
     # what was lifted to the least share is no smaller
     assert (np.diag(result.covariance) >= np.diag(whole) * (1 - 1e-6)).all()
@@ -206,7 +210,7 @@ def test_no_records_at_all_are_never_ok(formula: str) -> None:
         result.summary()
 
 
-def test_r_squared_is_a_dash_where_residuals_were_cut_and_else_an_interval() -> None:
+def test_r_squared_has_an_interval_wherever_levels_are_told() -> None:
     frame = table(20_000)
     wide = cf.infer(drawn("y ~ f", frame, mu=3.0))
     low, high = wide.rsquared_interval
@@ -217,9 +221,11 @@ def test_r_squared_is_a_dash_where_residuals_were_cut_and_else_an_interval() -> 
     assert 0 < high - low <= 0.2
     facts = dict(wide.facts)
     assert facts["Residual sd"].startswith(f"{np.std(frame.y - fit):.4g}"[:2])
-    narrow = cf.infer(drawn("y ~ f", frame[:1_500], mu=0.5))
-    assert np.isnan(narrow.rsquared)
-    assert dict(narrow.facts)["R-squared"].startswith("-")
+    for seed in range(6):
+        narrow = cf.infer(drawn("y ~ f", frame[:1_500], mu=0.5, seed=seed))
+        low, high = narrow.rsquared_interval
+        assert narrow.status == "ok" and low <= narrow.rsquared <= high
+        assert dict(narrow.facts)["R-squared"].endswith("]")
 
 
 def test_a_release_reads_the_same_after_a_round_trip() -> None:
@@ -274,3 +280,22 @@ def test_intervals_cover_the_line_of_the_population(
     told = np.array([run["told"] for run in runs])
     assert told.mean() > 0.8
     assert consistent(np.concatenate([np.array(run["hit"])[run["told"]] for run in runs]), 0.93, 1.0)
+
+
+def test_a_residual_that_noise_left_below_nothing_is_a_dash_before_its_interval() -> None:
+    """Levels without any spread: what noise leaves of the residual squares is at or below 0 in half of the releases."""
+    schema = cf.Schema({"f": cf.Categorical(["a", "b", "c"]), "y": cf.Numeric(0, 10)})
+    frame = pd.DataFrame({"f": np.repeat(["a", "b", "c"], 1_000), "y": np.repeat([2.0, 5.0, 7.0], 1_000)})
+    data, dashes = cf.read(frame, schema), 0
+    for seed in range(8):
+        noise = cf.noise.SimulatedNoise(seed)
+        result = cf.infer(cf.release(LeastSquares("y ~ f"), data, cf.GDP(1.0), ledger=None, noise=noise))
+        facts = dict(result.facts)
+        first = facts["Residual sd"].split()[0]
+        assert first == "-" or float(first) > 0
+        if facts["Residual sd"].startswith("- [0"):
+            dashes += 1
+            # what is made of it is none either
+            assert facts["R-squared"].startswith("- [") and np.isnan(result.rsquared)
+            assert 0.8 < result.rsquared_interval[0] <= result.rsquared_interval[1] <= 1.0
+    assert 0 < dashes < 8

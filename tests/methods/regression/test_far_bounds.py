@@ -85,3 +85,17 @@ def test_a_feature_with_a_short_tail_in_wide_bounds_is_answered_for_and_the_assu
         result = simulated(LeastSquares("y ~ x"), data, cf.GDP(1.0), seed)
         answered += result.status == "ok" and "far out in the bounds of x" in result.covers
     assert answered >= 5
+
+
+def test_a_plan_warns_of_bounds_far_beyond_what_is_typical() -> None:
+    response = cf.Numeric(0, 50, typical=cf.Typical(10, 40, own=0.5))
+    schema = cf.Schema({"x": cf.Numeric(0, 1e6, typical=(5e3, 9e4)), "y": response})
+    plan = cf.plan(cf.regression.LeastSquares("y ~ x"), schema, cf.GDP(1.0), n=4_000)
+    (note,) = [note for note in plan.notes if "typical standard deviations" in note]
+    assert "the bounds of x reach 44" in note and "declare it within [0, 2.6e+05]" in note
+    assert "unless private counts show a short tail" in note and note not in plan.to_json()
+    wider = cf.Schema({"x": cf.Numeric(0, 1e7, typical=(5e3, 9e4)), "y": response})
+    plan = cf.plan(cf.regression.LeastSquares("y ~ x"), wider, cf.GDP(1.0), n=4_000)
+    assert any("it will go unanswered" in note for note in plan.notes) and plan.forecast["ok"]["4,000"] == 0
+    quiet = cf.regression.LeastSquares("y ~ x", limit="none")
+    assert not any("typical" in note for note in cf.plan(quiet, schema, cf.GDP(1.0)).notes)

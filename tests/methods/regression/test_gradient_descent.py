@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.aggregates.scores.scores import ClippedScores
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
 from confide.protocol import exact_cost, leaves
 from confide.testing import ZeroNoise, check_method, codes_of
+from confide_lab.aggregates.scores import ClippedScores
 from confide_lab.methods.gradient_descent import GradientDescent
 from confide_lab.published.dp_gd import REAL_DATA, SIMULATION, dp_gd, dp_gd_grid
 

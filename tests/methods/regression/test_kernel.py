@@ -314,10 +314,10 @@ def test_a_forecast_of_a_curve_follows_what_is_stated_and_asked() -> None:
     wide, narrow = (
         cf.plan(method, schema, cf.GDP(1.0), n=4_000).forecast["4,000"]["curve"] for schema in (SCHEMA, told)
     )
-    assert narrow[1] < wide[1] and narrow[1] / narrow[0] < wide[1] / wide[0]
+    assert narrow[0] < wide[0] and narrow[1] < wide[1]
     few = cf.plan(method, SCHEMA, cf.GDP(0.01), n=100).forecast
     assert few["ok"]["100"] == 0.0 and few["100"]["curve"] is None
     assert (
-        "points" in cf.plan(method, SCHEMA, cf.GDP(1.0)).summary()
+        "enough of the curve" in " ".join(cf.plan(method, SCHEMA, cf.GDP(1.0)).summary().split())
         and "coefficient" not in cf.plan(method, SCHEMA, cf.GDP(1.0)).summary()
     )

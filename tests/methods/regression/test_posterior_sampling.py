@@ -307,7 +307,8 @@ def test_ridge_intervals_cover_the_ridge_line_and_not_the_population() -> None:
     hits, population = np.zeros(3), np.zeros(3)
     for seed in range(40):
         found = method.infer(seal(method, source, plan, SimulatedNoise(seed)))
-        assert found.status == "ok" and "ridge line of these records" in found.target and found.flags == ("ridge_line",)
+        assert found.status == "ok" and "ridge line of these records" in found.target
+        assert set(found.flags) - {"noise_dominates"} == {"ridge_line"}
         limits = found.conf_int().to_numpy()
         hits += (limits[:, 0] <= ridge) & (ridge <= limits[:, 1])
         population += (limits[:, 0] <= truth) & (truth <= limits[:, 1])

@@ -16,15 +16,17 @@ import confide as cf
 from confide.aggregates.lines.blocks import BlockGram, multipliers
 from confide.aggregates.lines.ranges import CellIndices, RangeCells, private_box, ranged
 from confide.aggregates.lines.rows import BOUND, Box
-from confide.aggregates.lines.whitened_rows import Frame, LeverageCells, LeverageIndices, ScoreRows, WhitenedRows
-from confide.aggregates.scores.residual_rounds import plan_line
+from confide.aggregates.lines.whitened_rows import Frame, LeverageCells, LeverageIndices, WhitenedRows
 from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, symmetric_noise, wiener
 from confide.noise import SimulatedNoise
 from confide.protocol import Either, Together, exact_cost, leaves, moved_squared
 from confide.protocol.spending.allowance import Allowance
-from confide.regression import HuberLine, LeastSquares
+from confide.regression import LeastSquares
 from confide.schema import Design
 from confide_lab.methods import GradientDescent
+from confide_lab.methods.huber.huber_line import HuberLine
+from confide_lab.methods.huber.residual_rounds import plan_line
+from confide_lab.methods.huber.residual_rows import ScoreRows
 
 SSP2_SCHEMA = cf.Schema(
     {"a": cf.Numeric(-5, 5), "b": cf.Numeric(0, 1), "k": cf.Integer(0, 1), "y": cf.Numeric(-10, 10)}

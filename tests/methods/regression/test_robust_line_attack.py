@@ -15,20 +15,20 @@ from confide import gate
 from confide.aggregates.lines.blocks import BlockGram, multipliers
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.lines.whitened_rows import (
-    FarResiduals,
     Frame,
     LeverageCells,
     LeverageIndices,
-    ScoreRows,
     WhitenedRows,
 )
-from confide.aggregates.scores.rounds import Round, last_round
+from confide.aggregates.scores.rounds import Round
 from confide.audit.watching.replay import replay
-from confide.methods.regression.huber.round_reading import RoundReading
 from confide.noise import SimulatedNoise
 from confide.protocol import Gram, Meter, Noisy, Question, Total, seal
-from confide.regression import HuberLine
 from confide.schema import Design
+from confide_lab.methods.huber.huber_line import HuberLine
+from confide_lab.methods.huber.released_rounds import last_round
+from confide_lab.methods.huber.residual_rows import FarResiduals, ScoreRows
+from confide_lab.methods.huber.round_reading import RoundReading
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-5, 5, on_missing="drop"), "b": cf.Numeric(0, 1), "y": cf.Numeric(-10, 10)})
 FORMULA = "y ~ a + b"
@@ -136,7 +136,7 @@ def test_the_meat_is_that_of_the_last_line_with_the_sd_of_its_noise() -> None:
     frame, design = table(4000), Design.of(FORMULA, SCHEMA)
     release = cf.release(robust(FORMULA), cf.read(frame, SCHEMA), cf.GDP(4.0), ledger=None, noise=SimulatedNoise(3))
     done = last_round(design, release.statistics, release.public, "add-remove")
-    meat = RoundReading("least_squares 2", None, release, Question(), design, [0, 1])._meat(done)
+    meat = RoundReading("least_squares 1", None, release, Question(), design, [0, 1])._meat(done)
     middle, half = release.public["box"]
     z = np.vstack([np.ones(len(frame)), ((frame[["a", "b"]].to_numpy() - middle) / half).T])
     u = done.frame.matrix.T @ z

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import types
-
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import confide as cf
-from confide.errors import PlanError, PrivacyError
 from confide.methods.synthesis.bins import InBins, Places
 from confide.methods.synthesis.features import places, row_numbers, tilts
 from confide.methods.synthesis.response import Line, Matrix
-from confide.methods.synthesis.smartnoise import smartnoise_table
 from confide.methods.synthesis.tree import Tree, grown, level_sizes
 from confide.noise import SimulatedNoise
 from confide.synthesis import SyntheticTable
@@ -158,64 +153,3 @@ def test_ols_returns_the_line_on_a_nearly_singular_matrix() -> None:
     assert np.abs(matrix @ (whole.fitted(y) - line.coefficients)).max() < 1e-7
     rest = y - matrix @ line.coefficients
     assert np.sqrt(rest @ rest / 397) == pytest.approx(2.0, rel=1e-6)
-
-
-# the other package ------------------------------------------------------------------------------------------------------
-
-
-def test_smartnoise_is_refused_without_its_package_and_with_a_ledger(frame, schema, tmp_path, monkeypatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "snsynth", None)
-    call = {"schema": schema, "generator": "aim"}
-    with pytest.raises(PlanError, match=r"pip install 'confide\[smartnoise\]'"):
-        smartnoise_table(frame, "y ~ a + r", privacy=cf.ApproxDP(1.0, 1e-6), ledger=None, **call)
-    with pytest.raises(PrivacyError, match=r"ApproxDP\(1\.0, 1e-6\)"):
-        smartnoise_table(frame, "y ~ a + r", privacy=cf.GDP(1.0), ledger=None, **call)
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(2.0))
-    with pytest.raises(PlanError, match="write ledger=None"):
-        smartnoise_table(frame, "y ~ a + r", privacy=cf.ApproxDP(1.0, 1e-6), ledger=book, **call)
-
-
-def test_smartnoise_gets_public_cells_alone(frame, schema, monkeypatch) -> None:
-    seen = {}
-
-    class Transformer:
-        @classmethod
-        def from_pandas(cls, public, style, ordinal_columns):
-            seen["public"], seen["style"] = public, style
-            return cls()
-
-        def fit(self, public):
-            seen["fitted"] = public
-
-    class Synthesizer:
-        @classmethod
-        def create(cls, name, epsilon, delta, batch_size):
-            seen["created"] = (name, epsilon, delta, batch_size)
-            return cls()
-
-        def fit(self, codes, transformer):
-            self.codes = codes
-
-        def sample(self, rows):
-            return self.codes.iloc[:rows].to_numpy().tolist()
-
-    monkeypatch.setitem(
-        __import__("sys").modules,
-        "snsynth",
-        types.SimpleNamespace(TableTransformer=Transformer, Synthesizer=Synthesizer),
-    )
-    made = smartnoise_table(
-        frame,
-        "y ~ a + k + r",
-        schema=schema,
-        privacy=cf.ApproxDP(1.0, 1e-6),
-        ledger=None,
-        rows=100,
-        generator="dpctgan",
-    )
-    assert seen["created"] == ("dpctgan", 1.0, 1e-6, 500) and seen["style"] == "gan"
-    assert seen["fitted"].max().to_dict() == {"a": 31, "k": 9, "r": 3, "y": 31}
-    assert isinstance(made.frame, pd.DataFrame) and len(made.frame) == 100
-    assert (made.frame["r"].astype(str).to_numpy() == frame["r"].to_numpy()[:100]).all()
-    assert np.abs(made.frame["y"].to_numpy() - frame["y"].clip(-4, 9).to_numpy()[:100]).max() < 13 / 32
-    assert "asserted" in made.summary() and "none" in made.summary()

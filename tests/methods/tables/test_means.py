@@ -169,7 +169,7 @@ def test_a_difference_of_means_and_a_ratio_that_is_refused() -> None:
         (lambda: Means("income + income ~ region", covers="population").about(SCHEMA), "twice"),
         (lambda: Means("region ~ 1", covers="population").about(SCHEMA), "no mean"),
         (lambda: Means("log(income) ~ region", covers="population").about(SCHEMA), "term_bounds"),
-        (lambda: Means("income ~ region"), "cf.tables.means"),
+        (lambda: Means("income ~ region"), "cf.tables.Means"),
     ],
 )
 def test_bad_input_names_what_works(make: object, words: str) -> None:

@@ -191,8 +191,8 @@ def test_weights_that_cannot_be_used_are_refused_in_the_plan(settings: dict[str,
         cf.plan(cf.tables.Means("income ~ region", covers="population", **settings), schema, cf.GDP(1.0))
 
 
-def test_plans_without_weights_stay_what_they_were() -> None:
-    assert "weights" not in method_parameters(cf.tables.Counts("region", covers="dataset"))
+def test_a_plan_names_its_weights() -> None:
+    assert method_parameters(cf.tables.Counts("region", covers="dataset"))["weights"] is None
     plan = cf.plan(KINDS["means"], SCHEMA, cf.GDP(1.0), n=1_000)
     assert plan.method.parameters["weights"] == "w"
     assert "weighted by w" in plan.target

@@ -19,7 +19,7 @@ TWO = cf.Schema({"v": cf.Categorical(["no", "yes"])})
 THREE = cf.Schema({"g": cf.Categorical(["a", "b", "c"])})
 TEACHER = cf.Schema({"x": cf.Numeric(-1, 1, on_missing=0.0), "k": cf.Categorical(["a", "b"], on_missing="a")})
 #: Those that cost less than two seconds.
-QUICK = ("half the noise on two counts", "optimal rule in steps of one ballot")
+QUICK = ("optimal rule at twice the epsilon", "optimal rule in steps of one ballot")
 
 
 def _labels(teachers: int, queries: int, **settings: Any) -> TeacherLabels:
@@ -27,10 +27,8 @@ def _labels(teachers: int, queries: int, **settings: Any) -> TeacherLabels:
 
 
 METHODS = [
-    (cf.voting.Majority("v"), TWO, cf.PureDP(2.0)),
-    (cf.voting.Majority("v", "noisy_max"), TWO, cf.PureDP(2.0)),
-    (cf.voting.Majority("v", "distance"), TWO, cf.ApproxDP(2.0, 0.1)),
-    (cf.voting.Majority("v", "generalized"), TWO, cf.ApproxDP(2.0, 0.1)),
+    (cf.voting.Plurality("v"), TWO, cf.PureDP(2.0)),
+    (cf.voting.Plurality("v", "generalized"), TWO, cf.ApproxDP(2.0, 0.1)),
     (cf.voting.Plurality("g", "distance"), THREE, cf.ApproxDP(2.0, 0.1)),
     (_labels(2, 12, certificate="gaussian"), TEACHER, cf.GDP(2.0)),
     (_labels(2, 12, certificate="gaussian", confident=(1.5, 1.85)), TEACHER, cf.GDP(2.0)),

@@ -93,24 +93,24 @@ CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     ),
     "a column that is not there": (_released(lambda: _labels(features=("x", "w")), _GDP), cf.ConfideError, "'w'"),
     "seconds of 0": (_released(lambda: _labels(seconds=0.0), _GDP), cf.PlanError, "seconds must be"),
-    "a majority among three": (
-        _released(lambda: cf.voting.Majority("g"), _APPROX),
+    "a rule between two among three": (
+        _released(lambda: cf.voting.Plurality("g", "optimal"), _APPROX),
         cf.PlanError,
-        r"has 3; write cf\.voting\.plurality",
+        "is between two levels, and 'g' has 3",
     ),
-    "a vote on numbers": (_released(lambda: cf.voting.Majority("x"), _APPROX), cf.ConfideError, "'x'"),
+    "a vote on numbers": (_released(lambda: cf.voting.Plurality("x"), _APPROX), cf.ConfideError, "'x'"),
     "an unknown rule": (
-        _released(lambda: cf.voting.Majority("v", "best"), _APPROX),
+        _released(lambda: cf.voting.Plurality("v", "best"), _APPROX),
         cf.PlanError,
         "rule must be one of",
     ),
     "a test without a delta": (
-        _released(lambda: cf.voting.Majority("v", "distance"), cf.PureDP(1.0)),
+        _released(lambda: cf.voting.Plurality("v", "generalized"), cf.PureDP(1.0)),
         cf.PrivacyError,
         "needs a delta",
     ),
     "an epsilon too small": (
-        _released(lambda: cf.voting.Majority("v"), cf.PureDP(1e-6)),
+        _released(lambda: cf.voting.Plurality("v"), cf.PureDP(1e-6)),
         cf.PrivacyError,
         r"at least 0\.0001",
     ),

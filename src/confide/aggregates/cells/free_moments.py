@@ -11,9 +11,6 @@ T^2 + S^2, whether it gives u alone or all four: sums of u, 1 - u^2, u (1 - u^2)
     substitute  two records in one cell have the same count, and |S phi - S phi'|^2 <= 4 S^2 each: 4 k S^2; in two cells 2 (T^2 + k S^2).
                 So T^2 = k S^2 rides for free: the sensitivity is sqrt(2) times that of add-remove.
     missing     one of several columns that is missing gives phi = 0 and S in a count of missing values of its own, with |.|^2 = S^2.
-    pairs       f(u) x f(v), f(u) = (a0, a1 phi(u)), a0^2 + a1^2 = 1, has length |f(u)| |f(v)| <= 1 and holds all products of moments.
-                Under substitute <f, f'> = a0^2 + a1^2 <phi, phi'> >= a0^2 - a1^2, so that at a0^2 = 1/2 no two blocks have a negative
-                product: |F - F'|^2 <= 2, up to what rounding to integers adds (`PairRows.together`).
     weights     w in [0, 1]: (w f, w (1 - w) f) has squared length w^2 (1 + (1 - w)^2) |f|^2 <= |f|^2, because the factor has the
                 derivative 2 w (2 w^2 - 3 w + 2) > 0 (its discriminant is -7) and is 1 at w = 1; their difference is the sum of w^2 f.
 
@@ -26,7 +23,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import isqrt, sqrt
+from math import isqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,7 +35,7 @@ from confide.aggregates.column_codes import codes_of, columns_of, practice_codes
 from confide.aggregates.lines.rows import BITS, BOUND, round_within, steps
 from confide.errors import PlanError
 from confide.protocol.exact import digest
-from confide.schema import Design, Practice, Schema
+from confide.schema import Design, Integer, Numeric, Practice, Schema
 from confide.schema.formulas.design import checked_bounds
 from confide.schema.formulas.expression import parse_expression
 from confide.schema.formulas.term import Term, numeric_term
@@ -47,7 +44,6 @@ __all__ = [
     "Measure",
     "MomentRows",
     "OfMeasures",
-    "PairRows",
     "count_steps",
     "free_moments",
     "practice_places",
@@ -131,6 +127,14 @@ class Measure:
     def half(self) -> float:
         """Half the width of the bounds."""
         return float((self.term.high - self.term.low) / 2)
+
+    @property
+    def typical(self) -> float | None:
+        """A mean to plan by: the middle of the typical spread that the schema states for the column, None where it states none."""
+        column = self.design.schema[self.name] if self.columns == (self.name,) else None
+        if not isinstance(column, (Numeric, Integer)) or column.spread is None:
+            return None
+        return (column.spread.low + column.spread.high) / 2
 
     @property
     def drops(self) -> bool:
@@ -277,71 +281,6 @@ class MomentRows(_Measured):
                 out[start + 4, ~keep] = float(_ONE)
             elif keep is not None:
                 place[~keep] = self.cells
-        return place, out
-
-
-@dataclass(frozen=True)
-class PairRows(_Measured):
-    """One record as f(u) x f(v) in the numbers of its cell, 25 numbers; a record without both values is in no cell.
-
-    even: a0^2 = 1/2, for substitute, else .45, which serves a correlation under add-remove best.
-    """
-
-    measures: tuple[Measure, Measure]
-    even: bool = False
-    kind = "pairs of free moments"
-    block = 25
-
-    @property
-    def shares(self) -> tuple[float, float]:
-        """(a0, a1)."""
-        least = 0.5 if self.even else 0.45
-        return sqrt(least), sqrt(1.0 - least)
-
-    @property
-    def steps(self) -> int:
-        """Integer steps in one unit of a block."""
-        return steps(1.0, 25)
-
-    @property
-    def l2_squared(self) -> int:
-        return BOUND
-
-    @property
-    def together(self) -> int:
-        """2 2^40 and what rounding adds at a0^2 = 1/2; 4 2^40 otherwise.
-
-        Entries are off by 1/2, rows of 25 by 5/2, so an inner product of two rows by at most 2 (5/2) 2^20 + (5/2)^2 and the last
-        bits of the floats, together below 2^23.
-        """
-        return 2 * BOUND + (1 << 24) if self.even else 4 * BOUND
-
-    @property
-    def _setting(self) -> bool:
-        return self.even
-
-    def rows(self, codes: Array) -> tuple[Whole, Array]:
-        place = self.crossing.places(codes[: len(self.crossing.columns)], self.axes)
-        a0, a1 = self.shares
-        factors = []
-        for j in range(2):
-            u, keep = self.placed(codes, j)
-            own = np.empty((5, len(u)))
-            own[0] = a0
-            np.multiply(free_moments(u), a1, out=own[1:])
-            factors.append(own)
-            if keep is not None:
-                place[~keep] = self.cells
-        first, second = factors
-        first *= float(self.steps)
-        out = np.empty((25, codes.shape[1]))
-        for i in range(5):
-            for j in range(5):
-                np.multiply(first[i], second[j], out=out[5 * i + j])
-        np.rint(out, out=out)
-        # a block beyond the bound, which the floats cannot make, would also break `together`: it is none
-        bad = ~(np.einsum("ij,ij->j", out, out) <= BOUND)
-        out[:, bad] = 0.0
         return place, out
 
 

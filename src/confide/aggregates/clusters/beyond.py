@@ -18,6 +18,7 @@ from math import isqrt, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.aggregates.clusters.fewest import COUNTED
 from confide.protocol import Noisy, Release
 
 __all__ = ["RAMPS", "Beyond", "moved_ramps", "ramps"]
@@ -46,17 +47,19 @@ class Beyond:
 
     @classmethod
     def of(cls, noisy: Noisy, ruler: NDArray[np.float64]) -> Beyond:
-        """Of a released meat, and what was made public of its statistic."""
+        """Of a released meat, and what was made public of its statistic, which says more where it counts clusters too."""
         found, sd = noisy.decode(), sqrt(noisy.variance)
-        width = len(found) - RAMPS
+        width = len(found) - RAMPS - (COUNTED if len(ruler) > 2 else 0)
         squares = max(float(np.trace(found[:width, :width])), _SEEN * sd * sqrt(width))
         return cls(
-            tuple((np.diag(found)[width:] / ruler[0]).tolist()), float(sd / ruler[0]), float(ruler[1] ** 2 / squares)
+            tuple((np.diag(found)[width : width + RAMPS] / ruler[0]).tolist()),
+            float(sd / ruler[0]),
+            float(ruler[1] ** 2 / squares),
         )
 
     @classmethod
     def factor_of(cls, release: Release) -> float:
-        """What the released meat of a line grows by: 1 of units, and of older releases."""
+        """What the released meat of a line grows by: 1 of units."""
         ruler = release.public.get("meat_beyond")
         return 1.0 if ruler is None else cls.of(release["meat"], np.asarray(ruler, dtype=np.float64)).factor
 

@@ -9,10 +9,11 @@ moves its cluster's cut sum by at most s, and rounding and the floats of the cut
 
     (s + sqrt(p) + 1) (2 G + sqrt(p)),
 
-about 2 G s. Behind M on the diagonal stands how far the cut goes (`beyond`), which a unit moves by at most a third of that: sqrt(10/9) of
-it in all. Replaced, a unit may leave one cluster and enter another, or change its scores where it is: twice that. Which cluster a unit is
-in follows from its own rows alone. G follows from public facts (size, icc). Products are of Python integers. Source: derived here; the
-estimator is the cluster-robust covariance of Liang, Zeger 1986.
+about 2 G s. Behind M on the diagonal stand how far the cut goes (`beyond`), and how many clusters hold units, at least (`fewest`), each of
+which a unit moves by at most a third of that: sqrt(11/9) of it in all. Replaced, a unit may leave one cluster and enter another, or change
+its scores where it is: twice that. Which cluster a unit is in follows from its own rows alone. G follows from public facts (size, icc),
+caps of units from these and earlier noisy numbers. Products are of Python integers. Source: derived here; the estimator is the
+cluster-robust covariance of Liang, Zeger 1986.
 """
 
 from __future__ import annotations
@@ -27,16 +28,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.clusters.beyond import RAMPS, moved_ramps, ramps
+from confide.aggregates.clusters.fewest import COUNTED, FEW, LEAST_DF, caps_of, fewest_behind, ramps_of
 from confide.aggregates.clusters.psu_limits import IF_EVEN
 from confide.aggregates.lines.rows import BITS, Codes
-from confide.protocol import Gram, RecordMap, Statistic
+from confide.protocol import Gram, RecordMap, Release, Statistic
 from confide.protocol.exact import digest, pack
+from confide.protocol.units.contributions import Independent
 from confide.protocol.units.keyed import Keyed
 from confide.protocol.units.over import MapOver
 from confide.protocol.units.whose import CLUSTER_ROW, by_units
-from confide.schema import Clusters
+from confide.schema import Clusters, Schema, SurveyDesign
 
-__all__ = ["OUTCOME", "ClusterMeat", "meat_of", "ruler_of", "scores_of", "too_few", "with_scores"]
+__all__ = [
+    "OUTCOME",
+    "ClusterMeat",
+    "independent_of",
+    "meat_of",
+    "ruler_of",
+    "scores_of",
+    "too_few",
+    "unit_caps",
+    "with_scores",
+]
 
 _ONE = 1 << BITS
 
@@ -62,12 +75,13 @@ class _ClusterRows(MapOver):
 
 @dataclass(frozen=True)
 class ClusterMeat:
-    """M = sum T T' over clusters in the first `width` rows and columns, and behind it what the cut leaves out. scores: a map of units;
-    spread: g, at least 1.
+    """M = sum T T' over clusters in the first `width` rows and columns, and behind it what the cut leaves out and how many clusters there
+    are. scores: a map of units; spread: g, at least 1; caps: of the units in a cluster, those with a score.
     """
 
     scores: RecordMap
     spread: float
+    caps: tuple[int, int] = (1, 1)
     norm: str = "frobenius"
 
     @cached_property
@@ -76,7 +90,8 @@ class ClusterMeat:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return (self.scores.width + RAMPS, self.scores.width + RAMPS)
+        width = self.scores.width + RAMPS + COUNTED
+        return (width, width)
 
     @property
     def _longest(self) -> int:
@@ -103,11 +118,15 @@ class ClusterMeat:
 
     @property
     def ruler(self) -> NDArray[np.float64]:
-        """(what a ramp that one cluster has run counts, G) in whole numbers of this statistic, for `Beyond.of`."""
-        return np.array([float(self._fine * moved_ramps(self.cut)), float(self.cut)])
+        """(what a ramp that one cluster has run counts, G, what a unit counts) in whole numbers of this statistic, and the caps, for
+        `Beyond.of` and `fewest_behind`.
+        """
+        return np.array(
+            [float(self._fine * moved_ramps(self.cut)), float(self.cut), float(self._moved // 3), *self.caps]
+        )
 
     def sensitivity_squared(self, relation: str) -> Fraction:
-        return Fraction(self._moved * (2 if relation == "substitute" else 1)) ** 2 * Fraction(10, 9)
+        return Fraction(self._moved * (2 if relation == "substitute" else 1)) ** 2 * Fraction(11, 9)
 
     def sensitivity_l1(self, relation: str) -> Fraction:
         # |M|_1 <= p |M|_F
@@ -117,7 +136,8 @@ class ClusterMeat:
     # the sum ----------------------------------------------------------------------------------------------------------
 
     def zero(self) -> Keyed:
-        return Keyed(partial(np.zeros, self.scores.width, np.int64))
+        # the last number is that of units
+        return Keyed(partial(np.zeros, self.scores.width + 1, np.int64))
 
     def update(self, state: Keyed, codes: Codes) -> Keyed:
         own = codes[:-1]
@@ -126,8 +146,9 @@ class ClusterMeat:
         assert row is not None
         cluster = codes[-1, own[self.scores.columns.index(row)] >= 0]
         numbers, at = np.unique(cluster, return_inverse=True)
-        sums = np.zeros((len(numbers), len(found)), dtype=np.int64)
-        np.add.at(sums, at, found.T.astype(np.int64))
+        rows = np.vstack([found, found.any(axis=0)]).astype(np.int64)
+        sums = np.zeros((len(numbers), len(rows)), dtype=np.int64)
+        np.add.at(sums, at, rows.T)
         for number, total in zip(numbers.tolist(), sums, strict=True):
             state[int(number)] += total
         return state
@@ -139,11 +160,17 @@ class ClusterMeat:
 
     def value(self, state: Keyed) -> NDArray[Any]:
         whole, width = np.zeros(self.shape, dtype=object), self.scores.width
-        for total in state.values():
+        sums, units = [total[:-1] for total in state.values()], np.array([total[-1] for total in state.values()])
+        for total in sums:
             t = self._limited(total)
             whole[:width, :width] += np.multiply.outer(t, t)
-        for k, total in enumerate(ramps(state.values(), self.cut)):
-            whole[width + k, width + k] = self._fine * total
+        counted = ramps_of(units, np.array(self.caps)).sum(axis=1)
+        behind = [
+            *(self._fine * total for total in ramps(sums, self.cut)),
+            *(self._moved // 3 * int(v) for v in counted),
+        ]
+        for k, total in enumerate(behind, width):
+            whole[k, k] = total
         return whole
 
     def _limited(self, total: NDArray[np.int64]) -> NDArray[Any]:
@@ -156,9 +183,9 @@ class ClusterMeat:
         return np.array([(2 * int(v) * self.cut + root) // (2 * root) for v in exact], dtype=object)
 
 
-def meat_of(scores: RecordMap, spread: float | None) -> Statistic:
-    """The Gram matrix of units, or of clusters of them where their spread is given."""
-    return Gram(scores) if spread is None else ClusterMeat(scores, spread)
+def meat_of(scores: RecordMap, cluster: Clusters | None) -> Statistic:
+    """The Gram matrix of units, or of clusters of them."""
+    return Gram(scores) if cluster is None else ClusterMeat(scores, cluster.spread)
 
 
 def scores_of(meat: Statistic) -> Any:
@@ -167,16 +194,35 @@ def scores_of(meat: Statistic) -> Any:
 
 
 def ruler_of(meat: Statistic) -> dict[str, NDArray[np.float64]]:
-    """The public number that what a cut of clusters leaves out is read with, by name; none of units."""
+    """The public numbers that what stands behind a meat of clusters is read with, by name; none of units."""
     return {"meat_beyond": meat.ruler} if isinstance(meat, ClusterMeat) else {}
 
 
-def with_scores(meat: Statistic, scores: RecordMap) -> Statistic:
-    """The meat of another map of the same bounds."""
+def with_scores(meat: Statistic, scores: RecordMap, schema: Schema, records: float) -> Statistic:
+    """The meat of another map of the same bounds. records: their noisy number, which sets the caps of units in a cluster."""
     if isinstance(meat, ClusterMeat):
-        return replace(meat, scores=scores)
+        assert schema.cluster is not None
+        return replace(meat, scores=scores, caps=unit_caps(schema.cluster, records / schema.rows_per_unit))
     assert isinstance(meat, Gram)
     return replace(meat, map=scores)
+
+
+def independent_of(release: Release, records: float) -> Independent | None:
+    """`Independent.of`, with no more clusters than are known to hold records, and weak where these are too few."""
+    found, ruler = Independent.of(release, records), release.public.get("meat_beyond")
+    if found is None or ruler is None:
+        return found
+    known = fewest_behind(release["meat"], np.asarray(ruler, dtype=np.float64))
+    few = FEW if known - 1 < LEAST_DF else found.weak
+    return replace(found, units=max(min(found.units, known), 1.0), weak=few)
+
+
+def unit_caps(cluster: Clusters | SurveyDesign, units: float) -> tuple[int, int]:
+    """(m_1, m_2) of clusters, or PSUs, by how many units there are, and how many clusters where that is public."""
+    size = float(cluster.size or 1.0)
+    count = cluster.count if isinstance(cluster, Clusters) else cluster.psu_count
+    low, high = caps_of(units, float(count or max(units, 1.0) / size), size).tolist()
+    return low, high
 
 
 # As `psu_limits.OUTCOME`, of clusters, whose scores are cut at the bound of one record.

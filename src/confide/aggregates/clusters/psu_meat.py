@@ -19,8 +19,10 @@ p the width: what the cut lets through, the rounding of two vectors, 1 for the l
     beyond      T_k = sum_i min(max(|Z_i| - 2^k G, 0), 2^k G), k = 0, ..., 4, of the sums before the cut, behind M on the diagonal: how many
                 PSUs the cut shortens, and how far. Of one Z_i at most one ramp moves at a time, so that sum_k |T_k/2^k| moves by at most
                 s + sqrt(p) + 3, the last 1 for the whole root
+    counted     where caps are given, in how many PSUs persons with a score are, at least (`fewest`), behind these: one such number moves
 
-One person moves M by at most 2^bits and T by a part 1/r of that, r = `rough`: sqrt(1 + 1/r^2) 2^bits. Replaced, a person may leave one
+One person moves M by at most 2^bits, and T and what is counted by a part 1/r of that each, r = `rough`: sqrt(1 + 1/r^2) 2^bits, and
+sqrt(1 + 2/r^2) 2^bits where PSUs are counted. Replaced, a person may leave one
 PSU and enter another, of another stratum too: twice that. With counts n_h alone and PSUs that records name, the centred form would have no
 such bound: its lists are public. The product s G is fixed in advance and G/s is not: both may be chosen from earlier noisy numbers, in the
 form that is charged. How fine the integers are (`bits`: one person moves M by at most 2^bits)
@@ -40,13 +42,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.clusters.beyond import RAMPS, moved_ramps, ramps
+from confide.aggregates.clusters.fewest import COUNTED, ramps_of
 from confide.protocol import RecordMap
 from confide.protocol.exact import digest
 from confide.protocol.units.over import MapOver
 from confide.protocol.units.whose import CLUSTER_ROW
 from confide.schema import Schema, SurveyDesign
 
-__all__ = ["Listed", "PersonMeat", "PsuMeat", "bits_for", "design_of"]
+__all__ = ["Listed", "PersonMeat", "PsuMeat", "PsuRows", "PsuSums", "bits_for", "design_of"]
 
 Codes = NDArray[np.float64]
 
@@ -134,10 +137,10 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class _PsuRows(MapOver):
-    """Scores and the rows of codes that say which PSU a person is in; of one person by itself it is the map."""
+class PsuRows(MapOver):
+    """A map of records and the rows of codes that say which PSU a person is in; of one person by itself it is the map."""
 
-    map: PersonScores
+    map: RecordMap
     listed: Listed | None
 
     @cached_property
@@ -159,6 +162,38 @@ class _PsuRows(MapOver):
         if self.listed is None:
             return np.asarray(codes[self.columns.index(CLUSTER_ROW)].astype(np.int64))
         return self.listed.numbers(codes[[self.columns.index(name) for name in self.listed.columns]])
+
+
+class PsuSums:
+    """Sums of a map's rows by PSU, exact: what statistics of PSUs are made of."""
+
+    @property
+    def map(self) -> PsuRows:
+        raise NotImplementedError
+
+    def rows(self, codes: Codes) -> Codes:
+        """What is added up, one column for each record."""
+        return self.map(codes)
+
+    def zero(self) -> dict[int, NDArray[np.int64]]:
+        return {}
+
+    def update(self, state: dict[int, NDArray[np.int64]], codes: Codes) -> dict[int, NDArray[np.int64]]:
+        rows, of = self.rows(codes), self.map.numbers(codes)
+        numbers, at = np.unique(of, return_inverse=True)
+        sums = np.zeros((len(numbers), len(rows)), dtype=np.int64)
+        for k, row in enumerate(rows):
+            # |row| <= 2^28 and blocks are short: sums of doubles are exact
+            sums[:, k] = np.bincount(at, weights=row, minlength=len(numbers)).astype(np.int64)
+        for number, total in zip(numbers.tolist(), sums, strict=True):
+            if number >= 0:
+                state[number] = state[number] + total if number in state else total
+        return state
+
+    def merge(self, a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
+        for number, total in b.items():
+            a[number] = a[number] + total if number in a else total
+        return a
 
 
 class _Meat:
@@ -219,10 +254,10 @@ class PersonMeat(_Meat):
 
 
 @dataclass(frozen=True)
-class PsuMeat(_Meat):
+class PsuMeat(PsuSums, _Meat):
     """M over PSUs in the first `width` rows and columns, and behind it on the diagonal what its cut leaves out. spread: G/s; centred:
     within the strata of public lists; rough: how many times as far one person moves M as the ramps behind it, whose noise grows with that:
-    3 costs M 5 % more noise, 2 costs 12 %.
+    3 costs M 5 % more noise, 2 costs 12 %; caps: of the persons in a PSU, those with a score, None where PSUs are not counted.
     """
 
     scores: PersonScores
@@ -231,24 +266,28 @@ class PsuMeat(_Meat):
     spread: float = 1.0
     centred: bool = False
     rough: int = 3
+    caps: tuple[int, int] | None = None
     norm: str = "frobenius"
 
-    def at(self, scores: PersonScores, spread: float, centred: bool) -> PsuMeat:
-        """The same guarantee for scores at other estimates, another G/s and either form."""
-        own = replace(self, spread=spread, centred=centred)
+    def at(self, scores: PersonScores, spread: float, centred: bool, caps: tuple[int, int] | None = None) -> PsuMeat:
+        """The same guarantee for scores at other estimates, another G/s, either form, and other caps."""
+        assert (caps is None) == (self.caps is None)
+        own = replace(self, spread=spread, centred=centred, caps=caps)
         return replace(own, scores=scores.of_length(own.longest))
 
     @cached_property
-    def map(self) -> _PsuRows:
-        return _PsuRows(self.scores, self.listed)
+    def map(self) -> PsuRows:
+        return PsuRows(self.scores, self.listed)
 
     @property
     def shape(self) -> tuple[int, int]:
-        return (self.scores.width + RAMPS, self.scores.width + RAMPS)
+        width = self.scores.width + RAMPS + (0 if self.caps is None else COUNTED)
+        return (width, width)
 
     def sensitivity_squared(self, relation: str) -> Fraction:
-        # that of M, and of T by at most 1/rough of 2^bits
-        return super().sensitivity_squared(relation) * (1 + Fraction(1, self.rough**2))
+        # that of M, and of T and what is counted by at most 1/rough of 2^bits each
+        behind = Fraction(1 if self.caps is None else 2, self.rough**2)
+        return super().sensitivity_squared(relation) * (1 + behind)
 
     def sensitivity_l1(self, relation: str) -> Fraction:
         return super().sensitivity_l1(relation) * Fraction(self.scores.width + 1, self.scores.width)
@@ -264,9 +303,17 @@ class PsuMeat(_Meat):
 
     @property
     def ruler(self) -> NDArray[np.float64]:
-        """(what a ramp that one PSU has run counts, G) in whole numbers of this statistic, for `Beyond.of`."""
+        """(what a ramp that one PSU has run counts, G) in whole numbers of this statistic, for `Beyond.of`; where PSUs are counted also
+        what a person counts, and the caps, for `fewest_behind`.
+        """
         cut = self._cut(self.scores.longest)
-        return np.array([float(self._fine * moved_ramps(cut)), float(cut)])
+        counted = () if self.caps is None else (float(self._person), *self.caps)
+        return np.array([float(self._fine * moved_ramps(cut)), float(cut), *counted])
+
+    @property
+    def _person(self) -> int:
+        """What a person counts by."""
+        return (1 << self.bits) // self.rough
 
     @cached_property
     def longest(self) -> int:
@@ -294,35 +341,22 @@ class PsuMeat(_Meat):
             return (longest + root + 2) * (4 * cut + 2 * root) + self.scores.width
         return (longest + root + 2) * (2 * cut + root)
 
-    # the sum ----------------------------------------------------------------------------------------------------------
-
-    def zero(self) -> dict[int, NDArray[np.int64]]:
-        return {}
-
-    def update(self, state: dict[int, NDArray[np.int64]], codes: Codes) -> dict[int, NDArray[np.int64]]:
-        rows, of = self.map(codes), self.map.numbers(codes)
-        numbers, at = np.unique(of, return_inverse=True)
-        sums = np.zeros((len(numbers), len(rows)), dtype=np.int64)
-        for k, row in enumerate(rows):
-            # |row| <= 2^28 and blocks are short: sums of doubles are exact
-            sums[:, k] = np.bincount(at, weights=row, minlength=len(numbers)).astype(np.int64)
-        for number, total in zip(numbers.tolist(), sums, strict=True):
-            if number >= 0:
-                state[number] = state[number] + total if number in state else total
-        return state
-
-    def merge(self, a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
-        for number, total in b.items():
-            a[number] = a[number] + total if number in a else total
-        return a
-
     def value(self, state: dict[int, NDArray[np.int64]]) -> NDArray[Any]:
         cut, width = self._cut(self.scores.longest), self.scores.width
         whole = np.zeros(self.shape, dtype=object)
-        whole[:width, :width] = self._squares(state, cut)
-        for k, total in enumerate(ramps(state.values(), cut)):
-            whole[width + k, width + k] = self._fine * total
+        sums = {number: total[:width] for number, total in state.items()}
+        whole[:width, :width] = self._squares(sums, cut)
+        behind = [self._fine * total for total in ramps(sums.values(), cut)]
+        if self.caps is not None:
+            persons = np.array([total[width] for total in state.values()], dtype=np.int64)
+            behind += [self._person * int(v) for v in ramps_of(persons, np.array(self.caps)).sum(axis=1)]
+        for k, total in enumerate(behind, width):
+            whole[k, k] = total
         return whole
+
+    def rows(self, codes: Codes) -> Codes:
+        found = self.map(codes)
+        return found if self.caps is None else np.vstack([found, found.any(axis=0)])
 
     def _squares(self, state: dict[int, NDArray[np.int64]], cut: int) -> NDArray[Any]:
         if not self.centred or self.listed is None:

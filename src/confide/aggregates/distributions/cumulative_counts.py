@@ -13,8 +13,9 @@ distribution, whole bins; noise is taken as normal.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from math import inf, sqrt
+from math import ceil, floor, inf, sqrt
 
 import numpy as np
 
@@ -27,6 +28,8 @@ __all__ = ["CumulativeCounts", "monotone"]
 
 # Below so many noise standard deviations of its number of records a group says nothing.
 _FEWEST = 3.0
+# Beyond the ends of the 95 % interval.
+_TAIL = 0.025
 
 
 def monotone(sums: Array) -> Array:
@@ -110,6 +113,28 @@ class CumulativeCounts:
         size = max(self.size, 0.0)
         room = (r * size) ** 2 / z**2 - size * q * (1 - q)
         return records, sqrt(variance / room) if room > 0 else inf
+
+    def widths(self, q: float, edges: Sequence[float], step: float = 0.0) -> tuple[float, float]:
+        """(how wide the 95 % interval of the quantile is, how wide it would be by sampling alone).
+
+        edges (m + 1,): of the bins; step: of whole values.
+        In units of the edges, between which the counts are read; a set of one bin, which may be an atom, in numbers of records.
+        """
+        z, last = float(-special.ndtri(_TAIL)), len(self.counts) - 1
+        sides, hull = self.unbacked(q, 2 * _TAIL), self.hull(q, 2 * _TAIL)
+        first, final = 0 if sides[0] else hull[0], last if sides[1] else hull[1]
+        binomial = self.part * max(self.size, 0.0) * q * (1 - q)
+        if first == final:
+            noise = self.unit * float(np.min(self.strategy.centred(q)[[first, first + 1]]))
+            return 2 * z * sqrt(binomial + max(noise, 0.0)), 2 * z * sqrt(binomial)
+        ranks = np.clip(np.array([-1.0, 1.0]) * z * sqrt(binomial) + q * self.size, 0.0, float(self.rising[-1]))
+        low, high = np.interp(ranks, [0.0, *self.rising], edges)
+        if step:
+            low, high = (
+                edges[0] + step * floor((low - edges[0]) / step),
+                edges[0] + step * ceil((high - edges[0]) / step),
+            )
+        return float(edges[final + 1] - edges[first]), float(high - low)
 
     def _reach(self, q: float, z: float) -> tuple[Array, Array, Array]:
         """P - q N at each edge, and how far it may be above and below 0 there."""

@@ -15,15 +15,19 @@ from confide.errors import ConfideError, PlanError
 
 __all__ = ["code_from", "code_name", "not_in_file"]
 
+# Packages whose files may be moved and whose classes keep their names.
+_OURS = ("confide", "confide_lab")
+
 
 def code_name(code: Any) -> str:
-    """The name of a function or a class, or of an object's class: "module:name".
+    """The name of a function or a class, or of an object's class: "module:name", of one of ours "confide:name", in whatever file it is.
 
     >>> code_name(len), code_name(PlanError("no"))
-    ('builtins:len', 'confide.errors:PlanError')
+    ('builtins:len', 'confide:PlanError')
     """
     kind = code if hasattr(code, "__qualname__") else type(code)
-    return f"{kind.__module__}:{kind.__qualname__}"
+    package = kind.__module__.partition(".")[0]
+    return f"{package if package in _OURS else kind.__module__}:{kind.__qualname__}"
 
 
 def not_in_file(what: str, name: Any, again: str) -> PlanError:

@@ -13,11 +13,6 @@ from confide._arrays import Array
 __all__ = ["PairSums"]
 
 
-# Below so many noise sds the records, or a spread, do not stand out. At 3 a spread that noise makes too large passes often enough for
-# what passes to be wrong.
-_LOST = 5.0
-
-
 @dataclass(frozen=True, eq=False)
 class PairSums:
     """Noisy sums of products of moments, M[i, j] = sum phi_i(u) phi_j(v) with phi_0 = 1, and their noise variances, (5, 5) each."""
@@ -34,28 +29,6 @@ class PairSums:
         m, n = self.sums, self.size
         mu, mv = float(m[1, 0]) / n, float(m[0, 1]) / n
         return mu, mv, 1 - float(m[2, 0]) / n - mu * mu, 1 - float(m[0, 2]) / n - mv * mv, float(m[1, 1]) / n - mu * mv
-
-    @property
-    def counted(self) -> bool:
-        """Whether the number of records stands above its noise."""
-        return bool(self.sums[0, 0] > _LOST * sqrt(self.noise[0, 0]))
-
-    @property
-    def spread(self) -> tuple[bool, bool]:
-        """Whether each spread stands above its noise: that of the sums, and of the count that they are divided by."""
-        mu, mv, vu, vv, _ = self.moments()
-        of_u = _LOST * self._spread_sd(mu, vu, self.noise[1, 0], self.noise[2, 0])
-        of_v = _LOST * self._spread_sd(mv, vv, self.noise[0, 1], self.noise[0, 2])
-        return bool(vu > of_u), bool(vv > of_v)
-
-    def clear_from(self, mean: float, variance: float) -> float:
-        """How many records make a column of u clear all but surely: its variance two sds of its noise above the threshold."""
-        return (_LOST + 2) * self._spread_sd(mean, variance, self.noise[1, 0], self.noise[2, 0]) * self.size / variance
-
-    def _spread_sd(self, mean: float, variance: float, of_sum: float, of_squares: float) -> float:
-        """The noise sd of a variance 1 - s/n - (t/n)^2, by those of t and s and of n."""
-        by_count = 1 - variance + mean * mean
-        return sqrt(of_squares + 4 * mean * mean * of_sum + by_count * by_count * float(self.noise[0, 0])) / self.size
 
     def correlation(self) -> tuple[float, float, float]:
         """(r, its sampling variance, its noise variance)."""

@@ -37,6 +37,7 @@ __all__ = [
     "Maxima",
     "Sizes",
     "Tail",
+    "line_range",
     "public_maxima",
     "score_edges",
 ]
@@ -65,6 +66,10 @@ _STEPS = ((_LIKELY, 1.0), (_SEEN, 1.5), (CERTAIN, 4.0), (_BEYOND_DOUBT, inf))
 _LEAST_NOISE, _LEAST_SIZE = 0.4, 3.0
 # Nor do the outer edges begin before so many typical sizes: few scores of ordinary skewed errors are beyond, and what they lose is little.
 _OUTER_SIZE = 5.0
+# What the cap of |v|^2 may take from A where more would cost noise, and where it would cost none: up to this part of what is afforded.
+_CUT, _BARELY, _FREE = 0.05, 0.002, 0.125
+# The least reach of q, in sds of residuals.
+_LEAST_REACH = 3.5
 # The rounds overstate sigma where their noise is large, up to twice.
 _TRUSTED = 0.5
 # Bias of b in its own sds that a limit may cause, and how much wider than the cheapest release one without any limit may be.
@@ -118,6 +123,22 @@ def public_maxima(design: Design, layout: Layout, frame: Frame) -> Maxima:
         float((np.sqrt(longest) * hair * residual).max()),
         float(residual.max()),
     )
+
+
+def line_range(design: Design, layout: Layout, frame: Frame) -> tuple[float, float]:
+    """The least and the largest that the line of a frame can be in the public box, a hair more for the floats."""
+    public_middle, public_half = Box.of(design).arrays
+    middle, half = frame.box.arrays
+    starts, rest = _level_rows(
+        layout,
+        np.concatenate([[1.0], (public_middle - middle) / half]),
+        radius := np.concatenate([[0.0], public_half / half]),
+    )
+    numeric = [1 + j for j in rest]
+    at, reach = starts @ frame.line, float(radius[numeric] @ np.abs(frame.line[numeric]))
+    low, high = float(at.min()) - reach, float(at.max()) + reach
+    hair = 1e-6 * max(abs(low), abs(high), 1.0)
+    return low - hair, high + hair
 
 
 def _level_rows(layout: Layout, centre: Array, radius: Array) -> tuple[Array, tuple[int, ...]]:
@@ -237,6 +258,10 @@ class Tail:
             total += max(self._beyond(last), 0.0) * reach
         return total
 
+    def moment(self, limit: float, power: float) -> float:
+        """About sum min(s, limit)^power over the records beyond the first edge that are believed."""
+        return float(sum(count * min(middle, limit) ** power for _, middle, count in self._cells[: self._trusted]))
+
     def _beyond(self, place: int) -> float:
         """How many records lie beyond an edge: beyond an outer one at least those of the next cell, which alone may have shown them."""
         return float(max(self.beyond[place], self.counts[place + 1] if place >= self.first else self.beyond[place]))
@@ -266,8 +291,8 @@ class Levels:
 class Limits:
     """R, R_A, R_M and the reach of q, with what they rest on.
 
-    kappa: how much of A the cap of |v|^2 cuts off at most, as a share; sampling: the sd of a coordinate of b without noise; cut: about
-    what R_M takes from each coordinate of the meat.
+    kappa: how much of A the cap of |v|^2 cuts off at most, as a share; sampling: the sd of a coordinate of b without noise; scale: of a
+    residual; cut: about what R_M takes from each coordinate of the meat; lost: about what its reach takes from q.
     """
 
     score: float
@@ -278,6 +303,7 @@ class Limits:
     sampling: float
     scale: float
     cut: float = 0.0
+    lost: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,11 +342,34 @@ class Sizes:
         if rare is not None and rare < 2 * CERTAIN * self.tail.noise[0]:
             score = max(score, min(self.maxima.score, self.maxima.residual * sqrt(leverage)))
         score = self.maxima.score if unlimited else self._or_none(score, sampling)
-        square = min(scale * sqrt(max(36.0, 0.1 * self.levels.square * self.count)), self.maxima.residual)
-        if score >= self.maxima.score:
-            square = self.maxima.residual
+        square = self.maxima.residual if unlimited else self._square(scale)
         meat = self._meat(typical, sampling, score)
-        return Limits(score, leverage, meat, square, kappa, sampling, scale, self._cut_squares(meat))
+        return Limits(
+            score, leverage, meat, square, kappa, sampling, scale, self._cut_squares(meat), self._lost(square)
+        )
+
+    def _square(self, scale: float) -> float:
+        """The reach of q: as far as it costs little beside sampling, and until what it takes is a small part of q's own sd."""
+        mu, top = self.levels.square, self.maxima.residual
+        reach = scale * max(_LEAST_REACH, (mu**2 * self.count / 2) ** 0.25)
+        length = self._length
+        while reach < top:
+            fourth = 3 * scale**4 * self.count + self.tail.moment(reach * length, 4.0) / length**4
+            if self._lost(reach) <= _BIAS * sqrt((reach**2 / mu) ** 2 + fourth):
+                break
+            reach *= 2**0.25
+        return float(min(reach, top))
+
+    def _lost(self, reach: float) -> float:
+        """About sum (r^2 - reach^2)^+: sizes of scores are taken for those of residuals times the usual length of v."""
+        if reach >= self.maxima.residual:
+            return 0.0
+        return float(self.tail.excess(reach * self._length, 2.0, USUAL_INDEX, self.maxima.score) / self._length**2)
+
+    @property
+    def _length(self) -> float:
+        """About how many times as large as residuals scores are."""
+        return sqrt(float(self.weights.sum())) * self.spread * self.heavy
 
     def _cut_squares(self, meat: float) -> float:
         """Of the squares of scores, those beyond the meat's limit, by coordinate, where an outer cell is likely not empty.
@@ -358,10 +407,12 @@ class Sizes:
         """(R_A, kappa)."""
         top = self.maxima.leverage
         gram = float((1 / self.weights).max() * (1 / self.weights).sum())
-        most = min(max(2 * size, 0.35 * self.count * self.levels.gram / sqrt(2 * gram)), top)
-        cap = min(2 * size, most)
-        while cap < most and self._cut(cap) > 0.05 * self.count * size:
-            cap = min(cap * 2**0.5, most)
+        afforded = 0.35 * self.count * self.levels.gram / sqrt(2 * gram)
+        cap = min(2 * size, top)
+        # R squared is as far off as A; next to no noise for next to no cut, and all that coefficients bear for a cut that matters to them
+        for most, part in ((afforded * _FREE, _BARELY), (afforded, _CUT)):
+            while cap < min(most, top) and self._cut(cap) > part * self.count * size:
+                cap = min(cap * 2**0.5, most, top)
         if cap >= top:
             return top, 0.0
         return cap, self._cut(cap) / (self.count * size)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -12,14 +11,12 @@ from typing import Any
 import numpy as np
 
 from confide._arrays import Array
-from confide.aggregates.lines.blocks import BlockGram, multipliers
-from confide.aggregates.lines.rows import Box
+from confide.aggregates.lines.blocks import BlockGram
 from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
 from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, wiener
 from confide.protocol import Noisy
-from confide.schema import Design
 
-__all__ = ["NoisySums", "Round", "first_round", "first_variance", "last_round", "round_names", "shrunken", "split_of"]
+__all__ = ["NoisySums", "Round", "first_variance", "shrunken", "split_of"]
 
 
 # How a round splits between Gram matrix, cross products and square; one proved split for substitute, where cross products cost more.
@@ -33,11 +30,6 @@ def split_of(relation: str, *, last: bool) -> tuple[Fraction, Fraction, Fraction
     if relation == "substitute":
         return _SUBSTITUTE
     return _LAST if last else _EARLY
-
-
-def round_names(rounds: int) -> tuple[str, ...]:
-    """The names of the rounds: "round 1" to "round 3" of the long branch, "short round 1" and "short round 2" of the other."""
-    return tuple(f"{'short ' if rounds == 2 else ''}round {k + 1}" for k in range(rounds))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,31 +123,3 @@ def first_variance(round_: Round) -> float:
     """The residual variance to begin with, in units of rho^2."""
     count = round_.count
     return float(np.clip(max(round_.square, 0.02 * count) / count, 1e-4, 1.0))
-
-
-def first_round(design: Design, statistics: Mapping[str, Noisy], public: Mapping[str, Any], relation: str) -> Round:
-    """The first round of a release: moments of (z, t) themselves, whose residuals are clipped by the response's bounds alone."""
-    long = round_names(3)
-    names = long if long[0] in statistics else round_names(2)
-    box = np.asarray(public["box"], dtype=np.float64)
-    frame = Frame.start(Box(tuple(map(float, box[0])), tuple(map(float, box[1]))))
-    planned = BlockGram(WhitenedRows(design), multipliers(*split_of(relation, last=False)))
-    return Round.decoded(statistics[names[0]], planned, frame, float(np.asarray(public["cap"])[0]))
-
-
-def last_round(design: Design, statistics: Mapping[str, Noisy], public: Mapping[str, Any], relation: str) -> Round:
-    """The round that an interval is read from: of a release's statistics and public numbers.
-
-    Raises `KeyError` when the release ended with a descent, which has no rounds.
-    """
-    long = round_names(3)[-1]
-    name = long if long in statistics else round_names(2)[-1]
-    box = np.asarray(public["box"], dtype=np.float64)
-    frame = Frame.of(
-        Box(tuple(map(float, box[0])), tuple(map(float, box[1]))),
-        np.asarray(public["transform"])[-1],
-        np.asarray(public["theta"])[-1],
-        float(np.asarray(public["rho"])[-1]),
-    )
-    planned = BlockGram(WhitenedRows(design), multipliers(*split_of(relation, last=True)))
-    return Round.decoded(statistics[name], planned, frame, float(np.asarray(public["cap"])[-1]))

@@ -6,11 +6,13 @@ to its bound in integers, so that no sensitivity rests on floats, on M or on the
     LimitedFeatures   sqrt(w) v, w = min(1, cap/|v|^2)            |m|^2 <= 2^40   its Gram matrix is A
     LimitedScores     limit(v r, R), limit(s, R) = s min(1, R/|s|)   |m|^2 <= 2^40   its total is b, its Gram matrix the meat
     SquareOf          min(r^2, reach^2)                           0 <= m <= 2^40  its total is q
+    Influences        min(h^2, reach^2), h = ((1 - s) y^2 - r^2)/(2 sqrt s), y = c'v + r   0 <= m <= 2^40  their total says how well
+                      R is known: h times (n sd^2)^-1 is what a record moves R by, s = R^2
     SizeIndices       the cell of |v| or of |v r|            one count moves by 1
 
 Sensitivities: A and the meat 2^40 in the Frobenius norm, under substitute sqrt(2) times that, since Gram matrices are positive
 (`protocol.Gram`); b 2^20 in the Euclidean norm and TWICE that under substitute, which scores of opposite sign attain (`protocol.Total`);
-q 2^40 under both, as it is one number that is never negative; a histogram 1, under substitute sqrt(2).
+q, and the total of influences, 2^40 under both, as each is one number that is never negative; a histogram 1, under substitute sqrt(2).
 
 Records in cells that were left out, by their own levels alone, count as nothing, like incomplete ones (`PartialFrame`).
 """
@@ -28,7 +30,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.aggregates.cells.histogram import CellNumber
 from confide.aggregates.lines.coordinates import Coordinates, Frame, InCoordinates, Located, LocatedRows, PartialFrame
-from confide.aggregates.lines.rows import BOUND, lengths, only, round_within, steps
+from confide.aggregates.lines.rows import BITS, BOUND, lengths, only, round_within, steps
 from confide.protocol.exact import digest
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "SCORE_CELLS",
     "Coordinates",
     "InCoordinates",
+    "Influences",
     "LimitedFeatures",
     "LimitedScores",
     "PartialFrame",
@@ -149,6 +152,46 @@ class SquareOf(LocatedRows):
             share *= float(BOUND)
             np.rint(share, out=share)
             return only(share, records.keep)[None, :]
+
+
+@dataclass(frozen=True)
+class Influences(LocatedRows):
+    """The square of min(|h|/reach, 1) in steps of 2^-20 of a complete record, 0 for any other; h is its influence on R.
+
+    line: c, the line about its mean is c'v; share: s.
+    """
+
+    line: tuple[float, ...] = ()
+    share: float = 0.5
+    reach: float = 0.25  # what h reaches at these and no line
+    kind: ClassVar[str] = "limited influence"
+    width: ClassVar[int] = 1
+    l1: ClassVar[int] = BOUND
+    l2_squared: ClassVar[int] = BOUND**2
+
+    def at(self, frame: Frame, line: Sequence[float], share: float, reach: float) -> Influences:
+        """The map at the line of a frame."""
+        return replace(self, frame=frame, line=tuple(map(float, line)), share=float(share), reach=float(reach))
+
+    def influence(self, records: Located) -> Array:
+        """h, (records,), term by term; 0 for a record that does not count."""
+        about = records.r.copy()
+        for weight, v in zip(self.line, records.v, strict=False):
+            about += weight * v
+        found = ((1.0 - self.share) * (about * about) - records.r * records.r) / (2.0 * sqrt(self.share))
+        return only(found, records.keep)
+
+    def of(self, records: Located) -> Array:
+        with np.errstate(all="ignore"):
+            return self.squared(self.influence(records)[None, :] / self.reach)
+
+    @staticmethod
+    def squared(part: Array) -> Array:
+        """The square of a part of the reach, of 2^20 steps, at most all; what is no number counts as far out."""
+        part = np.fmin(np.abs(part), 1.0)
+        part *= float(1 << BITS)
+        np.rint(part, out=part)
+        return np.asarray(part * part)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ count 1 each. Its score is g = sum v s, s the score of a row. Maps give one colu
 
     UnitScores   limit(g, R) in integer steps   |m|^2 <= 2^40   its total is b, its Gram matrix the meat
     UnitSizes    the cell of |g|                                one count moves by 1
+    UnitInfluences   the square of sum v h, limited   0 <= m <= 2^40   its total says how well R is known
 
 Sensitivities are those of `score_rows`, of ONE unit, whatever k and m are: the limit is put to the unit's sum. The meat counts units, and
 rows of a unit may hang together in any way. Source: cluster-robust covariances (Liang, Zeger 1986); the limit and its integers here.
@@ -26,14 +27,14 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.aggregates.lines.rows import BITS, leverage, only, round_within, steps
 from confide.aggregates.scores.fisher_rows import FisherScores
-from confide.aggregates.scores.score_rows import InCoordinates, LimitedScores, SizeIndices, cell_among
+from confide.aggregates.scores.score_rows import InCoordinates, Influences, LimitedScores, SizeIndices, cell_among
 from confide.protocol import RecordMap
 from confide.protocol.exact import digest
 from confide.protocol.units.weighted import rows_in_units, usable
 from confide.protocol.units.whose import UNIT_ROW, WHOLE_ROW
 from confide.schema import Schema, Unit
 
-__all__ = ["Counting", "UnitFisherScores", "UnitScores", "UnitSizes", "summed_by_unit"]
+__all__ = ["Counting", "UnitFisherScores", "UnitInfluences", "UnitScores", "UnitSizes", "summed_by_unit"]
 
 
 _FINER = float(1 << 12)
@@ -162,6 +163,26 @@ class UnitScores(_OfUnits, LimitedScores):
             self.steps * _FINER,
             lambda own: LimitedScores.__call__(self, own),
             lambda sums, _: limited(sums / _FINER, longest),
+        )
+
+
+@dataclass(frozen=True)
+class UnitInfluences(_OfUnits, Influences):
+    """One unit as the square of the sum of its rows' weighted influences on R, limited: 0 <= m <= 2^40."""
+
+    kind: ClassVar[str] = "limited influence of units"
+
+    def row_scores(self, codes: Array) -> Array:
+        """h of each row."""
+        return self.influence(self.located(codes))[None, :]
+
+    def __call__(self, codes: Array) -> Array:
+        unit = _FINER * (1 << BITS)
+        return self.by_unit(
+            codes,
+            unit / self.reach,
+            lambda own: Influences.__call__(self, own),
+            lambda sums, _: self.squared(sums / unit),
         )
 
 

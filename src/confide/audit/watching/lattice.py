@@ -85,9 +85,10 @@ def lattice(
     """What each opaque release of a method shows of its noise's lattice on these records; none where it has none or did not reply.
 
     >>> import confide as cf
-    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
-    >>> method, records = cf.regression.Logistic("y ~ x", mechanism="objective"), schema.sample(30, 1)
-    >>> [one.ok for one in lattice(method, cf.plan(method, schema, cf.ApproxDP(1.0, 1e-6)), cf.read(records, schema))]
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5)})
+    >>> method = cf.ptr.SafeRelease(cf.ptr.OrderStatistic(150, 0.0, 1.0, 0.4), ("x",), mode="exact", gamma_plan=30)
+    >>> plan, records = cf.plan(method, schema, cf.ApproxDP(1.0, 1e-4)), schema.sample(300, 1)
+    >>> [one.ok for one in lattice(method, plan, cf.read(records, schema))]
     [True]
     """
     attack = _Attack(method, plan, source, seed, wrap)

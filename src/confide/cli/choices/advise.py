@@ -16,8 +16,8 @@ from confide.faces.calls.progress import progress_bar
 __all__ = ["advise"]
 
 _READ = (
-    "\nCompared are errors at this number of records on these practice records; only methods with intervals are\n"
-    "recommended. It says nothing of records of other shapes, for which least_squares stays the default."
+    "\nCompared are errors at this number of records on these simulated records; only methods with intervals are\n"
+    "recommended. It says nothing of other records, for which least_squares stays the default."
 )
 
 
@@ -40,14 +40,14 @@ def advise(
         Path | None,
         typer.Option("--like", metavar="FILE", help="Public records that look like the private ones: CSV or Parquet."),
     ] = None,
-    replications: Annotated[int, typer.Option("--replications", metavar="R", help="Runs of each method.")] = 12,
+    replications: Annotated[int, typer.Option("--replications", metavar="R", help="Runs of each method.")] = 48,
     json: Json = False,
 ) -> None:
     """Say which method to expect most of, with predicted standard errors, from public facts alone.
 
-    Every method of the task runs, with simulated noise, on practice records made
-    from the schema, or drawn from public ones (--like). No private record is read
-    and nothing is charged. A relation that is left open is substitute.
+    Every method of the task runs, with simulated noise, on the scenarios of a
+    plan's forecast, or on public records drawn again (--like). No private record is
+    read and nothing is charged. A relation that is left open is add-remove.
 
     Example:
 

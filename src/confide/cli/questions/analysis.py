@@ -123,11 +123,12 @@ def plan(
     if schema is None:
         named = ', or schema = "schema.toml" in the publication\'s file' if asked is not None else ""
         raise Refused(f"a plan needs the schema; write --schema FILE{named}")
-    open_ = asked is not None and not privacy.given and not privacy.accuracy
-    if asked is not None and open_ and (asked.privacy or asked.accuracy):
-        terms = asked.terms()
-    else:
-        terms = privacy.terms()
+    with session.doing("plan"):
+        if asked is None:
+            terms = privacy.terms()
+        else:
+            own = privacy.given or not asked.priced
+            terms = asked.terms(privacy.guarantee() if own else None)
     settings = parameters.settings()
     if dataset is not None and ledger is None:
         raise Refused("--dataset names an account in a ledger: it goes with --ledger")
@@ -277,12 +278,13 @@ def infer(
         with session.doing("infer"):
             result = asked.of(gate.infer(loaded, anew.question()), release, formula)
         moved = calibrated.moved(session, result, alpha)
+        frames = beyond.computed(session, result, alpha)
         show_result(session, result, alpha, drawn, tuple(moved.tables.values()))
         if place is not None:
             with session.doing("writing the results"):
                 put(place, with_results(loaded, result_facts(result, alpha)))
             session.say(f"wrote {output}: the release with these results")
-    more = beyond.show(session, result, alpha) | moved.show(session)
+    more = beyond.show(session, result, frames) | moved.show(session)
     wrote = {} if output is None else {"wrote": output}
     session.answer({"result": result_facts(result, alpha), **more, **wrote, **vars(drawings)} if session.json else {})
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from confide._text import near_match
 from confide.cli.session import Refused
 from confide.errors import PlanError
 
@@ -31,7 +32,8 @@ TESTS = (
 )
 # what people call them
 CALLED = {
-    "t": "ttest_ind", "ttest": "ttest_ind", "t-test": "ttest_ind", "paired": "ttest_rel", "f": "f_oneway", "anova": "f_oneway",
+    "t": "ttest_ind", "t_test": "ttest_ind", "ttest": "ttest_ind", "t-test": "ttest_ind", "paired": "ttest_rel",
+    "f": "f_oneway", "anova": "f_oneway",
     "chi2": "chi2_contingency", "chisq": "chi2_contingency", "binomial": "binomtest", "correlation": "pearsonr", "cor": "pearsonr",
     "mann-whitney": "mannwhitneyu", "kruskal-wallis": "kruskal",
 }  # fmt: skip
@@ -42,7 +44,8 @@ def known_test(name: str, call: Callable[[str], str]) -> str:
     if name not in TESTS:
         meant = CALLED.get(name.lower())
         lead = f"; write {call(meant)}" if meant else ""
-        raise Refused(f"there is no test {name!r}{lead}; there are: {', '.join(TESTS)}")
+        near = "" if meant else near_match(name, TESTS)
+        raise Refused(f"there is no test {name!r}{near}{lead}; there are: {', '.join(TESTS)}")
     return name
 
 

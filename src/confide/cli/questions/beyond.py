@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
@@ -67,10 +67,13 @@ class Beyond:
             found["predictions"] = own(_rows(self.predict, result), **level)
         return found
 
-    def show(self, session: Session, result: Any, alpha: float | None) -> dict[str, Any]:
-        """Print the tables; the same as strict JSON."""
+    def computed(self, session: Session, result: Any, alpha: float | None) -> dict[str, pd.DataFrame]:
+        """`frames`, before anything is printed where nothing is charged: what is refused is refused alone."""
         with session.doing("computing what is beyond the table"):
-            frames = self.frames(result, alpha)
+            return self.frames(result, alpha)
+
+    def show(self, session: Session, result: Any, frames: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
+        """Print the tables; the same as strict JSON."""
         for name, frame in frames.items():
             note = frame.attrs.get("note") or _note(name, frame, result)
             say_frame(session, frame, _title(name, result), note)

@@ -40,7 +40,7 @@ def plan_in(path: Path) -> Plan:
     from confide import gate
 
     asked = asked_in(path)
-    if asked.schema is None or (asked.privacy is None and asked.accuracy is None):
+    if asked.schema is None or not asked.priced:
         raise Refused(
             f"{str(path)!r} names no {'schema' if asked.schema is None else 'privacy'}, which a release needs; write it into the file "
             '(schema = "schema.toml", privacy = { mu = 0.5 }), or plan first: confide plan publication.toml --schema ... --mu ...'
@@ -93,8 +93,9 @@ def publish(
     begin(session, charged.account, charged.simulate, {"-o": output, **drawings.places}, inputs, data)
     if where is None:
         raise Refused('the publication\'s file names no schema; write --schema FILE, or schema = "schema.toml" in it')
-    own = charged.privacy.given or (asked.privacy is None and asked.accuracy is None)
-    terms = asked.terms(charged.privacy.guarantee() if own else None)
+    own = charged.privacy.given or not asked.priced
+    with session.doing("plan"):
+        terms = asked.terms(charged.privacy.guarantee() if own else None)
     force = charged.written.force
     with drawings.reserved(force=force) as drawn, reserve(output, force=force) as place:
         from confide import gate

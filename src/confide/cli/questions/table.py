@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from confide._text import near_match
 from confide.cli.gate import Once, at_once
 from confide.cli.options import RECORDS, Covers, Data, SchemaFile, Weights, Within, named
 from confide.cli.questions.ask import TESTS, TestsOwn, known_test, not_of_a_release
@@ -82,7 +83,7 @@ def table(
     left = sides(formula)[0] if len(sides(formula)) > 1 else ""
     name = kind or ("ratios" if len(parted(left, "/")) > 1 else "means" if left else "counts")
     if name not in _KINDS:
-        raise Refused(f"--kind must be one of {', '.join(_KINDS)}, got {name!r}")
+        raise Refused(f"--kind must be one of {', '.join(_KINDS)}, got {name!r}{near_match(name, _KINDS)}")
     settings = once.parameters.settings(covers=covers, within=named(within), weights=weights)
     needs_covers(settings)
     at_once(ctx.obj, once, data, schema, name, formula, settings)
@@ -180,7 +181,7 @@ def _say_power(
     from confide.cli.files import load_schema
     from confide.faces import tests
 
-    if once.privacy.accuracy:
+    if once.privacy.targets:
         return
     with session.doing("plan"):
         own = {key: value for key, value in given.items() if value is not None}

@@ -9,19 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from confide._text import near_match
 from confide.errors import PlanError
 from confide.faces.calls.interval_verbs import VERBS
 from confide.faces.one_call import LEFT_OUT, call_signature, checked_ledger, checked_settings
 from confide.guarantees import Guarantee, PureDP
 from confide.ledger import Ledger
-from confide.methods.intervals.categorical import CategoricalShares
 from confide.methods.intervals.difference import Difference
 from confide.methods.intervals.mean_and_variance import MeanAndVariance
 from confide.methods.intervals.method import KINDS
-from confide.methods.intervals.proportion import Proportion, level_code, level_name
+from confide.methods.intervals.proportion import Proportion, asked_levels, level_code, level_name
 from confide.methods.intervals.pure_quantiles import PureQuantiles
 from confide.methods.intervals.result import ConfidenceIntervals
 from confide.methods.intervals.slope import Slope
+from confide.methods.tables.comparing.comparisons import differences_alone
 from confide.methods.tables.counts import Shares
 from confide.methods.tables.distribution import Distribution
 from confide.methods.tables.means import Means
@@ -34,7 +35,6 @@ from confide.schema.formulas.names import column_named, sides
 
 __all__ = [
     "Answer",
-    "categorical",
     "difference",
     "interval_method",
     "mean",
@@ -48,7 +48,6 @@ _POPULATION = "population"
 #: Verb -> what to write under add-remove, where it does not answer.
 _INSTEAD = {
     "variance": 'cf.tables.means("{} ~ 1", data, covers="population", ...).sd()',
-    "categorical": 'cf.tables.shares("{}", data, covers="population", ...)',
     "slope": 'cf.linear_regression("{}", data, ...)',
 }
 
@@ -77,17 +76,30 @@ def interval_method(
     Raises `PlanError` for a verb or kind that is not there, with the call that works.
     """
     if verb not in VERBS:
-        raise PlanError(f"there is no interval {verb!r}; there are: {', '.join(VERBS)}")
+        raise PlanError(f"there is no interval {verb!r}{near_match(verb, tuple(VERBS))}; there are: {', '.join(VERBS)}")
     kinds = MeanAndVariance.kinds if verb == "mean" else KINDS
     if kind is not None and kind not in kinds:
         allowed = " or ".join(f'"{one}"' for one in kinds)
         raise PlanError(f"the kind of {verb} must be {allowed}, got {kind!r}; leave it out for the family's own")
     if verb == "quantile":
         return _of_quantile(column, privacy, pure_ledger, kind, settings)
-    where = privacy.relation or relation or "substitute"
+    open_ = _open_relation(verb, column, schema, privacy, kind, settings)
+    where = privacy.relation or relation or open_
     if where == "substitute" and not (verb == "difference" and _needs_tables(column, schema)):
         return _noise_aware(verb, column, schema, kind, settings)
     return _of_tables(verb, column, schema, privacy, kind, settings)
+
+
+def _open_relation(
+    verb: str, column: str, schema: Schema, privacy: Guarantee, kind: str | None, settings: dict[str, Any]
+) -> str:
+    """The relation where nobody named one: substitute, but add-remove where records may be left out and a table answers the same."""
+    apart = verb in _INSTEAD or isinstance(privacy, PureDP) or kind not in (None, "confidence")
+    if apart or settings.get("prior") is not None:
+        return "substitute"
+    names = _sides(column) if verb == "difference" else [column]
+    columns = [own for name in names if (own := schema.columns.get(column_named(name, schema.names))) is not None]
+    return "add-remove" if any(own.on_missing == "drop" for own in columns) else "substitute"
 
 
 def _needs_tables(formula: str, schema: Schema) -> bool:
@@ -104,8 +116,6 @@ def _noise_aware(verb: str, column: str, schema: Schema, kind: str | None, setti
     match verb:
         case "proportion":
             made = Proportion(column, **given)
-        case "categorical":
-            made = CategoricalShares(column, **given)
         case "mean" | "variance":
             made = MeanAndVariance(column, show=(verb,), **given)
         case "slope":
@@ -178,15 +188,15 @@ def _of_tables(
         raise PlanError(f"under add-remove {verb} takes no {', '.join(sorted(settings))}; leave it out")
     made: Any
     if verb == "proportion":
-        name = level_name(schema, column, level_code(schema, column, level))
+        names = [level_name(schema, column, code) for code in asked_levels(schema, column, level)]
+        target = f"share of records with {names[0]}" if len(names) == 1 else f"shares of the levels of {column}"
         made = Shares(column, covers=_POPULATION, where=where)
-        return Answer(
-            made, lambda release: _row(release, made, name, column, target=f"share of records with {name}", shares=True)
-        )
+        return Answer(made, lambda release: _rows(release, made, names, column, target=target, shares=True))
     if verb == "mean":
         made = Means(f"{column} ~ 1", covers=_POPULATION, where=where)
         return Answer(
-            made, lambda release: _row(release, made, column, column, target=f"mean of {column}, moved into its bounds")
+            made,
+            lambda release: _rows(release, made, [column], column, target=f"mean of {column}, moved into its bounds"),
         )
     outcome, group = _sides(column)
     named = column_named(outcome, schema.names)
@@ -210,16 +220,19 @@ def _sides(formula: str) -> list[str]:
     return parts
 
 
-def _row(release: Release, method: Any, name: str, column: str, **said: Any) -> ConfidenceIntervals:
-    """One row of a table. said: fields of the result."""
+def _rows(release: Release, method: Any, names: Sequence[str], column: str, **said: Any) -> ConfidenceIntervals:
+    """Rows of a table. said: fields of the result."""
     table = method.infer(release)
-    place = list(table.params.index).index(name)
+    places = [list(table.params.index).index(name) for name in names]
 
     def limits(alpha: float) -> tuple[list[float], list[float]]:
-        low, high = table.conf_int(alpha).to_numpy()[place]
-        return [float(low)], [float(high)]
+        own = table.conf_int(alpha).to_numpy(dtype=np.float64)[places]
+        return own[:, 0].tolist(), own[:, 1].tolist()
 
-    return _read(release, table, [name], [float(table.params.iloc[place])], limits, column, effects=False, **said)
+    low, high = (np.array(end) for end in limits(0.05))
+    alone = (high - low) * np.sqrt(1 - table.privacy_share.to_numpy(dtype=np.float64)[places])
+    estimates = table.params.to_numpy(dtype=np.float64)[places].tolist()
+    return _read(release, table, names, estimates, limits, column, effects=False, alone=alone, **said)
 
 
 def _difference(
@@ -240,10 +253,19 @@ def _difference(
         own = rows(alpha)
         return own["low"].tolist(), own["high"].tolist()
 
+    alone = differences_alone(table, group, None, 0)[place::every]
     of = f"means of {outcome}, moved into its bounds" if what is None else f"shares of records with {what}"
     target = f"differences of {of}: each level of {group} less the first"
     return _read(
-        release, table, names, first["estimate"].tolist(), limits, outcome, target=target, shares=what is not None
+        release,
+        table,
+        names,
+        first["estimate"].tolist(),
+        limits,
+        outcome,
+        target=target,
+        shares=what is not None,
+        alone=alone,
     )
 
 
@@ -316,7 +338,8 @@ def _one_call(said: Callable[[], Any]) -> Callable[..., Any]:
 
 @_one_call
 def proportion() -> Any:
-    """The share of records with a level of a column; level: the second one of two when left out; prior: "beta(a, b)".
+    """The share of records with a level of a column; level: left out, the second one of two, of more levels all; prior: "beta(a, b)", or
+    of all "dirichlet(a)".
 
     Under substitute the posterior (kind="credible", the default) or exact confidence limits of the same release; under add-remove the
     confidence interval of the shares of `cf.tables`.
@@ -357,18 +380,6 @@ def variance() -> Any:
     >>> result = variance(data, "x", privacy=cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
     >>> list(result.names)
     ['variance of x']
-    """
-
-
-@_one_call
-def categorical() -> Any:
-    """The shares of all levels of a column, from one release of all counts; prior "beta(a, b)" of each, or "dirichlet(a)" of all.
-
-    >>> import confide as cf
-    >>> schema = cf.Schema({"g": cf.Categorical(["a", "b", "c"], on_missing="a")})
-    >>> data = cf.read(schema.sample(500, seed=1), schema)
-    >>> categorical(data, "g", privacy=cf.GDP(0.5), ledger=None, noise=cf.noise.SimulatedNoise(1)).names
-    ('g=a', 'g=b', 'g=c')
     """
 
 

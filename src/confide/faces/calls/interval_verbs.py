@@ -11,7 +11,6 @@ VERBS: Mapping[str, tuple[str, ...]] = {
     "proportion": ("level", "prior"),
     "mean": ("of", "prior"),
     "variance": ("of", "prior"),
-    "categorical": ("prior",),
     "slope": (),
     "quantile": ("q", "bins"),
     "difference": ("level", "prior"),

@@ -12,7 +12,6 @@ from confide.errors import PlanError
 from confide.faces.one_call import LEFT_OUT, answered, checked_ledger
 from confide.guarantees import ApproxDP, Guarantee, PureDP
 from confide.ledger import Ledger
-from confide.methods.voting.majority import Majority
 from confide.methods.voting.plurality import Plurality, PluralityVote
 from confide.methods.voting.rules import RULES, vote_rule
 from confide.methods.voting.winner import Vote, draw_errors
@@ -24,33 +23,7 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["errors", "majority", "plot_errors", "plurality"]
-
-
-def majority(
-    column: str,
-    data: Source,
-    *,
-    privacy: Guarantee,
-    ledger: Ledger | None = LEFT_OUT,
-    rule: str = "optimal",
-    where: str | None = None,
-    noise: Noise | None = None,
-    n: int | None = None,
-) -> Vote:
-    """Plan, release and infer `Majority(column, rule)` in one call: which of two levels most records have.
-
-    privacy: PureDP or ApproxDP; privacy and ledger have no default. Raises `PlanError` for a column that has not two levels.
-
-    >>> import confide as cf
-    >>> schema = cf.Schema({"vote": cf.Categorical(["no", "yes"])})
-    >>> data = cf.read({"vote": ["yes"] * 60 + ["no"] * 40}, schema)
-    >>> cf.voting.majority("vote", data, privacy=cf.ApproxDP(1.0, 1e-6), ledger=None).winner
-    'yes'
-    """
-    checked_ledger(ledger)
-    found: Vote = answered(Majority(column, rule, where=where), data, privacy, ledger, noise, n)
-    return found
+__all__ = ["errors", "plot_errors", "plurality"]
 
 
 def plurality(
@@ -59,14 +32,15 @@ def plurality(
     *,
     privacy: Guarantee,
     ledger: Ledger | None = LEFT_OUT,
-    rule: str = "noisy_max",
+    rule: str | None = None,
     where: str | None = None,
     noise: Noise | None = None,
     n: int | None = None,
-) -> PluralityVote:
-    """Plan, release and infer `Plurality(column, rule)` in one call: which of several levels most records have.
+) -> PluralityVote | Vote:
+    """Plan, release and infer `Plurality(column, rule)` in one call: which of two or several levels most records have.
 
-    privacy: any guarantee with rule="noisy_max"; privacy and ledger have no default. Errors: `PlanError` for a column without levels.
+    privacy: any guarantee; between two levels PureDP and ApproxDP err least. privacy and ledger have no default. Raises `PlanError` for a
+    column without levels.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"vote": cf.Categorical(["a", "b", "c"])})
@@ -75,7 +49,7 @@ def plurality(
     'b'
     """
     checked_ledger(ledger)
-    found: PluralityVote = answered(Plurality(column, rule, where=where), data, privacy, ledger, noise, n)
+    found: PluralityVote | Vote = answered(Plurality(column, rule, where=where), data, privacy, ledger, noise, n)
     return found
 
 
@@ -85,7 +59,7 @@ def errors(
     privacy: PureDP | ApproxDP,
     rules: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Exact chances of a wrong answer and of none of a majority vote, by rule and gap: columns rule, gap, right, wrong, silent.
+    """Exact chances of a wrong answer and of none of a vote between two, by rule and gap: columns rule, gap, right, wrong, silent.
 
     gaps: numbers of votes between the two; rules: all that the guarantee allows when left out.
 

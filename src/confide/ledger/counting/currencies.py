@@ -6,13 +6,13 @@ from confide.errors import PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.ledger.counting.currency import Concentrated, Currency, Pure
 from confide.ledger.counting.gaussian_ledger import Gaussian
-from confide.ledger.counting.pair_ledger import Converted, Pair, Split
+from confide.ledger.counting.pair_ledger import Converted, Pair
 
 __all__ = ["CURRENCIES", "currency_at", "currency_of"]
 
 #: What a ledger is opened in, by the kind of its budget.
 CURRENCIES: dict[str, Currency] = {currency.name: currency for currency in (Gaussian(), Concentrated(), Pure(), Pair())}
-_ALL = {(currency.name, currency.state): currency for currency in (*CURRENCIES.values(), Converted(), Split())}
+_ALL = {(currency.name, currency.state): currency for currency in (*CURRENCIES.values(), Converted())}
 
 
 def currency_of(budget: Guarantee) -> Currency:
@@ -24,7 +24,7 @@ def currency_of(budget: Guarantee) -> Currency:
     found = CURRENCIES.get(type(budget).__name__) if isinstance(budget, (GDP, ZCDP, PureDP, ApproxDP)) else None
     if found is None:
         raise PrivacyError(
-            "a budget must be GDP(mu), GDP(mu, delta), ApproxDP(epsilon, delta), ZCDP(rho) or PureDP(epsilon), got "
+            "a budget must be GDP(mu), GDP(mu, delta), ApproxDP(epsilon, delta), ZCDP(rho) or cf.PureDP(epsilon), got "
             f"{type(budget).__name__}; for instance GDP(2.0)"
         )
     return found

@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from math import nextafter
 
 from confide.errors import NoConversion
-from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, gaussian_delta
+from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
 from confide.guarantees.remainder import NothingRemains, Remainder, holds, remaining
 from confide.ledger.counting.currency import Currency
 from confide.ledger.counting.units import (
@@ -28,20 +27,14 @@ from confide.ledger.counting.units import (
     Price,
     amount_of,
     delta_of,
-    root_up,
     units_down,
     units_up,
 )
 
-__all__ = ["Gaussian", "curve_units"]
+__all__ = ["Gaussian"]
 
 # The mu of a trade-off function is found to 1e-3 of itself, rounded up.
 _SEARCH = Fraction(1, 400)
-# The curve is accurate to 1e-9 relative (its own contract), so it is raised by as much.
-_UPWARD = 1 + Fraction(1, 10**9)
-# That accuracy is promised for mu from 1e-4 to 50: below, the curve is evaluated at 1e-4 (it rises with mu), above
-# it is 1.
-_MU_LOW, _MU_HIGH = 1e-4, 50.0
 
 
 class Gaussian(Currency):
@@ -108,20 +101,6 @@ class Gaussian(Currency):
     def text(self, total: Price) -> str:
         mu2 = float(amount_of(total.amount))
         return f"mu = {mu2**0.5:.6g}, mu^2 = {mu2:.6g}, delta = {float(delta_of(total.delta)):.3g}"
-
-
-def curve_units(epsilon: int, amount: int) -> int:
-    """delta(epsilon; mu) of a Gaussian in units, never too low: epsilon (in units) is rounded down, mu and the result up."""
-    if amount == 0:
-        return 0
-    mu = max(root_up(amount_of(amount)), _MU_LOW)
-    if mu > _MU_HIGH:
-        return 1 << DELTA_BITS
-    point = float(amount_of(epsilon))
-    if Fraction(point) > amount_of(epsilon):
-        point = nextafter(point, 0.0)
-    # A curve that underflows to 0.0 is still positive: one unit.
-    return max(units_up(Fraction(gaussian_delta(point, mu)) * _UPWARD, DELTA_BITS), 1)
 
 
 def _curve_of(statement: Guarantee) -> tuple[Guarantee | None, Fraction]:

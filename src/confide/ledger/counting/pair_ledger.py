@@ -1,4 +1,4 @@
-"""(epsilon, delta) ledgers: the pair itself, what it becomes when it is converted, and the rule of older ledgers.
+"""(epsilon, delta) ledgers: the pair itself, and what it becomes when it is converted.
 
 **Pair.** The state is the (epsilon, delta) pair, below which a law is at every a exactly when it is (epsilon, delta)-DP
 (Kairouz, Oh, Viswanath 2015). A statement (e, d) leads to (epsilon - e, delta - d), with nothing held back: H_a of the two
@@ -8,8 +8,6 @@ Ullman, Vadhan 2016). Any release may stay by an (e, d) point of its own curve.
 **Converted**, once and for good. What is left, (epsilon, delta), becomes mu^2 = r^2 and the leak L = delta/50, with r the
 largest such that delta(epsilon; r) <= delta - L: a law with H_a <= min(1, g_r(a) + L) at every a and in both orders is
 (epsilon, delta)-DP. No release is part of this move, so that it may depend on everything seen.
-
-**Split**, for ledgers that were opened before: a tenth of the delta for deltas of releases, the rest for the curve.
 """
 
 from __future__ import annotations
@@ -18,15 +16,14 @@ from fractions import Fraction
 from functools import lru_cache
 
 from confide.errors import NoConversion, PlanError, PrivacyError
-from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP
+from confide.guarantees import ApproxDP, Guarantee, PureDP
 from confide.guarantees.remainder import NothingRemains, converted, stays
 from confide.ledger.counting.currency import Currency
-from confide.ledger.counting.gaussian_ledger import Gaussian, curve_units
+from confide.ledger.counting.gaussian_ledger import Gaussian
 from confide.ledger.counting.units import (
     AMOUNT_BITS,
     CURVE_SLACK,
     DELTA_BITS,
-    LARGEST,
     ZERO,
     Price,
     amount_of,
@@ -35,7 +32,7 @@ from confide.ledger.counting.units import (
     units_up,
 )
 
-__all__ = ["PAIR", "Converted", "Pair", "Split", "gaussian_limit"]
+__all__ = ["PAIR", "Converted", "Pair", "gaussian_limit"]
 
 # The smallest epsilon of a statement: at a delta above its curve's at 0 a release has any.
 _LEAST = 2.0**-AMOUNT_BITS
@@ -125,98 +122,6 @@ class Converted(Gaussian):
     def covers(self, budget: Guarantee, statement: Guarantee) -> bool:
         """Never beyond the units: r is rounded down already, and no number of the budget is compared with a release's."""
         return False
-
-
-class Split(Gaussian):
-    """An (epsilon, delta) budget over sums of mu^2 and delta, as ledgers counted that were opened before `Pair`.
-
-    The budget's delta is split once and for all: a tenth for deltas of releases, the rest for the Gaussian curve. A total
-    fits when delta(epsilon; sqrt(mu^2)), evaluated upward, is within the one part and the sum of deltas within the other.
-    The sum of both against the whole would be no filter: an analyst who chooses between more mu and more delta after
-    seeing outcomes can reach nearly twice the budget's delta (docs/ledger.md). Here a limit is (epsilon, delta), a total is
-    (mu^2, delta).
-    """
-
-    name = "ApproxDP"
-
-    def by_what_remains(self, statement: Guarantee, left: Price) -> Price | None:
-        return None
-
-    def upholds(self, statement: Guarantee, charge_delta: float | None, left: Price, price: Price) -> bool:
-        return Currency.upholds(self, statement, charge_delta, left, price)
-
-    def price_alone(self, budget: Guarantee, statement: Guarantee) -> Price:
-        return self.price(statement)
-
-    def upholds_alone(self, budget: Guarantee, statement: Guarantee, price: Price) -> bool:
-        return Currency.upholds_alone(self, budget, statement, price)
-
-    def _limit(self, budget: Guarantee) -> tuple[Fraction, Fraction]:
-        assert isinstance(budget, ApproxDP)
-        return Fraction(budget.epsilon), Fraction(budget.delta)
-
-    @staticmethod
-    def leaks(limit: Price) -> int:
-        """The part of the budget's delta that is kept for deltas of releases, in units."""
-        return limit.delta // 10
-
-    def fits(self, limit: Price, total: Price) -> bool:
-        leaks = self.leaks(limit)
-        within = total.amount <= LARGEST and total.delta <= leaks
-        return within and curve_units(limit.amount, total.amount) <= limit.delta - leaks
-
-    def covers(self, budget: Guarantee, statement: Guarantee) -> bool:
-        """Alone in its ledger a statement needs no split: nothing was seen before it, and nothing fits after it.
-
-        A statement (epsilon', delta') within the budget's own pair is within it, with no curve between.
-        """
-        assert isinstance(budget, ApproxDP)
-        match statement:
-            case ApproxDP():
-                return statement.epsilon <= budget.epsilon and statement.delta <= budget.delta
-            case PureDP():
-                return statement.epsilon <= budget.epsilon
-            case GDP():
-                limit, price = self.limit(budget), self.price(statement)
-                whole = price.amount <= LARGEST
-                return whole and curve_units(limit.amount, price.amount) + price.delta <= limit.delta
-        return False
-
-    def share(self, limit: Price, price: Price) -> tuple[bool, Fraction]:
-        leaks = self.leaks(limit)
-        curve = Fraction(curve_units(limit.amount, price.amount), limit.delta - leaks)
-        if price.delta and not leaks:
-            return True, Fraction(0)
-        return False, max(curve, Fraction(price.delta, leaks or 1))
-
-    def remaining(self, limit: Price, spent: Price) -> Price:
-        """What is left of mu^2 and of delta, each in its own part of the budget."""
-        if not self.fits(limit, spent):
-            return ZERO
-        low, high = spent.amount, spent.amount + 1
-        while high < LARGEST and self.fits(limit, Price(high, spent.delta)):
-            low, high = high, spent.amount + 2 * (high - spent.amount)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.fits(limit, Price(middle, spent.delta)) else (low, middle)
-        return Price(low - spent.amount, self.leaks(limit) - spent.delta)
-
-    def standing(self, limit: Price, total: Price) -> str:
-        """A total in both readings: on the budget's own curve, and as it is counted.
-
-        A release that is alone may take the whole pair, and counts as more than the curve has room for: no overrun, so no
-        delta beside a smaller one.
-        """
-        if not self.fits(limit, total):
-            return f"the whole budget (counted as {self.text(total)})"
-        used = float(delta_of(curve_units(limit.amount, total.amount)))
-        leaks, epsilon = self.leaks(limit), float(amount_of(limit.amount))
-        text = f"delta {used:.3g} of {float(delta_of(limit.delta - leaks)):.3g} at epsilon = {epsilon:.6g}"
-        if total.delta:
-            text += (
-                f", and {float(delta_of(total.delta)):.3g} of {float(delta_of(leaks)):.3g} for releases with a delta"
-            )
-        return f"{text} ({self.text(total)})"
 
 
 def gaussian_limit(left: Price) -> Price:

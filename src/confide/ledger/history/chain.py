@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from confide.guarantees import Guarantee, guarantee_from_dict
-from confide.ledger.storage.tables import chained
+from confide.ledger.storage.tables import CHAINED
 
 __all__ = [
     "GENESIS",
@@ -41,7 +41,7 @@ def row_hash(prev: str, row: Mapping[str, Any]) -> str:
 
     `prev` always has 64 characters, so that where it ends and the row begins is not open to choice.
     """
-    covered = {name: row[name] for name in chained(row["after"])}
+    covered = {name: row[name] for name in CHAINED}
     return hashlib.sha256((prev + canonical(covered)).encode("ascii")).hexdigest()
 
 

@@ -20,13 +20,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import (
-    BigInteger,
-    Column,
     Connection,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
     func,
     inspect,
     select,
@@ -35,36 +29,13 @@ from sqlalchemy import (
 from confide.errors import PlanError
 from confide.ledger.history.chain import guarantee_to_text
 from confide.ledger.storage import rows
-from confide.ledger.storage.tables import STREAMED
+from confide.ledger.storage.tables import stream_output as _outputs
 
 if TYPE_CHECKING:
     from confide.ledger.account import Account
     from confide.ledger.storage.store import Store
 
 __all__ = ["Outputs", "stored_outputs"]
-
-_metadata = MetaData()
-
-_outputs = Table(
-    "stream_output",
-    _metadata,
-    Column("dataset", String(200), primary_key=True),
-    Column("charge", BigInteger, primary_key=True, autoincrement=False),  # seq of what paid for the stream's version
-    Column("id", LargeBinary, primary_key=True),
-    Column("output", LargeBinary, nullable=False),
-    Column("entry", BigInteger, nullable=False),  # seq of the entry that tells of it
-    sqlite_with_rowid=False,  # rows stand in their key's order, once
-)
-
-# Of ledgers whose streams wrote no entries: read once, for a stream that goes on.
-_former = Table(
-    "local_output",
-    MetaData(),
-    Column("dataset", String(200)),
-    Column("plan_sha256", String(64)),
-    Column("id", LargeBinary),
-    Column("output", LargeBinary),
-)
 
 # Ids that one statement asks for, and rows that one stores; databases limit the number of parameters.
 _ASKED, _TOGETHER = 10_000, 50
@@ -80,12 +51,6 @@ class Outputs:
     def __init__(self, store: Store, dataset: str, plan_sha256: str) -> None:
         self._store, self._dataset, self._plan = store, dataset, plan_sha256
         self._counted = ""  # hash of the last entry at which rows were counted, or that was written here since
-        with store.reading() as connection:
-            ready = store.format_of(connection) == STREAMED
-        if not ready:
-            with store.writing(creating=True) as connection:
-                _metadata.create_all(connection)
-                store.set_format(connection, STREAMED)
 
     def keep(self, ids: Sequence[bytes], draw: Callable[[Sequence[int]], Sequence[bytes]]) -> list[bytes]:
         """An output for each id. draw: the outputs of rows at these positions, called once at most, for ids that have none yet.
@@ -103,8 +68,6 @@ class Outputs:
                     "this version of the stream was never charged, so no record of it can be published; open it with cf.local.Releaser.open"
                 )
             last = rows.last_outputs(connection, self._dataset, self._plan)
-            if last is None and (former := self._of_before(connection)):
-                last, account = self._add(connection, account, charge, 0, former)
             known = self._known(connection, charge, ids) if last is not None else {}
             new = [one for one in dict.fromkeys(ids) if one not in known]
             if new:
@@ -157,14 +120,6 @@ class Outputs:
                 "drawn once more; nothing was drawn; restore the newest backup, or open a new version"
             )
 
-    def _of_before(self, connection: Connection) -> dict[bytes, bytes]:
-        """What the version stored before streams wrote entries: taken as it stands."""
-        if not inspect(connection).has_table(_former.name):
-            return {}
-        own = _former.c.dataset == self._dataset, _former.c.plan_sha256 == self._plan
-        found = connection.execute(select(_former.c.id, _former.c.output).where(*own))
-        return {bytes(one): bytes(output) for one, output in found}
-
     def _known(self, connection: Connection, charge: int, ids: Sequence[bytes]) -> dict[bytes, bytes]:
         """The stored outputs of these ids, asked by the driver itself."""
         mark = _mark(connection)
@@ -182,7 +137,7 @@ class Outputs:
 
 def stored_outputs(connection: Connection, dataset: str) -> dict[tuple[int, int], tuple[int, str]]:
     """(charge, entry) -> (how many outputs name the two, their digest), by going through all that a dataset stores."""
-    if not inspect(connection).has_table(_outputs.name):
+    if not inspect(connection).has_table(_outputs.name):  # somebody took it away: the chain says what is missing
         return {}
     own = _outputs.c
     query = select(own.charge, own.entry, own.id, own.output).where(own.dataset == dataset)

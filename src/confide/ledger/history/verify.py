@@ -89,7 +89,7 @@ class _Walk:
         try:
             self._chain(number, row, name)
             kinds = {"open": self._open, "amend": self._amend, "charge": self._charge, "receipt": self._receipt}
-            more = {"pin": self._pin, "convert": self._convert, "outputs": self._outputs}
+            more = {"convert": self._convert, "outputs": self._outputs}
             read = (kinds | more).get(row["kind"])
             if read is None:
                 self.problems.append(f"{name}: unknown kind {row['kind']!r}")
@@ -116,8 +116,8 @@ class _Walk:
             self.hashes[row["hash"]] = number
 
     def _terms(self, row: Mapping[str, Any], name: str) -> None:
-        """What the entry says of the account after it, against the entries up to it; entries of tables 1 say nothing."""
-        if row["after"] and row["after"] != canonical(self._opened(name).terms()):
+        """What the entry says of the account after it, against the entries up to it."""
+        if row["after"] != canonical(self._opened(name).terms()):
             self.problems.append(f"{name}: its totals are not what the entries up to it add up to")
 
     def _open(self, row: Mapping[str, Any], name: str) -> None:
@@ -125,33 +125,26 @@ class _Walk:
             self.problems.append(f"{name}: a ledger is opened once, by its first entry")
             return
         budget = guarantee_from_text(row["guarantee"])
-        said = json.loads(row["after"]) if row["after"] else {}
+        said = json.loads(row["after"])
         kind = currency_of(budget).name
-        currency = currency_at(kind, said.get("state", ""))
+        currency = currency_at(kind, said["state"])
         limit = Price(row["amount"], row["delta"])
         assert budget.relation is not None
         self.account = Account(
             self.dataset,
             currency,
             budget.relation,
-            said.get("unit", budget.unit),
+            said["unit"],
             budget.trust,
             budget,
             limit,
             ZERO,
             1,
             self.head,
-            said.get("rows_per_unit", 0),
-            key_sha256=said.get("key_sha256", ""),
+            said["rows_per_unit"],
+            key_sha256=said["key_sha256"],
         )
         self._limit(budget, limit, name)
-
-    def _pin(self, row: Mapping[str, Any], name: str) -> None:
-        """The missing pins of a ledger of tables 1: they stand in the terms, once."""
-        account, said = self._opened(name), json.loads(row["after"])
-        if account.pinned or said["rows_per_unit"] < 1:
-            self.problems.append(f"{name}: unit and rows per unit are pinned once")
-        self.account = replace(account, unit=said["unit"], rows_per_unit=said["rows_per_unit"])
 
     def _amend(self, row: Mapping[str, Any], name: str) -> None:
         account = self._opened(name)
@@ -255,9 +248,8 @@ class _Walk:
         if self.account is None:
             self.problems.append(f"dataset {self.dataset!r}: no entry opens the ledger; entries are missing")
             return
-        digest = self.account.key_sha256
-        told = {**self.account.terms(), "key_sha256": digest, "entries": self.seq, "head": self.head}
-        if not fits_key(budget["unit_key"], digest):
+        told = {**self.account.terms(), "entries": self.seq, "head": self.head}
+        if not fits_key(budget["unit_key"], self.account.key_sha256):
             self.problems.append(f"dataset {self.dataset!r}: the key of its unit is not the one that the chain names")
         for column, value in told.items():
             if budget[column] != value or type(budget[column]) is not type(value):

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from confide.errors import PlanError
 from confide.ledger.storage.failures import Progress, explained
 from confide.ledger.storage.store import Store
-from confide.ledger.storage.tables import APPLICATION, FORMAT, STREAMED, budget, entry, ledger_tables, metadata
+from confide.ledger.storage.tables import APPLICATION, FORMAT, ledger_tables, metadata
 
 __all__ = ["PostgresStore"]
 
@@ -42,8 +42,8 @@ _REASONS = {
     "40P01": "had another session in the way; try again",
     "25006": "is read-only (a standby?); give the URL of the primary server",
     "42501": (
-        "does not permit it to this role; grant it SELECT on confide_ledger, SELECT and INSERT on entry, and SELECT, "
-        "INSERT and UPDATE on budget; tables of an earlier version are brought up to date by their owner, who opens the ledger once"
+        "does not permit it to this role; grant it SELECT on confide_ledger, SELECT and INSERT on entry and stream_output, and "
+        "SELECT, INSERT and UPDATE on budget"
     ),
     "53100": "cannot grow because the disk is full; make room and try again",
     "53200": "is out of memory; try again",
@@ -84,7 +84,7 @@ class PostgresStore(Store):
         """Make the tables, in one transaction, unless they are there; the database itself must be."""
         with self.writing(creating=True) as connection:
             if not _is_there(connection, ledger_tables.name):
-                for table in (budget, entry):
+                for table in metadata.sorted_tables:
                     if _is_there(connection, table.name):
                         raise PlanError(
                             f"{self.name} has a table {table.name!r} of something else; give the ledger a database of its "
@@ -112,24 +112,16 @@ class PostgresStore(Store):
                 f"{self.name} holds no ledger; create one: Ledger.create(url, dataset=..., budget=...), or give the URL "
                 "of a database that has one"
             )
-        if found.format > STREAMED:
+        if found.format != FORMAT:
             raise PlanError(
-                f"{self.name} was written by a newer version of confide (tables {found.format}, here {STREAMED}); install "
+                f"{self.name} was written by another version of confide (tables {found.format}, here {FORMAT}); install "
                 "that version"
             )
-        if found.format < FORMAT:
-            self._update()
         if not flushed:
             warnings.warn(
                 f"{self.name}: the server has fsync off and may forget charges when the machine stops; set fsync = on",
                 stacklevel=3,
             )
-
-    def format_of(self, connection: Connection) -> int:
-        return int(connection.execute(select(ledger_tables.c.format)).scalar_one())
-
-    def set_format(self, connection: Connection, number: int) -> None:
-        connection.execute(ledger_tables.update().values(format=number))
 
     def integrity(self) -> list[str]:
         """Nothing: the server checks its own files (pg_amcheck, data checksums)."""

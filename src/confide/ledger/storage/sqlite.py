@@ -17,7 +17,7 @@ from confide.errors import LedgerBusy, PlanError
 from confide.ledger.storage.failures import Progress, explained
 from confide.ledger.storage.room import Room
 from confide.ledger.storage.store import Store
-from confide.ledger.storage.tables import FORMAT, STREAMED, metadata
+from confide.ledger.storage.tables import FORMAT, metadata
 
 __all__ = ["APPLICATION", "SQLiteStore", "on_network"]
 
@@ -96,25 +96,23 @@ class SQLiteStore(Store):
             if _is_empty(connection):
                 metadata.create_all(connection)
                 connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
-                self.set_format(connection, FORMAT)
+                connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
         self.check()
 
     def check(self) -> None:
         with self.reading() as connection:
             application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
-            version = self.format_of(connection)
+            version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
         if application != APPLICATION:
             raise PlanError(
                 f"{self.path} is not a ledger; give the path of a ledger, or of a new file: Ledger.create(path, "
                 "dataset=..., budget=...)"
             )
-        if version > STREAMED:
+        if version != FORMAT:
             raise PlanError(
-                f"{self.path} was written by a newer version of confide (tables {version}, here {STREAMED}); install "
+                f"{self.path} was written by another version of confide (tables {version}, here {FORMAT}); install "
                 "that version"
             )
-        if version < FORMAT:
-            self._update()
         if on_network(self.path):
             warnings.warn(
                 f"{self.path} is on a network file system, where file locks are not reliable and two processes may "
@@ -122,12 +120,6 @@ class SQLiteStore(Store):
                 "PostgreSQL server: Ledger.create('postgresql://...', dataset=..., budget=...)",
                 stacklevel=3,
             )
-
-    def format_of(self, connection: Connection) -> int:
-        return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
-
-    def set_format(self, connection: Connection, number: int) -> None:
-        connection.exec_driver_sql(f"PRAGMA user_version = {number}")
 
     def integrity(self) -> list[str]:
         with self.reading() as connection:

@@ -13,13 +13,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from sqlalchemy import BigInteger, Connection, Engine, inspect
+from sqlalchemy import Connection, Engine
 
 from confide.errors import LedgerBusy
 from confide.ledger.storage.failures import Progress
 from confide.ledger.storage.forks import register
 from confide.ledger.storage.room import Room
-from confide.ledger.storage.tables import ADDED, FORMAT
 
 __all__ = ["Store"]
 
@@ -88,35 +87,7 @@ class Store(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Refuse what is no ledger, or one of a newer version: `PlanError`. Warn of a place that is not safe."""
-
-    @abstractmethod
-    def format_of(self, connection: Connection) -> int:
-        """The version of the tables."""
-
-    @abstractmethod
-    def set_format(self, connection: Connection, number: int) -> None:
-        """Say which version the tables have."""
-
-    def _update(self) -> None:
-        """On a server this needs the rights of the tables' owner, once; whoever may only charge is told so by the server's refusal."""
-        with self.writing(creating=True) as connection:
-            if self.format_of(connection) < FORMAT:
-                self._add_columns(connection)
-                self.set_format(connection, FORMAT)
-
-    def _add_columns(self, connection: Connection) -> None:
-        """Bring tables 1 or 2 to this version: new columns, empty; no entry is touched, so that every hash stays."""
-        looked = inspect(connection)
-        there = {table.name: {one["name"] for one in looked.get_columns(table.name)} for table, _ in ADDED}
-        for table, column in ADDED:
-            if column.name in there[table.name]:
-                continue
-            kind = column.type.compile(connection.dialect)
-            empty = "0" if isinstance(column.type, BigInteger) else "''"
-            connection.exec_driver_sql(
-                f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind} DEFAULT {empty} NOT NULL"
-            )
+        """Refuse what is no ledger, or one of another version: `PlanError`. Warn of a place that is not safe."""
 
     @abstractmethod
     def integrity(self) -> list[str]:

@@ -1,12 +1,8 @@
-"""The two tables of a ledger: `budget` (a row per dataset, running totals) and `entry` (each dataset's hash chain).
+"""The tables of a ledger: `budget` (a row per dataset, running totals), `entry` (each dataset's hash chain) and `stream_output` (what
+protected streams published of each record: `confide.ledger.history.outputs`).
 
 Everything in `budget` can be computed again from `entry`; it is kept so that a charge costs the same on the
 millionth day. What the row says after an entry stands in that entry too, under its hash: a charge compares the two.
-
-Tables 1 had neither the columns of `ADDED` nor the terms in their entries, tables 2 not the key of an enforced unit. A ledger of
-tables 1 or 2 gains the columns when it is opened; its old entries keep their hashes, which cover the columns of that time. Tables 4 are
-3 with the outputs of a stream (`confide.ledger.history.outputs`), whose first use makes them: versions that know no such entries refuse
-the ledger.
 """
 
 from __future__ import annotations
@@ -17,31 +13,29 @@ from sqlalchemy import (
     Column,
     ForeignKey,
     ForeignKeyConstraint,
+    LargeBinary,
     MetaData,
     String,
     Table,
     Text,
     UniqueConstraint,
-    text,
 )
 
 __all__ = [
-    "ADDED",
     "APPLICATION",
     "CHAINED",
     "FORMAT",
     "SHARED",
-    "STREAMED",
     "TERMS",
     "budget",
-    "chained",
     "entry",
     "ledger_tables",
     "metadata",
+    "stream_output",
 ]
 
-#: Version of the tables, and that of a ledger with a stream, the newest; a ledger of a newer one is refused.
-FORMAT, STREAMED = 3, 4
+#: Version of the tables; a ledger of another one is refused.
+FORMAT = 1
 
 #: What tells a ledger from another application's tables (an SQLite file has a place for that in its header).
 APPLICATION = "confide ledger"
@@ -66,13 +60,13 @@ budget = Table(
     Column("spent_delta", BigInteger, nullable=False),
     Column("entries", BigInteger, nullable=False),  # seq of the last entry
     Column("head", String(64), nullable=False),  # hash of the last entry
-    Column("rows_per_unit", BigInteger, nullable=False, server_default=text("0")),  # 0: not pinned yet
-    Column("state", String(16), nullable=False, server_default=text("''")),  # of an (epsilon, delta) budget: which rule
-    Column("stayed_amount", BigInteger, nullable=False, server_default=text("0")),  # spent as pairs before converting
-    Column("stayed_delta", BigInteger, nullable=False, server_default=text("0")),
+    Column("rows_per_unit", BigInteger, nullable=False),
+    Column("state", String(16), nullable=False),  # of an (epsilon, delta) budget: which rule
+    Column("stayed_amount", BigInteger, nullable=False),  # spent as pairs before converting
+    Column("stayed_delta", BigInteger, nullable=False),
     # of an enforced unit: the key by which rows are chosen, in hexadecimal, and its SHA-256, which is under the hashes of the chain
-    Column("unit_key", String(64), nullable=False, server_default=text("''")),
-    Column("key_sha256", String(64), nullable=False, server_default=text("''")),
+    Column("unit_key", String(64), nullable=False),
+    Column("key_sha256", String(64), nullable=False),
     CheckConstraint("spent_amount >= 0 AND spent_delta >= 0", name="spent_not_negative"),
 )
 
@@ -81,7 +75,7 @@ entry = Table(
     metadata,
     Column("dataset", String(200), ForeignKey("budget.dataset"), primary_key=True),
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("kind", String(8), nullable=False),  # open, pin, charge, receipt, amend, convert, outputs
+    Column("kind", String(8), nullable=False),  # open, charge, receipt, amend, convert, outputs
     Column("time", String(32), nullable=False),  # UTC, ISO 8601
     Column("guarantee", Text, nullable=False),  # canonical JSON: the budget, or the statement that was charged
     # the price of a charge, the limit of open, amend and convert, 0 for the others
@@ -96,12 +90,23 @@ entry = Table(
     Column("note", Text, nullable=False),  # of open: the note; of amend: the reason; of outputs: how many
     Column("prev", String(64), nullable=False),
     Column("hash", String(64), nullable=False),
-    Column("after", Text, nullable=False, server_default=text("''")),  # the terms after it; empty in tables 1
+    Column("after", Text, nullable=False),  # the terms after it
     ForeignKeyConstraint(["dataset", "charge_seq"], ["entry.dataset", "entry.seq"]),
     # Two writers that both believe they hold the lock collide here instead of forking the chain.
     UniqueConstraint("dataset", "prev", name="one_successor"),
     UniqueConstraint("dataset", "charge_seq", name="one_receipt"),
     CheckConstraint("amount >= 0 AND delta >= 0", name="never_refunded"),
+)
+
+stream_output = Table(
+    "stream_output",
+    metadata,
+    Column("dataset", String(200), primary_key=True),
+    Column("charge", BigInteger, primary_key=True, autoincrement=False),  # seq of what paid for the stream's version
+    Column("id", LargeBinary, primary_key=True),
+    Column("output", LargeBinary, nullable=False),
+    Column("entry", BigInteger, nullable=False),  # seq of the entry that tells of it
+    sqlite_with_rowid=False,  # rows stand in their key's order, once
 )
 
 #: On a server: whose tables these are, and their version. One row.
@@ -112,16 +117,6 @@ ledger_tables = Table(
     Column("format", BigInteger, nullable=False),
 )
 
-#: The columns that tables 1 did not have, in the order in which they are added.
-ADDED = tuple(
-    (table, table.columns[name])
-    for table, names in (
-        (budget, ("rows_per_unit", "state", "stayed_amount", "stayed_delta", "unit_key", "key_sha256")),
-        (entry, ("after",)),
-    )
-    for name in names
-)
-
 #: The columns of `budget` that each entry repeats as they stand after it; the end of the chain is the entry itself.
 TERMS = tuple(
     sorted(column.name for column in budget.columns if column.name not in {"dataset", "entries", "head", "unit_key"})
@@ -129,8 +124,3 @@ TERMS = tuple(
 
 #: The columns under an entry's hash: all but the hash itself and `prev`, which is hashed in front of them.
 CHAINED = tuple(column.name for column in entry.columns if column.name not in {"prev", "hash"})
-
-
-def chained(after: object) -> tuple[str, ...]:
-    """The columns under the hash of an entry that ends with these terms: of tables 1, which had none, those of then."""
-    return CHAINED if after != "" else tuple(name for name in CHAINED if name != "after")

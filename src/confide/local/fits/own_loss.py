@@ -81,7 +81,8 @@ class OwnLoss(Loss):
             found = jax.numpy.asarray(self.function(t, y))
             if found.shape != ():
                 raise PlanError(
-                    "the loss takes an index and a response and gives one number; write OwnLoss(lambda t, y: jnp.logaddexp(0, t) - y * t)"
+                    "the loss takes an index and a response and gives one number; "
+                    "write cf.local.OwnLoss(lambda t, y: jnp.logaddexp(0, t) - y * t)"
                 )
             return found
 

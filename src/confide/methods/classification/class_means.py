@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide.aggregates.clusters.beyond import Beyond
-from confide.aggregates.clusters.cluster_meat import meat_of, ruler_of, scores_of, with_scores
+from confide.aggregates.clusters.cluster_meat import independent_of, meat_of, ruler_of, scores_of, with_scores
 from confide.aggregates.lines.rows import BITS, BOUND
 from confide.aggregates.scores.unit_scores import Counting
 from confide.guarantees import Guarantee
@@ -34,10 +34,9 @@ from confide.methods.classification.class_design import ClassDesign
 from confide.methods.classification.class_rows import ClassRows, ClassTotal, SquareRows, class_pairs
 from confide.methods.classification.class_units import MOST_SCORES, UnitClassScores, unit_covariance
 from confide.methods.classification.of_classes import OfClasses
-from confide.methods.classification.reading import ClassStatistics, class_model, forecast
+from confide.methods.classification.reading import ClassStatistics, class_model
 from confide.protocol import Allowance, Meter, Noisy, Plan, Question, Release, Source, Statistic, Together, Total
 from confide.protocol.plan import check_n
-from confide.protocol.units.contributions import Independent
 from confide.protocol.units.whose import independent_words
 from confide.results.classes import ClassModel
 from confide.schema import Schema
@@ -100,13 +99,9 @@ class ClassMeans(OfClasses):
             shares = {"sums": 1 - _SQUARES, "squares": _SQUARES}
         counting = self._counting(schema)
         if counting is not None:
-            cluster = schema.cluster
-            scores = UnitClassScores(own, radius, counting)
-            statistics["meat"] = meat_of(scores, None if cluster is None else cluster.spread)
+            statistics["meat"] = meat_of(UnitClassScores(own, radius, counting), schema.cluster)
             shares = {"sums": 1 - _SQUARES - _MEAT, "squares": _SQUARES, "meat": _MEAT}
         spends = tuple(allowance.spend(name, statistics[name], share) for name, share in shares.items())
-        sd = spends[0].noise_sd
-        assert sd is not None
         return Plan.of(
             self,
             schema,
@@ -118,7 +113,6 @@ class ClassMeans(OfClasses):
             passes=1 if counting is None else 2,
             target=self._target(own),
             covers=self._covers(schema),
-            forecast=forecast(own, sd / rows.per_count, sd / rows.steps, n),
             warnings=parse_formula(own.design.formula, own.design.schema).notes,
         )
 
@@ -143,9 +137,10 @@ class ClassMeans(OfClasses):
         assert sd is not None
         shares = np.clip(found.counts / found.total, 0.0, 1.0)
         scores = scores.at(means, shares, found.variances, found.total, 2 * BOUND / sd)
-        (total,) = source.aggregate(with_scores(planned, scores))
+        statistic = with_scores(planned, scores, source.schema, float(found.total))
+        (total,) = source.aggregate(statistic)
         meter.draw("meat", total)
-        return {"cut": np.array([scores.cut]), "scales": np.array(scores.scales), **ruler_of(planned)}
+        return {"cut": np.array([scores.cut]), "scales": np.array(scores.scales), **ruler_of(statistic)}
 
     def _covers(self, schema: Any) -> str:
         return self._covered(independent_words(schema))
@@ -161,22 +156,23 @@ class ClassMeans(OfClasses):
         found = self._statistics(own, release.plan.relation, release["sums"], squares)
         counting = Counting.of_plan(release.plan)
         if counting is not None:
-            found = replace(found, of_units=self._of_units(release, own, found, counting))
+            units = independent_of(release, found.total)
+            assert units is not None
+            found = replace(found, of_units=self._of_units(release, own, found, counting, units.units), weak=units.weak)
         return class_model(
             self, release, own, found, self._radius(own), target=self._target(own), covers=self._covers(schema)
         )
 
     def _of_units(
-        self, release: Release, own: ClassDesign, found: ClassStatistics, counting: Counting
+        self, release: Release, own: ClassDesign, found: ClassStatistics, counting: Counting, units: float
     ) -> tuple[Any, Any]:
-        units, noisy = Independent.of(release, found.total), release["meat"]
-        assert units is not None
+        noisy = release["meat"]
         cut, scales = (np.asarray(release.public[name], dtype=np.float64) for name in ("cut", "scales"))
         scores = UnitClassScores(own, self._radius(own), counting, scales=tuple(scales.tolist()), cut=float(cut[0]))
         variances = np.clip(found.variances, 0.0, 1.0)
         more = Beyond.factor_of(release)
         meat = more * noisy.decode()[: scores.width, : scores.width]
-        return unit_covariance(scores, meat, more**2 * noisy.variance, found.sizes, variances, units.units)
+        return unit_covariance(scores, meat, more**2 * noisy.variance, found.sizes, variances, units)
 
     def _statistics(self, own: ClassDesign, relation: str, noisy: Noisy, drawn: Noisy | None) -> ClassStatistics:
         """From noisy sums, and squares where variances are estimated."""

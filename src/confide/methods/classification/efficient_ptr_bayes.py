@@ -32,7 +32,7 @@ from confide.guarantees.validation import is_finite
 from confide.methods.classification.class_design import ClassDesign
 from confide.methods.classification.class_rows import ClassRows, SquareRows, class_pairs
 from confide.methods.classification.of_classes import OfClasses
-from confide.methods.classification.reading import ClassStatistics, class_model, forecast, silent
+from confide.methods.classification.reading import ClassStatistics, class_model, silent
 from confide.methods.classification.safe_means import ClassSafety, SafeMeans
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Statistic, Together, Total
 from confide.results.classes import ClassModel
@@ -120,10 +120,6 @@ class EfficientPTRBayes(Replying, OfClasses):
         if squares:
             statistics["squares"] = Total(SquareRows(own, radius), nonnegative=True)
             then.append(allowance.spend("squares", statistics["squares"], squares))
-        means = statistics["means"]
-        assert isinstance(means, SafeMeans) and then[0].noise_sd is not None
-        sd = then[0].noise_sd * means.alpha / (1 << 20)
-        size = (n or 2 * least * len(own.classes)) / len(own.classes)
         return Plan.of(
             self,
             schema,
@@ -134,7 +130,6 @@ class EfficientPTRBayes(Replying, OfClasses):
             constants={"least": least, "radius": radius, "planned reply": law.promised, "records for a reply": enough},
             target=self._target(own),
             covers=f"{self._covers()}. {self._reply_words(len(own.classes), least, enough, n)}",
-            forecast=forecast(own, sd / means.weight, sd / rows.steps * size, int(size * len(own.classes))),
             warnings=(
                 *parse_formula(own.design.formula, own.design.schema).notes,
                 *law.remarks("give a larger one, or take ClassMeans, which always replies"),

@@ -18,7 +18,7 @@ from confide.results.levels import LevelCount, level_remarks
 from confide.results.pages.words import missing_words
 from confide.schema import Schema
 
-__all__ = ["VARIANCES", "ClassStatistics", "checked_radius", "checked_variance", "class_model", "forecast", "silent"]
+__all__ = ["VARIANCES", "ClassStatistics", "checked_radius", "checked_variance", "class_model", "silent"]
 
 
 #: What the classifier assumes of variances: 1 in the data's units; one for all features; one for each; one for each class and feature.
@@ -39,7 +39,7 @@ class ClassStatistics:
     counts: noisy sizes (K,), of noise sd `count_sd`; means: (K, p), unprojected; mean_noise: their noise variances (K, p), without that of
     the counts where the means are released themselves; squares: noisy means of squares (K, p) or None; square_noise: their noise
     variances (K, p); laplace: the counts' noise is Laplace's; of_units: the covariance of shares and means where several rows of a unit
-    count, and the sd of each variance (`class_units`).
+    count, and the sd of each variance (`class_units`); weak: why independent units are too few for intervals, "" where they are not.
     """
 
     counts: Array
@@ -50,6 +50,7 @@ class ClassStatistics:
     square_noise: Array | None = None
     laplace: bool = False
     of_units: tuple[Array, Array] | None = None
+    weak: str = ""
 
     @property
     def sizes(self) -> Array:
@@ -106,14 +107,16 @@ def class_model(
     """The result of a release. floor: the least share of a class in predictions; intervals: False gives point estimates alone; of: the
     features that the ball is for, all when left out, the others being in `tables`.
     """
-    few = bool(float(found.counts.min()) < _least(found))
+    thin = bool(float(found.counts.min()) < _least(found))
+    few = thin or bool(found.weak)
     none = bool(float(found.counts.sum()) < _NONE * found.count_sd * sqrt(len(own.classes)))
     covariance, noise = _covariance(method.variance, own, found)
     middle, half = own.chart
     means = middle + half * found.means
     names = class_names(own.classes, own.features)
     size = len(names)
-    status, reason = ("weak", _FEW_RECORDS + _small(own, found)) if few else ("ok", "")
+    reason = _FEW_RECORDS + _small(own, found) if thin else found.weak
+    status = "weak" if few else "ok"
     if few or not intervals:
         covariance, noise = np.full((size, size), nan), np.full(size, nan)
     return ClassModel(
@@ -197,7 +200,9 @@ def _missing(release: Release, own: ClassDesign) -> str:
 
 
 def _covariance(variance: str, own: ClassDesign, found: ClassStatistics) -> tuple[Array, Array]:
-    """Covariance of shares and means in the data's units (0 between means of one class), and the part of each variance that is noise."""
+    """Covariance of shares and means in the data's units (0 between means of one class), and of each variance what sampling alone would
+    not give.
+    """
     k, p = found.means.shape
     share, n = found.counts / found.total, found.total
     safe = np.clip(share, 0.0, 1.0)
@@ -210,12 +215,15 @@ def _covariance(variance: str, own: ClassDesign, found: ClassStatistics) -> tupl
     noise = np.concatenate([np.diag(share_noise), (found.mean_noise * half2).T.ravel()])
     if found.of_units is not None:
         scale = np.concatenate([np.ones(k), np.repeat(own.chart[1], k)])
-        return _with_units(found.of_units, scale, noise, share_noise), noise
+        whole = _with_units(found.of_units, scale, noise, share_noise)
+        return whole, np.maximum(np.diag(whole) - np.maximum(np.diag(found.of_units[0]) * scale**2, 0.0), 0.0)
     covariance = np.zeros((k + k * p, k + k * p))
     covariance[:k, :k] = (np.diag(safe) - np.outer(safe, safe)) / n + share_noise
     means = ((sampling + found.mean_noise) * half2).T.ravel()
     covariance[range(k, k + k * p), range(k, k + k * p)] = means
     covariance.flags.writeable = False
+    alone = ((_plain(variance, own, found) / found.sizes[:, None]) * half2).T.ravel()
+    noise[k:] = np.maximum(means - alone, 0.0)
     return covariance, noise
 
 
@@ -237,14 +245,22 @@ def _for_intervals(variance: str, own: ClassDesign, found: ClassStatistics) -> A
     2 V^2/t^2 degrees of freedom (Satterthwaite) is a normal one for V + (z^2 + 1)/4 t^2/V: at most 2 t^2/V up to the level of 99 %. No more
     than t is added.
     """
+    value = _plain(variance, own, found)
     if variance == "identity" or found.squares is None:
-        return np.broadcast_to(own.chart[1] ** -2.0, found.means.shape).copy()
+        return value
     assert found.square_noise is not None
     sizes = np.maximum(found.sizes, 2.0)[:, None]
-    value = np.clip(found.variances * (sizes / (sizes - 1)), _LEAST, 1.0)
     error = np.sqrt(found.square_noise + 2 * value**2 / sizes)
     whole = value / sizes + found.mean_noise
     return np.asarray(np.minimum(value + np.minimum(error, 2 * error**2 / (sizes * whole)), 1.0))
+
+
+def _plain(variance: str, own: ClassDesign, found: ClassStatistics) -> Array:
+    """Variances within classes in half-widths."""
+    if variance == "identity" or found.squares is None:
+        return np.broadcast_to(own.chart[1] ** -2.0, found.means.shape).copy()
+    sizes = np.maximum(found.sizes, 2.0)[:, None]
+    return np.asarray(np.clip(found.variances * (sizes / (sizes - 1)), _LEAST, 1.0))
 
 
 def _classifier(
@@ -288,22 +304,3 @@ def _for_predictions(variance: str, own: ClassDesign, found: ClassStatistics, pl
         value = np.full_like(value, value[places].mean())
         error = np.full_like(error, np.linalg.norm(error[places]) / max(len(places), 1))
     return np.broadcast_to(np.clip(np.maximum(value, error), _LEAST, 1.0), found.means.shape).copy()
-
-
-def forecast(own: ClassDesign, count_sd: float, mean_sd: float, n: int | None) -> dict[str, Any]:
-    """Standard errors to expect where classes are of equal size and the sd within them is a quarter of a feature's range.
-
-    mean_sd: noise sd of a class sum, in half-widths.
-    """
-    table: dict[str, Any] = {
-        "assumes": "order of magnitude: classes of equal size, a standard deviation within classes of a quarter of each feature's range"
-    }
-    k, half = len(own.classes), own.chart[1]
-    for count in (n,) if n else (1_000, 10_000, 100_000):
-        size = count / k
-        means = half * sqrt(0.25 / size + (mean_sd / size) ** 2)
-        share = sqrt((k - 1) / k**2 / count + (count_sd / count) ** 2 * (k - 1) / k)
-        row = {"shares": float(f"{share:.2g}")}
-        row |= {name: float(f"{error:.2g}") for name, error in zip(own.features, means, strict=True)}
-        table[f"{count:,}"] = row
-    return table

@@ -217,7 +217,7 @@ class EfficientPTRKernel(Replying):
         design, m = rows.design, len(rows.points)
         low, high = float(design.response.low), float(design.response.high)
         middle, half = low + (high - low) / 2, (high - low) / 2
-        f, sampling, noise = np.full(m, nan), np.full(m, nan), np.full(m, nan)
+        f, alone, sampling, noise = (np.full(m, nan) for _ in range(4))
         flags = reply_flags(release.plan.constants["planned reply"])
         facts: tuple[tuple[str, str], ...] = (("Kernel sum asked for", f"{d0 / WEIGHT:.4g} records at the peak"),)
         replied = release.status == "released"
@@ -230,9 +230,12 @@ class EfficientPTRKernel(Replying):
             size = np.maximum(sums.decode(), float(d0)) / WEIGHT
             moments = PointMoments(rows, self._tau(design))
             # one sd of its own noise is added: a variance that noise has made small would shorten every interval
-            local = np.maximum(squares.decode() + sqrt(squares.variance), 0.0) / moments.unit * moments.tau**2
             most = size * (1 - np.maximum(np.abs(f) - sd, 0.0) ** 2)
-            sampling, noise = np.minimum(local, most) / size**2, np.full(m, sd**2)
+            alone, sampling = (
+                np.minimum(np.maximum(squares.decode() + more, 0.0) / moments.unit * moments.tau**2, most) / size**2
+                for more in (0.0, sqrt(squares.variance))
+            )
+            noise = np.full(m, sd**2)
             facts += (("Noise sd", f"{half * sd:.4g}"),)
         return Curve.of(
             release,
@@ -243,6 +246,7 @@ class EfficientPTRKernel(Replying):
             sampling_variance=half**2 * sampling,
             noise_variance=half**2 * noise,
             denominator_noise=np.zeros(m) if replied else np.full(m, nan),
+            alone=half**2 * alone,
             middle=middle,
             bounds=(low, high),
             status="ok" if replied else "no_reply",

@@ -29,13 +29,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.aggregates.kernels.kernel_cells import UNIT, Axis, KernelRows, KernelSums, ResidualRows
+from confide.aggregates.kernels.kernel_cells import Axis, KernelRows, KernelSums, ResidualRows
 from confide.aggregates.lines.corners import corner_pairs
 from confide.aggregates.reference import smooth
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
-from confide.methods.curves.kernel_forecast import CurveForecast
 from confide.methods.curves.kernel_reading import Smooth, moments_at, one_feature, shares, turning
 from confide.protocol import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source, Together
 from confide.protocol.plan import check_n
@@ -135,9 +134,6 @@ class Kernel(FormulaMethod):
             "constants": {"bandwidth": h, "cells": curve.axis.cells, "residual bound": residuals.tau},
             "target": f"smoothed regression of {design.response.name} on {design.terms[0].name}, bandwidth {h:.4g}",
             "covers": self._covers(design),
-            "forecast": self._forecast(
-                schema, design, (curve, residuals), [float(one.noise_sd or nan) for one in spends], n
-            ),
             "warnings": parse_formula(self.formula, schema).notes,
         }
         return Plan.of(self, schema, allowance, event, statistics, n=n, **facts)
@@ -181,17 +177,6 @@ class Kernel(FormulaMethod):
             + (", which undersmoothing makes small" if self.undersmooth else "")
         )
 
-    def _forecast(
-        self, schema: Schema, design: Design, rows: tuple[KernelRows, ResidualRows], sds: list[float], n: int | None
-    ) -> dict[str, Any]:
-        """From simulated records; sds: of the noise of the two statistics, in steps."""
-        curve, residuals = rows
-        axis, squared = curve.axis, residuals.axis
-        units = UNIT * axis.unit, UNIT * squared.unit / residuals.tau**2
-        least = min(_TOLD * axis.h / (axis.high - axis.low), 0.5)
-        own = sds[0] / units[0], sds[1] / units[1]
-        return CurveForecast(schema, design, axis, squared, own, _LOST, _FEW, least).table(n)
-
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
@@ -219,8 +204,8 @@ class Kernel(FormulaMethod):
         size = np.maximum(below, 2.0)
         f = smooth.curve(x)
         # one sd of its own noise is added: a variance that noise has made small would shorten every interval
-        moments = moments_at(smooth, x, residuals, release["residuals"], 1.0, _SURE)
-        sampling, whole = (moment / size**2 for moment in moments)
+        moments = moments_at(smooth, x, residuals, release["residuals"], 0.0, 1.0, _SURE)
+        alone, sampling, whole = (moment / size**2 for moment in moments)
         lost = below < np.maximum(_LOST * s, _FEW)
         relative = (s / size) ** 2
         # of a range of a few bandwidths, half
@@ -247,6 +232,7 @@ class Kernel(FormulaMethod):
             legend=(("Thin places", "where few records lie, the interval is all that the response's bounds allow"),),
             crossings=nan if weak else turning(smooth, x, whole, relative * (1 + f * f)),
             band_variance=half**2 * whole,
+            alone=half**2 * alone,
             null_variance=shares(smooth, x, half) if response.steps == 2 else None,
         )
 
@@ -255,7 +241,7 @@ class Kernel(FormulaMethod):
         if self.bandwidth is None or self.undersmooth:
             raise PlanError(
                 "which curve is smoothed follows from the plan's number of records; for a reference write "
-                f"Kernel({self.formula!r}, bandwidth=0.05) with a bandwidth in units of the feature"
+                f"cf.curves.Kernel({self.formula!r}, bandwidth=0.05) with a bandwidth in units of the feature"
             )
         design = self._design(Practice.checked(frame).schema)
         h = self._bandwidth(design, _USUAL)

@@ -37,7 +37,7 @@ def one_feature(design: Design, method: str) -> None:
         many = ", ".join(term.name for term in design.terms) or "none"
         raise PlanError(
             f'{method} takes one numeric feature, as in "y ~ x", got: {many}; for several features at chosen points write '
-            "cf.curves.EfficientPTRKernel(formula, points=..., bandwidth=...)"
+            f"cf.curves.EfficientPTRKernel({design.formula!r}, points=..., bandwidth=...)"
         )
 
 

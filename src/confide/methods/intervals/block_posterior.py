@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import isfinite
+from math import isfinite, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,14 +38,13 @@ from confide.aggregates.isolation.shards import BY, BlockWork, fresh_key
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee, PureDP
 from confide.guarantees.validation import is_finite, is_whole
-from confide.methods.intervals.quantile import rank_scores
 from confide.methods.intervals.result import ConfidenceIntervals, Limits
 from confide.noise.keyed import keyed_generator
 from confide.protocol import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total
 from confide.protocol.units.contributions import shown
 from confide.schema import Practice, Schema
 
-__all__ = ["BlockPosterior", "Sampler"]
+__all__ = ["BlockPosterior", "Sampler", "rank_scores"]
 
 stats = later("scipy.stats")
 
@@ -55,7 +54,7 @@ Sampler = Callable[[Array, np.random.Generator], Any]
 
 _PROOF = (
     "one record moves what one of the blocks says, and so a rank by at most 1; exponential mechanism on ranks, epsilon/(2 p) for each "
-    "median: confide.methods.intervals.block_posterior"
+    "median"
 )
 # Points of the grid of means, evenly over the box, and of that of sds, in equal ratios down to 2^-40 of its half.
 _MEANS, _SDS, _LEAST = 1 << 16, 1 << 12, 2.0**-40
@@ -90,7 +89,7 @@ class BlockPosterior(Method):
     memory: int = 1_024
     jobs: int = 1
     allow_uninformative: bool = False
-    progress: Any = field(default=None, repr=False, compare=False, metadata={"late": True})
+    progress: Any = field(default=None, repr=False, compare=False)
 
     name: ClassVar[str] = "block_posterior"
     family: ClassVar[str] = "intervals"
@@ -187,9 +186,8 @@ class BlockPosterior(Method):
                 "are near normal and hardly biased (asymptotic); sampling of records and privacy noise"
             ),
         )
-        # what runs is not in the file, nor who is told of it
+        # what runs is not in the file
         settings = {**plan.method.parameters, "sampler": {"live": code_name(self.sampler)}}
-        settings.pop("progress", None)
         return replace(plan, method=replace(plan.method, parameters=settings), notes=(*plan.notes, note))
 
     @property
@@ -261,6 +259,7 @@ class BlockPosterior(Method):
             limits=limits,
             bounds=list(self.parameters.values()),
             estimates=centres.tolist(),
+            alone=self._alone(chosen),
         )
         if self._failed(chosen).any():
             reason = (
@@ -269,6 +268,12 @@ class BlockPosterior(Method):
             )
             found = replace(found, status="uninformative", reason=reason, flags=(*found.flags, "blocks_failed"))
         return shown(found, release)
+
+    def _alone(self, chosen: Sequence[int]) -> list[float]:
+        """How wide the intervals would be by sampling alone: those of the mean over the blocks."""
+        places = np.reshape(chosen, (2, -1))
+        sds = [grid[int(place)] for grid, place in zip(self._grids()[1], places[1], strict=True)]
+        return [2 * float(stats.norm.ppf(0.975)) * float(sd) / sqrt(self.blocks) for sd in sds]
 
     def _failed(self, chosen: Sequence[int]) -> NDArray[np.bool_]:
         """Of each parameter, whether its two medians are where a block that fails is: released numbers alone."""
@@ -314,6 +319,21 @@ class BlockPosterior(Method):
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """None known: what a record moves hangs on the sampler, and is bounded for any."""
         return ()
+
+
+def rank_scores(counts: NDArray[np.int64], q: Fraction, offset: int = 0) -> NDArray[np.int64]:
+    """The scores of the points of a grid for the rank q n - offset / b; int64, shape (points,), at most 0.
+
+    counts: numbers of records on the points, shape (points,), n their sum, below 2^40; q = a / b with b up to 10^6. One record added or
+    removed moves every score by at most max(a, b - a), one replaced by at most b.
+
+    >>> rank_scores(np.array([1, 0, 1, 2]), Fraction(1, 2))
+    array([-2, -2,  0,  0])
+    """
+    upto = np.cumsum(counts)
+    target = q.numerator * int(upto[-1]) - offset
+    below = (upto - counts) * q.denominator
+    return np.asarray(-np.maximum(np.maximum(below - target, target - upto * q.denominator), 0))
 
 
 def _simulated(

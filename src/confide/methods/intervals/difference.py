@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
-from confide.methods.intervals.method import RARE, IntervalMethod, parsed_prior, share_error
+from confide.methods.intervals.method import IntervalMethod, parsed_prior, share_alone
 from confide.methods.intervals.posteriors.counted import Cells
 from confide.methods.intervals.posteriors.marginals import SampledMarginal
 from confide.methods.intervals.posteriors.rows import PairRows
@@ -40,8 +40,6 @@ Array = NDArray[np.float64]
 _DRAWS = 20_000
 # Dirichlet's a of each cell, where nothing is asked for.
 _CELL = 0.5
-# The smallest group that a plan looks at.
-_SMALL = 0.1
 # What intervals of either kind cover.
 _COVERS = (
     "difference of two population shares, and each of them; sampling and privacy noise; exact under the prior",
@@ -69,16 +67,10 @@ class Difference(IntervalMethod):
     prior: str = ""
 
     name: ClassVar[str] = "difference"
-    version: ClassVar[str] = "3"
-    reads: ClassVar[tuple[str, ...]] = (
-        "1",
-        "2",
-    )  # the same release; in 1 a share of 0 or 1 was never held, 2 had other draws
     intervals: ClassVar[str] = (
         "difference of two population shares; sampling and privacy noise; exact under the prior, or confidence by the profile of the counts"
     )
     whole: ClassVar[bool] = True
-    assumes: ClassVar[str] = "for shares of .02 to .5, groups of one half, and of a tenth and nine tenths"
 
     def rows(self, schema: Schema, pure: bool) -> PairRows:
         outcome, group = (column_named(name, schema.names) for name in self._sides())
@@ -99,14 +91,6 @@ class Difference(IntervalMethod):
 
     def facts(self, about: PairRows) -> Mapping[str, Any]:
         return {"target": f"difference of shares, {self.formula}", "covers": self.intervals}
-
-    def expected(self, rows: PairRows, n: int, noise: float) -> Mapping[str, tuple[float, float]]:
-        def error(p: float, part: float) -> float:
-            # a count less p of its group's, both noisy
-            own = noise * (p * p + (1 - p) ** 2) ** 0.5
-            return float(np.hypot(share_error(p, part * n, own), share_error(p, (1 - part) * n, own)))
-
-        return {"difference": (error(RARE, 0.5), error(0.5, _SMALL))}
 
     def _prior(self, text: str) -> float:
         return parsed_prior(text, {"dirichlet": 1}, "dirichlet(0.5)", self.name)[1][0]
@@ -138,6 +122,7 @@ class Difference(IntervalMethod):
             names=self._names(rows.schema),
             marginals=[SampledMarginal.of(draws[:, j]) for j in range(3)],
             bounds=[(-1.0, 1.0), (0.0, 1.0), (0.0, 1.0)],
+            alone=_alone(sums),
             joint=lambda generator, size: contrasts(cells.draws(generator, size)),
             reached=lambda alpha: _reached([law.allows(float(y), 0, n, alpha)[0] for y in sums]),
             prior=f"Dirichlet({prior:g}, ...)",
@@ -158,6 +143,7 @@ class Difference(IntervalMethod):
             estimates=table.estimates,
             middle=partial(_limits, halves),
             bounds=[(-1.0, 1.0), (0.0, 1.0), (0.0, 1.0)],
+            alone=_alone(sums),
             facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
         )
 
@@ -177,6 +163,14 @@ class Difference(IntervalMethod):
 def _halves(sums: Array) -> Array:
     """Groups as large as these whose shares are one half."""
     return np.repeat(np.asarray(sums, dtype=np.float64).reshape(2, 2).mean(axis=1), 2)
+
+
+def _alone(sums: Array) -> list[float]:
+    """How wide the intervals of the difference and of both shares would be by sampling alone."""
+    counts = np.asarray(sums, dtype=np.float64).reshape(2, 2)
+    sizes = np.maximum(counts.sum(axis=1), 1.0)
+    widths = share_alone(counts[:, 1] / sizes, sizes)
+    return [float(np.hypot(*widths)), *widths.tolist()]
 
 
 def _limits(table: NoisyTable, alpha: float) -> tuple[list[float], list[float]]:

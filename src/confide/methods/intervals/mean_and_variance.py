@@ -46,18 +46,18 @@ from confide.methods.intervals.posteriors.rows import STEP, MomentRows, numeric
 from confide.methods.intervals.result import BOX_ACTIVE, ConfidenceIntervals, Limits, Posterior
 from confide.protocol import Question, Release
 from confide.results.pages.words import Flag
-from confide.schema import Integer, Practice, Schema, Typical
+from confide.schema import Integer, Practice, Schema
 
 __all__ = ["MeanAndVariance"]
 
 Array = NDArray[np.float64]
 
 _SHOWN = ("mean", "variance")
+# Half of a 95 % interval in standard errors.
+_Z = 1.959963984540054
 _OF = ("column", "normal")
 # Of the half-range: the smallest standard deviation in the box; the largest is the half-range, where a clipped normal is two atoms.
 _LEAST_SD = 1e-3
-# Standard deviations that a plan looks at, in half-ranges.
-_SDS = (0.05, 0.5)
 _POISSON, _POISSON_PRIORS = "poisson", {"uniform": 0, "gamma": 2, "jeffreys": 0}
 # The chance of as small a Poisson sum at the largest rate that the bounds allow, from which on larger rates are not ruled out.
 _BEYOND = 0.025
@@ -97,15 +97,8 @@ class MeanAndVariance(IntervalMethod):
     prior: str = ""
 
     name: ClassVar[str] = "mean_and_variance"
-    version: ClassVar[str] = "5"
-    reads: ClassVar[tuple[str, ...]] = ("1", "2", "3", "4")
     intervals: ClassVar[str] = "population mean and variance; sampling and privacy noise; any distribution"
     kinds: ClassVar[tuple[str, ...]] = (*KINDS, _POISSON)
-
-    assumes: ClassVar[str] = (
-        "for standard deviations of 5 % to 50 % of half the range, or what the schema says is typical; of the variance of a normal column "
-        "about the middle"
-    )
 
     def __post_init__(self) -> None:
         shown = tuple(self.show) if isinstance(self.show, (list, tuple)) else (self.show,)
@@ -163,17 +156,6 @@ class MeanAndVariance(IntervalMethod):
             "target": f"{what} of {self.column}, moved into its bounds",
             "covers": f"population {what}; sampling and privacy noise; any distribution",
         }
-
-    def expected(self, rows: MomentRows, n: int, noise: float) -> Mapping[str, tuple[float, float]]:
-        typical, half = numeric(rows.schema, self.column, "a mean").typical, self._half(rows)
-        # about 95 % lie within a typical spread: four standard deviations
-        sds = 2 * ((typical.high - typical.low) / 4 / half,) if isinstance(typical, Typical) else _SDS
-        unit = noise / STEP / n
-        errors = {
-            "mean": [half * sqrt(sd**2 / n + unit**2) for sd in sds],
-            "variance": [half**2 * sqrt(2 * sd**4 / n + (unit / rows.weights[1]) ** 2) for sd in sds],
-        }
-        return {name: (errors[name][0], errors[name][1]) for name in self.show}
 
     def _prior(self, text: str) -> Any:
         if self.kind == _POISSON:
@@ -244,6 +226,7 @@ class MeanAndVariance(IntervalMethod):
             names=names,
             marginals=self._marginals(grid, half, middle),
             bounds=bounds,
+            alone=self._alone(found, half),
             flat=(lambda: self._marginals(normal_posterior(sums, PRIORS[0]), half, middle))
             if prior != PRIORS[0]
             else None,
@@ -295,11 +278,17 @@ class MeanAndVariance(IntervalMethod):
             names=names,
             limits=limits,
             bounds=bounds,
+            alone=self._alone(found, half),
             estimates=estimates,
             facts=(("Records", f"{n:,} (public)"), ("Noise", f"of the sum, in half-ranges: {found.laws[0].words()}")),
             **self._said(rows.schema),
             **self._weak(found),
         )
+
+    def _alone(self, found: ColumnSums, half: float) -> list[float]:
+        """How wide the intervals of what is shown would be by sampling alone, at most."""
+        width = 2 * _Z * np.sqrt(found.most_alone / found.n) * [half, half**2]
+        return [float(width[_SHOWN.index(one)]) for one in self.show]
 
     def _limits(self, found: ColumnSums, half: float, middle: float, alpha: float) -> tuple[list[float], list[float]]:
         """Of a column of any distribution."""
@@ -350,6 +339,7 @@ class MeanAndVariance(IntervalMethod):
             names=(f"rate of {self.column}",),
             marginals=(found,),
             bounds=((0.0, float(most)),),
+            alone=[2 * _Z * sqrt(max(total, 0.0)) / max(n, 1)],
             joint=lambda generator, size: found.draws(generator, size)[:, None],
             reached=lambda alpha: [(own.law.allows(own.y, 0.0, inf, alpha)[0], False)],
             prior=f"{said} on (0, {most}]",

@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
-from math import sqrt
 from typing import Any, ClassVar
+
+import numpy as np
 
 from confide.errors import PlanError
 from confide.guarantees import Guarantee, PureDP
@@ -27,14 +27,12 @@ from confide.protocol.spending.allowance import EITHER
 from confide.protocol.units.contributions import shown
 from confide.schema import Schema
 
-__all__ = ["KINDS", "RARE", "IntervalMethod", "checked_kind", "parsed_prior", "share_error"]
+__all__ = ["KINDS", "IntervalMethod", "checked_kind", "parsed_prior", "share_alone"]
 
 KINDS = ("credible", "confidence")
-#: The least share that a plan looks at; the greatest is one half.
-RARE = 0.02
 _SUMS, _RECORDS = "sums", "records"
-# Numbers of records that a plan without one looks at.
-_SIZES = (1_000, 10_000, 100_000)
+# Half of a 95 % interval in standard errors.
+_Z = 1.959963984540054
 _CALL = re.compile(r"([a-z]+)\(([^()]*)\)")
 
 
@@ -59,8 +57,6 @@ class IntervalMethod(Method):
     #: Whether counts leave as whole numbers with two-sided geometric noise under a pure guarantee.
     whole: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = KINDS
-    #: What the standard errors that a plan expects assume; "" where it expects none.
-    assumes: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         checked_kind(self.kind, self.kinds, self.name)
@@ -98,16 +94,7 @@ class IntervalMethod(Method):
         sums, records = Replaced(rows), Total(Records(schema, rows.columns[0]), nonnegative=True)
         spend = allowance.spend(_SUMS, sums, Fraction(1), law="discrete_laplace" if pure and self.whole else "")
         facts = dict(self.facts(rows))
-        made = Plan.of(self, schema, allowance, spend, {_SUMS: sums, _RECORDS: records}, n=n, **facts)
-        if self.assumes:
-            noise = float(spend.noise_sd or 0.0)
-            found = {str(size): self.expected(rows, size, noise) for size in ((n,) if n else _SIZES)}
-            made = replace(made, forecast={"assumes": self.assumes, **found})
-        return made
-
-    def expected(self, rows: Any, n: int, noise: float) -> Mapping[str, tuple[float, float]]:
-        """Name -> between which its standard error lies if what `assumes` says holds; noise: sd of a released sum in the map's integers."""
-        raise NotImplementedError
+        return Plan.of(self, schema, allowance, spend, {_SUMS: sums, _RECORDS: records}, n=n, **facts)
 
     def _enough(self, rows: Any, n: int | None) -> None:
         """`PlanError` where a public number of records is too small for the family."""
@@ -142,9 +129,14 @@ class IntervalMethod(Method):
         return release[_SUMS].decode()
 
 
-def share_error(p: float, size: float, noise: float) -> float:
-    """Standard error of a share of so many records whose count has noise of this sd."""
-    return sqrt(p * (1 - p) / size + (noise / size) ** 2)
+def share_alone(p: Any, size: Any) -> Any:
+    """How wide the 95 % interval of a share of so many records is by sampling alone (Wilson 1927).
+
+    >>> round(float(share_alone(0.5, 100)), 3)
+    0.192
+    """
+    p, size = np.clip(p, 0.0, 1.0), np.maximum(size, 1.0)
+    return 2 * _Z * np.sqrt(p * (1 - p) / size + (_Z / size) ** 2 / 4) / (1 + _Z**2 / size)
 
 
 def checked_kind(kind: Any, kinds: tuple[str, ...], who: str) -> str:

@@ -1,12 +1,17 @@
-"""The share of records that have one level, or one value of a whole-number column.
+"""The share of records that have one level of a column, or one value of a whole-number column; or the shares of all its levels.
 
-Guarantee: PureDP(epsilon) or mu-GDP, substitute, n public. One count, which one replaced record moves by at most 1; two-sided geometric
-noise on whole numbers (Ghosh, Roughgarden, Sundararajan 2012), or rounded Gaussian noise (Dong, Roth, Su 2022).
+Guarantee: PureDP(epsilon) or mu-GDP, substitute, n public. Of one level one count, which one replaced record moves by at most 1. Of all
+levels the whole vector of counts: one replaced record moves one count down and one up, l1 = 2, l2 = sqrt 2 for all levels at once, where a
+share of the budget for each would cost J and sqrt J. Two-sided geometric noise on whole numbers (Ghosh, Roughgarden, Sundararajan 2012), or
+rounded Gaussian noise (Dong, Roth, Su 2022). Of two levels one share says both.
 
-Credible interval: the exact posterior under a beta prior, Beta(1/2, 1/2) when left out (`counted.share_posterior`): under the prior it
-covers at its level at any n and budget; at one fixed share it may cover less, .928 at least at n = 100 and epsilon = .5, as the tests sum
-up. Confidence interval: equal tails of the exact distribution of the noisy count; it covers at least at its level, at every n, share and
-budget.
+Credible interval of one level: the exact posterior under a beta prior, Beta(1/2, 1/2) when left out (`counted.share_posterior`): under the
+prior it covers at its level at any n and budget; at one fixed share it may cover less, .928 at least at n = 100 and epsilon = .5, as the
+tests sum up. Of all levels: the exact posterior of each share under Beta(1/2, 1/2), or Beta(a, b), from its own noisy count and the sum of
+the others' (`counted.level_posterior`), however many levels there are. Under Dirichlet(a, ...), where that is asked for, the exact joint
+posterior from all counts and the public sum (`counted.Cells`); with many levels it says much of how large the largest can be. Draws of all
+shares together are of Dirichlet(a, ...), a = 1/2 when left out. Confidence interval: of each level by itself, equal tails of the exact
+distribution of its own noisy count; it covers at least at its level, at every n, share and budget.
 """
 
 from __future__ import annotations
@@ -18,24 +23,49 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
-from confide.methods.intervals.method import RARE, IntervalMethod, parsed_prior, share_error
-from confide.methods.intervals.posteriors.counted import confidence_limits, share_posterior
+from confide.methods.intervals.method import IntervalMethod, parsed_prior, share_alone
+from confide.methods.intervals.posteriors.counted import Cells, confidence_limits, level_posterior, share_posterior
 from confide.methods.intervals.posteriors.laws import NoiseLaw
+from confide.methods.intervals.posteriors.marginals import BetaMixture
 from confide.methods.intervals.posteriors.rows import LevelRows
 from confide.methods.intervals.result import ConfidenceIntervals, Posterior
 from confide.protocol import Release
 from confide.schema import Categorical, Integer, Practice, Schema
 
-__all__ = ["Proportion", "exact_shares", "level_code", "level_name"]
+__all__ = ["Proportion", "asked_levels", "exact_shares", "level_code", "level_name"]
 
-# Of a posterior, and of confidence limits.
+# Of a posterior, and of confidence limits; of one share, and of all.
 _COVERS = (
     "population share; sampling and privacy noise; exact under the prior",
     "population share; sampling and privacy noise; at the level or above, at every share",
 )
-# Beta's a and b where nothing is asked for.
+_COVERS_EACH = (
+    "population shares, each by itself; sampling and privacy noise; exact under the prior",
+    "population shares, each by itself; sampling and privacy noise; at the level or above, at every share",
+)
+# Beta's a and b, of one share and of each, where nothing is asked for.
 _DEFAULT = (0.5, 0.5)
+# Dirichlet's a for draws of all shares together, where each has a prior of its own.
+_JOINT = 0.5
+# Levels of a whole-number column that are still categories.
+_MOST = 64
+
+
+def asked_levels(schema: Schema, column: str, level: Any) -> tuple[int, ...]:
+    """The codes of the levels that are asked about: the one that is named; of two the last, of more all, where none is.
+
+    Raises `PlanError` for a column without levels, and for a level that is none of them.
+    """
+    own = schema[column]
+    if (
+        level is None
+        and own.steps > 2
+        and (isinstance(own, Categorical) or (isinstance(own, Integer) and own.steps <= _MOST))
+    ):
+        return tuple(range(own.steps))
+    return (level_code(schema, column, level),)
 
 
 def level_code(schema: Schema, column: str, level: Any) -> int:
@@ -87,6 +117,7 @@ def exact_shares(
         names=tuple(names),
         limits=limits,
         bounds=[(0.0, 1.0)] * len(names),
+        alone=share_alone(np.asarray(sums, dtype=np.float64) / max(n, 1), n),
         facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
     )
 
@@ -99,19 +130,22 @@ def level_name(schema: Schema, column: str, code: int) -> str:
 
 @dataclass(frozen=True)
 class Proportion(IntervalMethod):
-    """The share of records with a level of a column.
+    """The share of records with a level of a column, or the shares of all its levels.
 
-    column: categorical, or cf.Integer; level: which one counts, the last of two when left out; kind, prior ("beta(a, b)") as in
-    `IntervalMethod`.
+    column: categorical, or cf.Integer; level: which one counts; left out, of two levels the last, of more (of a whole-number column up to
+    64) all of them; kind as in `IntervalMethod`; prior: "beta(a, b)" of each level by itself, or of all levels "dirichlet(a)", a of every
+    level.
 
     >>> import confide as cf
-    >>> schema = cf.Schema({"smoker": cf.Categorical(["no", "yes"], on_missing="no")})
+    >>> levels = {"smoker": cf.Categorical(["no", "yes"], on_missing="no"), "g": cf.Categorical(["a", "b", "c"], on_missing="a")}
+    >>> schema = cf.Schema(levels)
     >>> data = cf.read(schema.sample(500, seed=1), schema)
     >>> release = cf.release(Proportion("smoker"), data, cf.PureDP(0.5), ledger=None, noise=cf.noise.SimulatedNoise(1))
-    >>> cf.infer(release).conf_int().round(2).to_numpy().tolist()
-    [[0.47, 0.56]]
     >>> cf.infer(release, cf.Question(kind="confidence")).names
     ('smoker=yes',)
+    >>> result = cf.infer(cf.release(Proportion("g"), data, cf.GDP(0.5), ledger=None, noise=cf.noise.SimulatedNoise(1)))
+    >>> list(result.names), bool(abs(result.sample(2000).sum(axis=1) - 1).max() < 1e-12)
+    (['g=a', 'g=b', 'g=c'], True)
     """
 
     column: str
@@ -124,22 +158,38 @@ class Proportion(IntervalMethod):
         "population share; sampling and privacy noise; exact under the prior, or exact confidence"
     )
     whole: ClassVar[bool] = True
-    assumes: ClassVar[str] = "for shares of .02 to .5"
 
     def rows(self, schema: Schema, pure: bool) -> LevelRows:
-        return LevelRows(schema, self.column, (level_code(schema, self.column, self.level),))
+        rows = LevelRows(schema, self.column, asked_levels(schema, self.column, self.level))
+        self._check_together(rows, self._prior(self.prior))
+        return rows
+
+    def _check_together(self, rows: LevelRows, prior: tuple[float, ...]) -> None:
+        """`PlanError` for a prior of all levels where one is asked about."""
+        if len(prior) == 1 and len(rows.levels) == 1:
+            raise PlanError(
+                f"a Dirichlet prior is of all levels, and the share is of {level_name(rows.schema, self.column, rows.levels[0])} alone; "
+                "write prior='beta(0.5, 0.5)'"
+            )
 
     def facts(self, about: LevelRows) -> Mapping[str, Any]:
+        if len(about.levels) > 1:
+            return {"target": f"shares of the levels of {self.column}", "covers": self.intervals}
         what = level_name(about.schema, self.column, about.levels[0])
         return {"target": f"share of records with {what}", "covers": self.intervals}
 
-    def expected(self, rows: LevelRows, n: int, noise: float) -> Mapping[str, tuple[float, float]]:
-        return {"share": (share_error(RARE, n, noise), share_error(0.5, n, noise))}
-
     def _prior(self, text: str) -> tuple[float, ...]:
-        return parsed_prior(text, {"beta": 2}, "beta(0.5, 0.5)", self.name)[1]
+        """(a, b) of each level, or (a,) of all."""
+        return parsed_prior(text, {"beta": 2, "dirichlet": 1}, "beta(0.5, 0.5)", self.name)[1]
+
+    def _names(self, rows: LevelRows) -> tuple[str, ...]:
+        return tuple(level_name(rows.schema, self.column, code) for code in rows.levels)
 
     def credible(self, release: Release, rows: LevelRows, n: int, prior: tuple[float, ...]) -> Posterior:
+        self._check_together(rows, prior)
+        return (self._of_one if len(rows.levels) == 1 else self._of_all)(release, rows, n, prior)
+
+    def _of_one(self, release: Release, rows: LevelRows, n: int, prior: tuple[float, ...]) -> Posterior:
         a, b = prior
         law = self.law(release)
         y = float(self.sums(release)[0])
@@ -150,6 +200,7 @@ class Proportion(IntervalMethod):
             names=(level_name(rows.schema, self.column, rows.levels[0]),),
             marginals=(found,),
             bounds=((0.0, 1.0),),
+            alone=[share_alone(y / max(n, 1), n)],
             joint=lambda generator, size: found.draws(generator, size)[:, None],
             reached=lambda alpha: [law.allows(y, 0, n, alpha)],
             prior=f"Beta({a:g}, {b:g})",
@@ -159,20 +210,56 @@ class Proportion(IntervalMethod):
             facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
         )
 
+    def _of_all(self, release: Release, rows: LevelRows, n: int, prior: tuple[float, ...]) -> Posterior:
+        names, law = self._names(rows), self.law(release)
+        sums = np.asarray(self.sums(release), dtype=np.float64)
+        together = len(prior) == 1
+
+        def cells() -> Cells:
+            return Cells(sums, n, law, np.full(len(names), prior[0] if together else _JOINT))
+
+        def marginals() -> list[BetaMixture]:
+            if not together:
+                return [level_posterior(sums, j, n, law, *prior) for j in range(len(names))]
+            own = cells()
+            return [own.marginal(j) for j in range(len(names))]
+
+        return Posterior.read(
+            release,
+            response=self.column,
+            covers=_COVERS_EACH[0],
+            names=names,
+            marginals=marginals(),
+            bounds=[(0.0, 1.0)] * len(names),
+            alone=share_alone(sums / max(n, 1), n),
+            joint=lambda generator, size: cells().draws(generator, size),
+            reached=lambda alpha: [law.allows(float(y), 0, n, alpha) for y in sums],
+            middle=[level_posterior(np.r_[n // 2, n - n // 2, np.zeros(len(names) - 2)], 0, n, law)],
+            flat=None
+            if prior == _DEFAULT
+            else lambda: [level_posterior(sums, j, n, law, 1.0, 1.0) for j in range(len(names))],
+            prior=f"Dirichlet({prior[0]:g}, ...)" if together else f"Beta({prior[0]:g}, {prior[1]:g}) of each",
+            facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
+        )
+
     def confidence(self, release: Release, rows: LevelRows, n: int) -> ConfidenceIntervals:
-        names = (level_name(rows.schema, self.column, rows.levels[0]),)
-        return exact_shares(release, self.column, names, self.sums(release), n, self.law(release), _COVERS[1])
+        covers = (_COVERS if len(rows.levels) == 1 else _COVERS_EACH)[1]
+        return exact_shares(release, self.column, self._names(rows), self.sums(release), n, self.law(release), covers)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         practice = Practice.checked(frame)
-        code = level_code(practice.schema, self.column, self.level)
         codes = practice.codes[self.column]
-        return {level_name(practice.schema, self.column, code): float(np.mean(codes == code))}
+        asked = asked_levels(practice.schema, self.column, self.level)
+        return {level_name(practice.schema, self.column, code): float(np.mean(codes == code)) for code in asked}
 
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
-        """A record with the level and one without."""
+        """Two levels: of one share a record with the level and one without."""
         if not isinstance(schema, Schema):
             return
-        own, code = schema[self.column], level_code(schema, self.column, self.level)
+        asked = asked_levels(schema, self.column, self.level)
+        if len(asked) > 1:
+            yield ends(schema, (self.column,))
+            return
+        own, (code,) = schema[self.column], asked
         values = own.levels if isinstance(own, Categorical) else (own.low, own.low + 1)
         yield {self.column: values[code % len(values)]}, {self.column: values[(code + 1) % len(values)]}

@@ -38,14 +38,13 @@ from confide.errors import PlanError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
 from confide.methods.intervals.posteriors.rows import numeric
-from confide.methods.intervals.quantile import practice_quantiles
 from confide.methods.intervals.result import QuantileIntervals
 from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Together
 from confide.results.declared_bounds import DECLARED_BOUND, open_ends
-from confide.schema import Integer, Schema
+from confide.schema import Integer, Practice, Schema
 from confide.schema.formulas.names import quoted
 
-__all__ = ["PureQuantiles", "QuantileAbout"]
+__all__ = ["PureQuantiles", "QuantileAbout", "practice_quantiles"]
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -58,8 +57,6 @@ _FINE = 1 << 16
 _FIRST, _SECOND = Fraction(1, 5), Fraction(4, 5)
 # Within so many standard errors of round 1 and sampling a quantile is looked for.
 _NEAR = 3.0
-# Trees of releases of versions 1 and 2, by their number of nodes; their bins were even.
-_FORMER = {2184: (8, 16, 16), 1096: (8, 8, 16), 136: (8, 16)}
 
 
 @dataclass(frozen=True)
@@ -94,9 +91,7 @@ class QuantileAbout:
 
     def edges(self, starts: Whole) -> Array:
         """Edges of bins that start at these fine ones, (m + 1,), in the column's units."""
-        return self._edges(np.append(starts * self.place.fine.width, self.place.fine.codes))
-
-    def _edges(self, codes: Array) -> Array:
+        codes = np.append(starts * self.place.fine.width, self.place.fine.codes)
         own = numeric(self.place.schema, self.place.column, "a quantile")
         step = (own.high - own.low) / (own.steps - 1)
         # a value on the grid stands for half a step to either side
@@ -105,9 +100,6 @@ class QuantileAbout:
     def read(self, release: Release) -> _Tree:
         """The tree that the estimates follow from."""
         noisy = release["tree"]
-        if (tree := _FORMER.get(len(noisy.values))) is not None:
-            bins = int(np.prod(tree))
-            return _Tree.of(noisy, tree, self._edges(np.ceil(np.arange(bins + 1) * (self.place.fine.codes / bins))))
         starts = np.array(self.second.starts)
         if self.outline:
             starts = np.asarray(release.public.get("starts", ()), dtype=np.int64)
@@ -119,6 +111,15 @@ class QuantileAbout:
             ):
                 raise ReleaseError("the release does not say where its bins start: the file was altered")
         return _Tree.of(noisy, self.second.tree, self.edges(starts))
+
+
+def practice_quantiles(frame: Any, column: str, qs: tuple[float, ...]) -> Mapping[str, float]:
+    """The least values that a share of at least each q of the practice records does not exceed."""
+    values = Practice.checked(frame).present(column)
+    if not len(values):
+        raise PlanError(f"no practice record has a value of {column!r}; give more records")
+    found = np.quantile(values, qs, method="inverted_cdf")
+    return {f"{q:g}": float(value) for q, value in zip(qs, found, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -141,8 +142,6 @@ class PureQuantiles(Method):
     q: float | tuple[float, ...] = 0.5
 
     name: ClassVar[str] = "pure_quantiles"
-    version: ClassVar[str] = "3"
-    reads: ClassVar[tuple[str, ...]] = ("1", "2")  # one round, even bins
     family: ClassVar[str] = "intervals"
     source: ClassVar[str] = (
         "two trees of counts with geometric noise, least squares (Hay et al. 2010); bins about quantiles and interval derived in confide"
@@ -242,6 +241,7 @@ class PureQuantiles(Method):
             limits=limits,
             estimates=[own.point(q, whole=whole) for q in qs],
             bounds=[(low, high)] * len(qs),
+            alone=self._alone(own, qs, limits(0.05), whole=whole),
             marks=marks,
             facts=(
                 *(size if self._hides_size(release, about) else ()),
@@ -249,6 +249,12 @@ class PureQuantiles(Method):
             ),
             **(status if any(a or b for a, b in bound) and not useless else {}),
         )
+
+    @staticmethod
+    def _alone(own: _Tree, qs: Sequence[float], ends: tuple[list[float], list[float]], *, whole: bool) -> list[float]:
+        """How wide the intervals would be by sampling alone."""
+        found = [own.widths(q, own.edges.tolist(), float(whole)) for q in qs]
+        return [(b - a) * alone / width for (width, alone), a, b in zip(found, *ends, strict=True)]
 
     def _hides_size(self, release: Release, about: QuantileAbout) -> bool:
         """Whether the number of records that count is private: not under substitute, where each one does."""

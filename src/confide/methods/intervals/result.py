@@ -17,6 +17,7 @@ from confide.errors import PlanError
 from confide.methods.intervals.posteriors.marginals import Marginal
 from confide.noise import keyed_generator
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
+from confide.results.noise_share import marked, noise_share
 from confide.results.pages.words import Flag, level_words
 
 if TYPE_CHECKING:
@@ -51,8 +52,15 @@ class _Inferred(BaseResult):
 
     names: tuple[str, ...]
     bounds: tuple[tuple[float, float], ...]
+    alone: Sequence[float] | None
 
     rows_called: ClassVar[str] = "parameters"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.alone is not None and self.has_intervals:
+            low, high = self._ends(0.05)
+            self._put("flags", marked(self.flags, self.names, noise_share(high - low, self.alone)))
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         """The guarantee in words."""
@@ -82,7 +90,7 @@ class Posterior(_Inferred):
     names; marginals: the distribution of each; bounds: what each may be at all, infinite where nothing bounds it; joint: draws of all of
     them at once, (size, p); prior: in words; reached: alpha -> of each, whether its least and its greatest value are not rejected at
     alpha/2. Equal tails of a density leave out a share of 0 whatever is released: intervals reach what is not rejected, and then hold more
-    than they say.
+    than they say. alone: how wide 95 % intervals would be by sampling alone, where that is known.
     """
 
     names: tuple[str, ...]
@@ -91,6 +99,7 @@ class Posterior(_Inferred):
     joint: Draw
     prior: str
     reached: Reached | None = None
+    alone: Sequence[float] | None = None
 
     family: ClassVar[str] = "posterior"
 
@@ -247,7 +256,8 @@ class ConfidenceIntervals(_Inferred):
     """Confidence intervals by inversion of the distribution of a noisy statistic, at any level.
 
     limits: alpha -> (lows, highs); estimates: where both tails are alike; marks: alpha -> the flags of each row, of a family that has some;
-    effects: whether zero says something of them, as of a difference; shares: whether they have no unit.
+    effects: whether zero says something of them, as of a difference; shares: whether they have no unit; alone: how wide 95 % intervals
+    would be by sampling alone, where that is known.
     """
 
     names: tuple[str, ...]
@@ -257,6 +267,7 @@ class ConfidenceIntervals(_Inferred):
     marks: Callable[[float], Sequence[str]] | None = None
     effects: bool = True
     shares: bool = False
+    alone: Sequence[float] | None = None
 
     family: ClassVar[str] = "confidence intervals"
 

@@ -29,6 +29,7 @@ from confide.methods.intervals.posteriors.rows import STEP, ProductRows, squares
 from confide.methods.intervals.result import Posterior
 from confide.noise import keyed_generator
 from confide.protocol import Release
+from confide.results.inference import student
 from confide.results.pages.words import Flag
 from confide.schema import Design, Practice, Schema
 
@@ -85,9 +86,6 @@ class Slope(IntervalMethod):
     prior: str = ""
 
     name: ClassVar[str] = "slope"
-    version: ClassVar[str] = "4"
-    # releases of 1 mean the same; what infer computes from them differs in the last digits; 3 is weak where many responses are cut
-    reads: ClassVar[tuple[str, ...]] = ("1", "2")
     intervals: ClassVar[str] = (
         "coefficients of a normal line; sampling and privacy noise; normal errors of equal variance"
     )
@@ -144,6 +142,7 @@ class Slope(IntervalMethod):
             names=rows.design.names,
             marginals=marginals,
             bounds=[(-inf, inf)] * d,
+            alone=_alone(found, weights),
             joint=lambda generator, size: _draws(found, generator, size) @ weights.T + shifts,
             prior="flat in (coefficients, variance)",
             flags=(_CLIPPED,) if _beyond(noisy, found) > _RARE else (),
@@ -207,6 +206,12 @@ def _units(rows: ProductRows) -> tuple[Array, Array]:
     weights[1:, 1:] = slopes
     weights[0, 0], weights[0, 1:] = hy, -hy * c / h
     return weights, np.concatenate([[cy], np.zeros(len(h))])
+
+
+def _alone(found: LinePosterior, weights: Array) -> list[float]:
+    """How wide the intervals would be by sampling alone: given the moments, of what the exact ones may have been the one in the middle."""
+    scales = np.linalg.norm(np.einsum("kji,cj->kci", found.factors, weights), axis=2)
+    return [float(one) for one in 2 * student.quantile(0.025, found.df) * np.median(scales, axis=0)]
 
 
 def _draws(found: LinePosterior, generator: np.random.Generator, size: int) -> Array:

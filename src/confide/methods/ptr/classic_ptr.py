@@ -105,7 +105,7 @@ class DistanceTest(_Distance):
     bound: float
     release: PureDP | ApproxDP | GDP
 
-    proof = "distance test of classic propose-test-release: confide.methods.ptr.classic_ptr"
+    proof = "distance test of classic propose-test-release"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -115,7 +115,7 @@ class DistanceTest(_Distance):
             isinstance(self.release, GDP) and self.release.delta
         ):
             raise PrivacyError(
-                f"release must be PureDP, ApproxDP or GDP without a delta, got {self.release}; write PureDP(1.0)"
+                f"release must be PureDP, ApproxDP or GDP without a delta, got {self.release}; write cf.PureDP(1.0)"
             )
 
     @property
@@ -156,7 +156,7 @@ class StableRelease(_Distance):
     'median'
     """
 
-    proof = "distance to instability: confide.methods.ptr.classic_ptr"
+    proof = "distance to instability"
 
     @property
     def guarantee(self) -> ApproxDP:
@@ -191,7 +191,7 @@ class PrivateLocalBound:
     lipschitz: float
     epsilon: float
 
-    proof = "private upper bound of a local sensitivity: confide.methods.ptr.classic_ptr"
+    proof = "private upper bound of a local sensitivity"
 
     def __post_init__(self) -> None:
         _checked(self.epsilon_bound, self.delta)
@@ -243,7 +243,7 @@ class FirstPassing:
     delta: float
     release: PureDP | ApproxDP
 
-    proof = "sparse vector over proposed bounds: confide.methods.ptr.classic_ptr"
+    proof = "sparse vector over proposed bounds"
 
     def __post_init__(self) -> None:
         _checked(self.epsilon, self.delta)

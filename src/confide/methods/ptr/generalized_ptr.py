@@ -92,7 +92,7 @@ class LossTest:
     test_epsilon: float
     false_pass: float
 
-    proof = "test of a data-dependent loss: confide.methods.ptr.generalized_ptr"
+    proof = "test of a data-dependent loss"
 
     def __post_init__(self) -> None:
         _check_moves(self.moves)
@@ -134,9 +134,7 @@ class UniformBound:
     test_epsilon: float
     failure: float
 
-    proof = (
-        "private upper bound of a data-dependent loss, valid under both neighbours: confide.methods.ptr.generalized_ptr"
-    )
+    proof = "private upper bound of a data-dependent loss, valid under both neighbours"
 
     def __post_init__(self) -> None:
         _check_moves(self.moves)
@@ -197,7 +195,7 @@ def _curve(test: PureDP | ZCDP | GDP | Callable[[float], float]) -> Callable[[fl
             return lambda a: rho * a
         case GDP(mu, delta):
             if delta:
-                raise PrivacyError(f"a test with a delta has no Renyi curve, got {test}; give GDP({mu!r})")
+                raise PrivacyError(f"a test with a delta has no Renyi curve, got {test}; give cf.GDP({mu!r})")
             return lambda a: mu * mu / 2 * a
     return test
 

@@ -343,7 +343,7 @@ _CUT = (
     "a number is more than 2^32 alphas from 0, where estimates are cut: it is no estimate; measure from a public point nearer to the "
     "records, or propose a larger alpha"
 )
-_PROOF = "exact divergence of each step of the reply's table, in both directions: confide.guarantees.reply"
+_PROOF = "exact divergence of each step of the reply's table, in both directions"
 
 
 _PRACTICE = 200  # practice records, where n is not known

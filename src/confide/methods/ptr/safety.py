@@ -31,6 +31,8 @@ from confide._arrays import Array
 from confide.aggregates.isolation.code_names import code_from, code_name
 from confide.aggregates.safety_formulas import rounded_safety, up
 from confide.errors import PlanError
+from confide.methods.ptr import safety_bounds
+from confide.methods.ptr.safety_bounds import BOUNDS
 from confide.protocol.exact import pack, unpack
 
 __all__ = [
@@ -47,9 +49,6 @@ __all__ = [
     "pack_bound",
     "scale",
 ]
-
-
-_SHIPPED = "confide.methods.ptr.safety_bounds."
 
 
 class SafetyBound(ABC):
@@ -284,7 +283,7 @@ def asserted(bound: SafetyBound) -> tuple[str, ...]:
     if type(bound) is After:
         function = getattr(bound.function, "__name__", "function")
         return (*asserted(bound.base), f"asserted Lipschitz constant {bound.lipschitz:g} of {function}")
-    if type(bound).__module__.startswith(_SHIPPED):
+    if code_name(bound) in {f"confide:{name}" for name in BOUNDS}:
         return ()
     return (f"asserted safety bound {bound_name(bound)}",)
 
@@ -350,9 +349,8 @@ def bound_from(settings: Mapping[str, Any]) -> SafetyBound:
 
 
 def _classes() -> set[type[Any]]:
-    package = import_module(_SHIPPED[:-1])
-    for name in getattr(package, "BOUNDS", {}).values():
-        import_module(_SHIPPED + name)
+    for name in BOUNDS.values():
+        import_module(f"{safety_bounds.__name__}.{name}")
     found: set[type[Any]] = set()
     waiting: list[type[Any]] = [SafetyBound]
     while waiting:

@@ -18,6 +18,7 @@ from confide.methods.reduction.matrix import CorrelationMatrix, unclear
 from confide.methods.reduction.spectrum import Spectrum
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
+from confide.results.noise_share import marked, noise_share
 from confide.results.pages.words import Flag
 
 if TYPE_CHECKING:
@@ -41,16 +42,17 @@ _LARGEST = 0.25
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Basis(BaseResult):
-    """Principal components. names (k,); estimates (k,): explained variances, errors: their standard errors, NaN where there is none;
-    noise_share (k,); bias (k,): what it may be off by since columns were asked to be clear; vectors (p, k), of length 1; centre, spread
-    (p,): in the units of the data, what scores subtract and divide by; total: of all variances; correlations: of all pairs, from the same
-    release.
+    """Principal components. names (k,); estimates (k,): explained variances, errors: their standard errors, NaN where there is none; noise
+    (k,): the variance by noise; alone (k,): that by sampling alone; bias (k,): what it may be off by since columns were asked to be clear;
+    vectors (p, k), of length 1; centre, spread (p,): in the units of the data, what scores subtract and divide by; total: of all variances;
+    correlations: of all pairs, from the same release.
     """
 
     names: tuple[str, ...]
     estimates: Array
     errors: Array
-    noise_share: Array
+    noise: Array
+    alone: Array
     bias: Array
     vectors: Array
     centre: Array
@@ -86,7 +88,8 @@ class Basis(BaseResult):
             names=tuple(f"PC{j + 1}" for j in range(own.k)),
             estimates=np.where(sure, values, nan) if status == "partial" else values,
             errors=shown,
-            noise_share=own.noise / np.maximum(errors**2, 1e-300),
+            noise=own.noise,
+            alone=np.maximum(sums, 0.0) / size**2,
             bias=np.abs(values - 1) * (own.own.chosen @ own.vectors[:, : own.k] ** 2)
             if own.correlation
             else np.zeros(own.k),
@@ -105,6 +108,10 @@ class Basis(BaseResult):
             ),
         )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._put("flags", marked(self.flags, self.names, self._share))
+
     @property
     def params(self) -> pd.Series[float]:
         """Explained variances, indexed by component."""
@@ -117,18 +124,24 @@ class Basis(BaseResult):
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """All l with (l - estimate)^2 <= z^2 (sampling variance (l/estimate)^2 + noise variance): columns 0 and 1."""
+        low, high = self._ends(alpha, self.errors**2 - self.noise, self.noise, self.bias)
+        return pd.DataFrame({0: low, 1: high}, index=list(self.names))
+
+    def _ends(self, alpha: float, sampling: Array, noise: Array | float, bias: Array | float) -> tuple[Array, Array]:
         z = -float(special.ndtri(check_alpha(alpha) / 2))
         with np.errstate(all="ignore"):
-            noise = self.noise_share * self.errors**2
-            lead = 1 - z * z * (self.errors**2 - noise) / self.estimates**2
+            lead = 1 - z * z * sampling / self.estimates**2
             root = np.sqrt(np.maximum(self.estimates**2 - lead * (self.estimates**2 - z * z * noise), 0.0))
-            low, high = (
-                np.maximum((self.estimates - root) / lead - self.bias, 0.0),
-                (self.estimates + root) / lead + self.bias,
-            )
+            low, high = np.maximum((self.estimates - root) / lead - bias, 0.0), (self.estimates + root) / lead + bias
             high = np.where(lead > 0, high, np.inf)
         known = np.isfinite(self.errors)
-        return pd.DataFrame({0: np.where(known, low, nan), 1: np.where(known, high, nan)}, index=list(self.names))
+        return np.where(known, low, nan), np.where(known, high, nan)
+
+    @property
+    def _share(self) -> Array:
+        low, high = self._ends(0.05, self.errors**2 - self.noise, self.noise, self.bias)
+        alone = self._ends(0.05, self.alone, 0.0, 0.0)
+        return noise_share(high - low, alone[1] - alone[0])
 
     def loadings(self) -> pd.DataFrame:
         """The components, (columns, k), of length 1 each; the largest entry of each is positive."""
@@ -167,7 +180,7 @@ class Basis(BaseResult):
             Column("low", limits[0].to_numpy(), "interval", head=low),
             Column("high", limits[1].to_numpy(), "interval", head=high),
             Column("ratio", self.explained_variance_ratio.to_numpy(), "share", head="of total"),
-            Column("privacy_share", self.noise_share, "share", head="noise share"),
+            Column("privacy_share", self._share, "share", head="noise share"),
         )
 
     def more(self, alpha: float) -> dict[str, Any]:

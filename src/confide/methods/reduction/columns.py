@@ -61,8 +61,6 @@ class OfColumns(Method):
     columns: tuple[str, ...]
     term_bounds: Mapping[str, tuple[float, float]] | None
 
-    version: ClassVar[str] = "2"
-    reads: ClassVar[tuple[str, ...]] = ("1",)
     family: ClassVar[str] = "reduction"
 
     def __post_init__(self) -> None:

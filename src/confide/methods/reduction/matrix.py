@@ -17,6 +17,7 @@ from confide.aggregates.cells.free_moments import Measure
 from confide.aggregates.moments.joint_moments import JointMoments
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
+from confide.results.noise_share import marked, noise_share
 from confide.results.pages.spreads import hidden_words
 from confide.results.pages.words import LITERAL, short
 
@@ -104,21 +105,36 @@ class CorrelationMatrix(BaseResult):
         """Standard errors at the estimates."""
         return pd.Series(np.sqrt(self._variance(self.estimates)), index=list(self.names), dtype="float64")
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._put("flags", marked(self.flags, self.names, self._share))
+
     def _variance(self, r: Array) -> Array:
         return np.asarray((1 - r * r) ** 2 * self.sampling + self.noise)
 
+    @property
+    def _share(self) -> Array:
+        low, high = self._ends(0.05, self.noise, self.bias)
+        alone = self._ends(0.05, 0.0 * self.noise, 0.0 * self.bias)
+        return noise_share(high - low, alone[1] - alone[0])
+
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """All r that lie within z standard errors of the estimate, the standard error as it is at r: columns 0 and 1."""
+        low, high = self._ends(alpha, self.noise, self.bias)
+        return pd.DataFrame({0: low, 1: high}, index=list(self.names))
+
+    def _ends(self, alpha: float, noise: Array, bias: Array) -> tuple[Array, Array]:
         z = -float(special.ndtri(check_alpha(alpha) / 2))
         ends = []
         for far in (-1.0, 1.0):
             inner, outer = self.estimates.copy(), np.full(len(self.estimates), far)
             for _ in range(50):
                 middle = (inner + outer) / 2
-                within = np.abs(middle - self.estimates) - self.bias <= z * np.sqrt(self._variance(middle))
+                spread = np.sqrt((1 - middle * middle) ** 2 * self.sampling + noise)
+                within = np.abs(middle - self.estimates) - bias <= z * spread
                 inner, outer = np.where(within, middle, inner), np.where(within, outer, middle)
             ends.append(np.where(np.isnan(self.estimates), nan, outer))
-        return pd.DataFrame({0: ends[0], 1: ends[1]}, index=list(self.names))
+        return ends[0], ends[1]
 
     def matrix(self) -> pd.DataFrame:
         """The whole matrix, (p, p), 1 on the diagonal. Noise may leave it without being positive definite."""
@@ -134,14 +150,13 @@ class CorrelationMatrix(BaseResult):
         limits, (low, high) = self.conf_int(alpha), level_heads(alpha)
         with np.errstate(all="ignore"):
             z = self.estimates / np.sqrt(self.sampling + self.noise)
-            share = self.noise / self._variance(self.estimates)
         return (
             Column("name", self.names, "name"),
             Column("estimate", self.estimates, head="r"),
             Column("low", limits[0].to_numpy(), "interval", head=low),
             Column("high", limits[1].to_numpy(), "interval", head=high),
             Column("p", 2 * special.ndtr(-np.abs(z)), "p", head="P>|z|"),
-            Column("privacy_share", share, "share", head="noise share"),
+            Column("privacy_share", self._share, "share", head="noise share"),
         )
 
     def more(self, alpha: float) -> dict[str, Any]:

@@ -15,7 +15,7 @@ class LinePath(Protocol):
     """A frozen value, made of public facts alone."""
 
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
-        """Keywords of `Plan.of`: event, statistics, passes, constants, target, covers, forecast, warnings."""
+        """Keywords of `Plan.of`: event, statistics, passes, constants, target, covers, warnings."""
         ...
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:

@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._lazy import later
-from confide._special import stdtrit
 from confide.aggregates.scores.metric import factor_name
 from confide.errors import NoResult, PlanError
-from confide.methods.regression.evidence.bias_aware import BiasAware
 from confide.protocol import Question
 from confide.results import Estimates, check_alpha
 from confide.results.inference import student
@@ -73,15 +71,12 @@ class LinearEstimates(DesignEstimates):
     """Coefficients of a line in the units of the data, with predictions and R squared.
 
     `nobs` is the noisy weighted count of records, `rsquared` the share of the response's variance on the line (about zero
-    without an intercept), `rsquared_interval` its 95 % interval, NaN outside status "ok". `bias_aware` holds the intervals of a
-    "weak" fit, which are not of the form estimate +- quantile x error; `within`: predictions are moved into these bounds.
+    without an intercept), `rsquared_interval` its 95 % interval, NaN outside status "ok".
     """
 
     nobs: float = nan
     rsquared: float = nan
     rsquared_interval: tuple[float, float] = (nan, nan)
-    bias_aware: BiasAware | None = None
-    within: tuple[float, float] | None = None
 
     _per: ClassVar[str] = " per unit of the column"
 
@@ -91,28 +86,14 @@ class LinearEstimates(DesignEstimates):
         own = {"nobs_noisy": self.nobs, "rsquared": self.rsquared, "rsquared_low": low, "rsquared_high": high}
         return {**super().more(alpha), **own}
 
-    @property
-    def has_intervals(self) -> bool:
-        """Whether `conf_int` gives numbers."""
-        return self.bias_aware is not None or super().has_intervals
-
-    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Intervals at level 1 - alpha: columns 0 (low) and 1 (high); at status "weak" the bias-aware ones, where there are any."""
-        if self.bias_aware is None:
-            return super().conf_int(alpha)
-        quantile = float(stdtrit(self.bias_aware.df, 1 - check_alpha(alpha) / 2))
-        low, high = self.bias_aware.limits(quantile, self.estimates)
-        return pd.DataFrame({0: low, 1: high}, index=list(self.names))
-
     def predict(self, frame: Any) -> pd.Series[float]:
         """The line at the rows of a public frame (pandas, or a mapping of arrays), in the response's units.
 
-        Where the fit was made for prediction (`within`), values are moved into the response's declared bounds.
         At status "weak" it is the line of the rough estimates; at "partial" a row that an unanswered coefficient counts in gives NaN.
         Raises `NoResult` when the release holds no reply, or its status says that the estimates mean nothing ("not_identified").
         """
         values = student.weighted(self._rows(frame), self.estimates)
-        return pd.Series(values if self.within is None else np.clip(values, *self.within), name=self.response)
+        return pd.Series(values, name=self.response)
 
     def get_prediction(self, frame: Any, alpha: float = 0.05) -> pd.DataFrame:
         """Mean, standard error and interval of the line at the rows of a public frame: columns as in statsmodels.

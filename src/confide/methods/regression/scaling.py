@@ -8,12 +8,11 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.aggregates.lines.rows import Box
-from confide.aggregates.scores.round_lines import allowed_lines
 from confide.errors import PlanError
 from confide.methods.regression.evidence.normal_equations import Line
 from confide.schema import Design
 
-__all__ = ["PRIOR", "coefficient_names", "extent", "line_of", "to_units"]
+__all__ = ["PRIOR", "allowed_lines", "coefficient_names", "extent", "line_of", "to_units"]
 
 
 #: Public prior guess of |theta|^2; it balances the noise of A against that of b, and the optimum is flat in it.
@@ -22,6 +21,24 @@ PRIOR = 0.5
 
 def coefficient_names(design: Design, keep: list[int]) -> tuple[str, ...]:
     return (*(("Intercept",) if design.intercept else ()), *(design.terms[j].name for j in keep))
+
+
+def allowed_lines(design: Design, keep: list[int] | None = None, box: Box | None = None) -> tuple[Array, Array]:
+    """(origin, lines), shapes (p,), (p, k): free in the kept columns; without an intercept, through y = 0 at x = 0 in the data's units.
+
+    box: where z was measured from, the public bounds when left out.
+    """
+    keep = list(range(len(design.terms))) if keep is None else keep
+    p = len(design.terms) + 1
+    columns = np.eye(p)[:, [1 + j for j in keep]]
+    if design.intercept:
+        return np.zeros(p), np.column_stack([np.eye(p)[:, 0], columns])
+    middle, half = (box or Box.of(design)).arrays
+    columns[0] = [middle[j] / half[j] for j in keep]
+    low, high = float(design.response.low), float(design.response.high)
+    origin = np.zeros(p)
+    origin[0] = -(low + (high - low) / 2) / ((high - low) / 2)
+    return origin, columns
 
 
 def line_of(design: Design, keep: list[int] | None = None, box: Box | None = None) -> Line:

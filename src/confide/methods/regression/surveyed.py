@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import log2, sqrt
+from math import inf, log2, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from confide.aggregates.cells.histogram import Histogram
 from confide.aggregates.cells.weight_cap import CELLS, DISTANCE, Cap, WeightCells, ended_words
 from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.aggregates.clusters.beyond import Beyond
+from confide.aggregates.clusters.fewest import FEW, LEAST_DF, fewest_behind
 from confide.aggregates.clusters.psu_limits import LEAST, hidden_part, too_few
 from confide.aggregates.clusters.psu_meat import Listed, bits_for
 from confide.errors import PlanError
@@ -229,7 +230,7 @@ class Read:
 
     @cached_property
     def beyond(self) -> Beyond | None:
-        """What the cut of PSU sums left out; None without PSUs, and of older releases."""
+        """What the cut of PSU sums left out; None without PSUs."""
         ruler = self.release.public.get("meat_beyond")
         return None if ruler is None else Beyond.of(self.release["meat"], np.asarray(ruler, dtype=np.float64))
 
@@ -239,15 +240,30 @@ class Read:
         cut = 1.0 if self.beyond is None else self.beyond.factor
         return cut * (self.design.deff or 1.0) * (1.0 - (self.design.fraction or 0.0))
 
+    @cached_property
+    def known(self) -> float:
+        """The PSUs that hold records, at least."""
+        ruler = self.release.public.get("meat_beyond")
+        if ruler is None:
+            return inf
+        return fewest_behind(self.release["meat"], np.asarray(ruler, dtype=np.float64))
+
+    @property
+    def few(self) -> str:
+        """Why PSUs are too few for intervals, "" where they are not."""
+        return FEW if self.known - 1 < LEAST_DF else ""
+
     def independent(self, centred: bool) -> tuple[float, float, float]:
-        """(C, C - H, the factor of the meat) of C PSUs, or persons, in H strata."""
+        """(C, degrees of freedom, the factor of the meat) of C PSUs, or persons, in H strata: C - H, and at most the PSUs that are known to
+        hold records less one.
+        """
         design, schema = self.design, self._schema
         persons = max(self._number("cap", 2) if "cap" in self.release.public else self.records, 2.0)
         if design.psu is None:
             return persons, persons - 1, persons / (persons - 1)
         strata = 1 if design.strata is None else len(getattr(schema[design.strata], "levels", (None,)))
         count = float(design.psu_count or max(persons / float(design.size or 1.0), 2.0))
-        return count, max(count - strata, 1.0), 1.0 if centred else count / (count - 1)
+        return count, max(min(count - strata, self.known - 1), 1.0), 1.0 if centred else count / (count - 1)
 
     def hidden(self, spread: Array, meat: Array, equal: Array, count: float) -> Hidden | None:
         """What the cut of weights may move combinations of coefficients by; None where nothing was cut.
@@ -257,10 +273,7 @@ class Read:
         """
         if not self.lost:
             return None
-        # older releases have the share with all that may hide
-        alone = len(self.release.public["cap"]) == 3
-        lost = min(self.lost, 0.9)
-        over, error = (lost / (1 - lost) * count, 0.0) if alone else (self._number("cap", 3), self._number("cap", 4))
+        over, error = self._number("cap", 3), self._number("cap", 4)
         own = count / self.light * spread @ meat @ spread.T, count * spread @ equal @ spread.T
         part = (DISTANCE * over / count) ** 2
         return Hidden((part * own[0], part * own[1]), (DISTANCE * error / count) ** 2 * _largest(*own))

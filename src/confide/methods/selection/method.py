@@ -48,8 +48,8 @@ from confide.schema.formulas.names import parted, sides
 __all__ = ["Select"]
 
 _PROOF = (
-    "the best of a random number of runs, each mu-GDP up to a slack: trade-off bound of confide.guarantees.selection.bounds, a record "
-    "being in the training or in the validation part: confide.faces.selection"
+    "the best of a random number of runs, each mu-GDP up to a slack: their trade-off bound, a record "
+    "being in the training or in the validation part"
 )
 _REASON = "the winner was chosen for what its noise and the validation records made of it; an interval needs a release of its own"
 _NOTHING = "no run gave a reply, or none was drawn; the release costs its guarantee all the same"
@@ -84,7 +84,6 @@ class Select(Method):
 
     name: ClassVar[str] = "select"
     family: ClassVar[str] = "selection"
-    version: ClassVar[str] = "2"
     source: ClassVar[str] = (
         "private selection from a random number of runs (Papernot, Steinke 2022), trade-off accounting"
     )
@@ -95,7 +94,8 @@ class Select(Method):
         put = object.__setattr__
         if isinstance(self.candidates, (str, Mapping)) or not isinstance(self.candidates, Sequence):
             raise PlanError(
-                "candidates must be a list of methods; write Select([cf.regression.SSP('y ~ x', leverage_cap=cap) for cap in (1.2, 2)])"
+                "candidates must be a list of methods; "
+                "write cf.select([cf.regression.SSP('y ~ x', leverage_cap=cap) for cap in (1.2, 2)], data, privacy=..., ledger=...)"
             )
         put(self, "candidates", tuple(map(stored, self.candidates)))
         if not 2 <= len(self.candidates) <= 1000:
@@ -115,7 +115,7 @@ class Select(Method):
             kind = type(self.score)
             if loss_named(getattr(kind, "name", "")) is not kind or not is_dataclass(self.score):
                 raise PlanError(
-                    "a loss must be a frozen dataclass that is registered; write @cf.selection.register_loss above its class"
+                    "a loss must be a frozen dataclass that is registered; write @confide.faces.selection.register_loss above its class"
                 )
             put(self, "score", {"loss": kind.name, **method_parameters(self.score)})
         for name, value, most in (("clip", self.clip, 1e300), ("holdout", self.holdout, 0.9)):
@@ -190,7 +190,7 @@ class Select(Method):
         kind = loss_named(str(name))
         if kind is None:
             raise PlanError(
-                f"the loss {name!r} is not registered here; import what brings it, with @cf.selection.register_loss"
+                f"the loss {name!r} is not registered here; import what brings it, with @confide.faces.selection.register_loss"
             )
         return kind(**settings)
 

@@ -52,7 +52,6 @@ def unpacked(release: Release, inner: Plan) -> Release:
 
 #: Fields of tables in which intervals live, and what they become.
 _BLANK: dict[str, Any] = {
-    "bias_aware": None,
     "joint": None,
     "loose": None,
     "tables": {},

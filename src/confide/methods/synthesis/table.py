@@ -64,8 +64,6 @@ class SyntheticTable(Method):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "synthetic_table"
-    version: ClassVar[str] = "3"
-    reads: ClassVar[tuple[str, ...]] = ("2",)
     family: ClassVar[str] = "synthesis"
     source: ClassVar[str] = "noisy bins and a calibrated response; Lin, Slavković, Bhoomireddy 2025, Algorithm 3"
     intervals: ClassVar[str] = "none from the rows; those of the line from the release beside the file (refit)"
@@ -75,7 +73,7 @@ class SyntheticTable(Method):
         if self.generator not in ("calibrated", "binagg"):
             raise PlanError(
                 f'generator must be "calibrated" or "binagg", got {self.generator!r}; write '
-                'SyntheticTable(formula, generator="calibrated")'
+                'cf.synthesis.SyntheticTable(formula, generator="calibrated")'
             )
         if not is_whole(self.cells, 2, _MOST_CELLS):
             raise PlanError(
@@ -107,7 +105,6 @@ class SyntheticTable(Method):
             facts = self.regression.about(schema).plan(replace(allowance, part=allowance.part * share), n)
             event, statistics = Together((facts.pop("event"), bins)), {**facts.pop("statistics"), **statistics}
             facts["covers"] += _FROM_RELEASE
-            facts["forecast"] = replace(facts["forecast"], offer="")  # no file is of another line
         facts |= {
             "passes": facts["passes"] + levels,
             "constants": {**facts.get("constants", {}), "cells": self.cells},

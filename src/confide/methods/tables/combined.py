@@ -57,7 +57,7 @@ def combined(releases: Sequence[Release], methods: Sequence[Any], question: Ques
     total = first._known(releases[0])
     margins = Margins.joined(layout.crossing.sizes, released, total=total)
     margins = first.with_total(margins, releases[0], layout)
-    reading = checked_reading(asked.covers or first.covers, first.verb)
+    reading = checked_reading(asked.covers or first.covers, "cf.infer(release")
     table: CellTable = first.table_of(releases[0], layout, margins, reading)
     mu = sqrt(sum(_mu(release) ** 2 for release in releases))
     whole = replace(_gdp(releases[0]), mu=mu)

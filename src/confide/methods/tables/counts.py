@@ -10,8 +10,9 @@ Interval of a count: population (Poisson sampling) Y + z^2/2 +- z sqrt(Y + v + z
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -32,8 +33,7 @@ from confide.methods.tables.cells.precise import checked_precision, least_mu, pr
 from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.cells.strategy import Strategy
 from confide.methods.tables.method import TableMethod, cell_totals, tabulated
-from confide.protocol import Release, Statistic
-from confide.protocol.plan import LATE
+from confide.protocol import Allowance, Plan, Release, Statistic
 from confide.protocol.units.orthogonal import per_of
 from confide.schema import Practice
 
@@ -102,13 +102,11 @@ class Counts(_CountMethod):
     formula: str
     covers: str | None = None
     population_size: int | None = None
-    weights: str | None = field(default=None, metadata=LATE)
-    precision: Mapping[str, float] | None = field(default=None, metadata=LATE)
+    weights: str | None = None
+    precision: Mapping[str, float] | None = None
 
     name: ClassVar[str] = "counts"
-    version: ClassVar[str] = "3"
     # under a design earlier ones cut weights and PSU sums otherwise; the numbers mean the same
-    reads: ClassVar[tuple[str, ...]] = ("1", "2")
     intervals: ClassVar[str] = (
         "counts of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
     )
@@ -133,14 +131,36 @@ class Counts(_CountMethod):
         """What the wishes for the noise cost, for whoever plans without a privacy; None without wishes. n: of records, if it is public."""
         if self.precision is None:
             return None
-        layout = self.about(schema)
-        if schema.design is not None or schema.cluster is not None or layout.of_units or per_of(schema) is not None:
+        if not self._priceable(schema):
             raise PlanError(
                 "precision is of tables whose rows count once each; give privacy=cf.GDP(...), or accuracy= and n"
             )
+        layout = self.about(schema)
         known = self.knows_total(layout, relation, n)
         mu = least_mu(layout, self.precision, 2.0 if relation == "substitute" else 1.0, known=known)
         return GDP(mu, relation=relation)
+
+    def _priceable(self, schema: Any) -> bool:
+        """Whether rows count once each, so that the noise of a cell is what its marginal's share gives."""
+        apart = schema.design is None and schema.cluster is None and per_of(schema) is None
+        return apart and not self.about(schema).of_units
+
+    def plan(
+        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """Raises `PlanError` for a privacy under which the noise is above what `precision` wishes for, beside what tables refuse."""
+        made = super().plan(schema, privacy, n=n, public=public)
+        if self.precision is None or not self._priceable(schema):
+            return made
+        allowance = Allowance.of(privacy, self, schema)
+        least = self.priced(schema, allowance.relation, n)
+        assert isinstance(least, GDP)
+        if sqrt(allowance.amount) < least.mu * (1 - 1e-9):
+            raise PlanError(
+                f"precision={dict(self.precision)!r} costs {least}, and {privacy} is less; leave the privacy out, or write {least!r}, or "
+                "larger wishes"
+            )
+        return made
 
     def facts(self, about: Layout) -> Mapping[str, Any]:
         return {
@@ -151,6 +171,9 @@ class Counts(_CountMethod):
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
         sampling = count if self.covers == "population" else 0.0
         return sqrt(sampling + noise * (2.0 if relation == "substitute" else 1.0))
+
+    def value(self, layout: Layout, axes: Axes, count: float) -> float | None:
+        return count
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The counts of practice records."""
@@ -180,12 +203,10 @@ class Shares(_CountMethod):
     within: str | tuple[str, ...] | None = None
     covers: str | None = None
     population_size: int | None = None
-    weights: str | None = field(default=None, metadata=LATE)
+    weights: str | None = None
 
     name: ClassVar[str] = "shares"
-    version: ClassVar[str] = "3"
     # under a design earlier ones cut weights and PSU sums otherwise; the numbers mean the same
-    reads: ClassVar[tuple[str, ...]] = ("1", "2")
     intervals: ClassVar[str] = "shares of a population (binomial sampling and noise) or of the data set (noise)"
     verb: ClassVar[str] = "shares"
     shown_as: ClassVar[type[CellTable]] = ShareTable
@@ -217,11 +238,32 @@ class Shares(_CountMethod):
         }
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
+        base = self._base(layout, axes, count)
+        return self._error(count / base if base else inf, base, noise, relation)
+
+    def _base(self, layout: Layout, axes: Axes, count: float) -> float:
+        """The records that a share is of, where each cell has that many."""
         inside = tuple(axis for axis in axes if axis in self._within(layout))
-        base = count * layout.crossing.cells(axes) / layout.crossing.cells(inside)
-        p = count / base if base else inf
+        return count * layout.crossing.cells(axes) / layout.crossing.cells(inside)
+
+    def _error(self, p: float, base: float, noise: float, relation: str) -> float:
         sampling = p * (1 - p) / base if self.covers == "population" else 0.0
         return sqrt(sampling + noise * (2.0 if relation == "substitute" else 1.0) / base**2)
+
+    def value(self, layout: Layout, axes: Axes, count: float) -> float | None:
+        base = self._base(layout, axes, count)
+        return count / base if base else None
+
+    def uneven(
+        self, layout: Layout, axes: Axes, count: float
+    ) -> Iterable[tuple[str, Callable[[float, str], float], float | None]]:
+        base = self._base(layout, axes, count)
+        if not axes or not base:
+            return
+        within = any(axis in self._within(layout) for axis in axes)
+        small, where = (base / 4, " in a group with a quarter of those records") if within else (base, "")
+        for words, p in (("a share of one half", 0.5), ("a level with a quarter of that share", count / base / 4)):
+            yield words + where, partial(self._error, p, small), p
 
     def told(self, release: Release, layout: Layout) -> dict[str, Any]:
         return {"within": self._within(layout)}

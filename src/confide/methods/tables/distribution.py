@@ -8,7 +8,7 @@ counts all records in 64 public bins (`confide.aggregates.distributions.fitted_b
 Estimand: quantiles and distribution function of the column as declared, clipped to its bounds, in the population that the records are a
 sample of (sampling and privacy noise), or of these very records (noise alone). Intervals of quantiles are whole bins, and hold for any
 distribution, atoms included (`distribution_reading`). Intervals of quantiles in a GDP ledger are at most a quarter as long as those
-of the exponential mechanism (`Quantile`) at the same charge (`confide lab run tables.distribution`). Sources: McKenna, Miklau, Hay,
+of the exponential mechanism at the same charge (`confide lab run tables.distribution`). Sources: McKenna, Miklau, Hay,
 Machanavajjhala 2018 for counts by least squares; Fichtenberger, Henzinger, Upadhyay 2023 for the square root; Cornish, Fisher 1938;
 Kolmogorov 1933.
 """
@@ -22,22 +22,20 @@ from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from confide import _special as special
 from confide.aggregates.column_codes import practice_codes
-from confide.aggregates.distributions.cumulative import MOST_BINS, Bins, BinTotals, CumulativeRows
+from confide.aggregates.distributions.cumulative import MOST_BINS
 from confide.aggregates.distributions.cumulative_strategy import strategy
-from confide.aggregates.distributions.fitted_bins import Fine, FineHistograms, fitted, of_starts, outline
 from confide.aggregates.lines.corners import ends
-from confide.errors import PlanError, ReleaseError
+from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.cells.layout import Layout
 from confide.methods.tables.cells.numbers import checked_reading
-from confide.methods.tables.description.distribution_reading import Group
+from confide.methods.tables.description.distribution_about import FITTED, DistributionAbout
 from confide.methods.tables.description.distribution_result import DistributionResult, checked_quantiles
 from confide.methods.tables.description.missing import missing_lines
-from confide.protocol import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Statistic, Together
+from confide.protocol import Meter, Method, Plan, Question, Release, Source, Statistic
 from confide.schema import Practice, Schema
 from confide.schema.formulas.formula import cut
 from confide.schema.formulas.names import sides
@@ -46,57 +44,11 @@ __all__ = ["Distribution", "DistributionAbout"]
 
 
 _QUARTILES = (0.25, 0.5, 0.75)
-# Fitted bins: as many as the rounding to whole bins needs to stay beside the sampling error of 10,000 records.
-_FITTED, _FEWEST_FITTED = 384, 128
-# Shares of mu^2: of the round that lays the bins, and of the one that counts in them.
-_FIRST, _SECOND = Fraction(1, 8), Fraction(7, 8)
+_FEWEST_FITTED = 128
 # Numbers that one release may hold.
 _MOST_NUMBERS = 1 << 22
 _Z = float(special.ndtri(0.975))
 _SIZES = (1_000, 10_000, 100_000)
-
-
-@dataclass(frozen=True)
-class DistributionAbout:
-    """What a distribution is asked of: the groups, the measure, the bins, as the record map of the strategy.
-
-    first, fine: the map of the round that lays the bins, and the fine bins that both rounds are made of; None where bins are public, and
-    those of `rows` stand for their number until the first round is known.
-    """
-
-    layout: Layout
-    rows: CumulativeRows
-    first: CumulativeRows | None = None
-    fine: Fine | None = None
-
-    def laid(self, starts: NDArray[np.int64]) -> CumulativeRows:
-        """The map of round 2, once the fine bins are known at which its bins start."""
-        assert self.fine is not None
-        return replace(self.rows, bins=of_starts(self.rows.measure, self.fine, starts))
-
-    def starts(self, noisy: Noisy) -> NDArray[np.int64]:
-        """The fine bins at which the bins of round 2 start, from round 1."""
-        assert self.first is not None and self.fine is not None
-        counts = strategy(self.first.bins.size).counts(noisy.decode())
-        return fitted(counts, self.coarse, self.fine.size, self.rows.bins.size)
-
-    @property
-    def coarse(self) -> NDArray[np.int64]:
-        """The fine bins at which those of round 1 start."""
-        assert self.first is not None and self.fine is not None
-        return np.array(self.first.bins.starts, dtype=np.int64) // self.fine.width
-
-    @property
-    def groups(self) -> tuple[tuple[str, tuple[int, ...], int], ...]:
-        """(name, attributes, cell) of each row of the table: all records first, then each shown group."""
-        crossing = self.layout.crossing
-        found = []
-        for axes in self.layout.shown:
-            titles = [crossing.attributes[axis].name for axis in axes]
-            for cell, labels in enumerate(crossing.labels(axes)):
-                name = ", ".join(f"{title}={label}" for title, label in zip(titles, labels, strict=True))
-                found.append((name, axes, cell))
-        return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -123,12 +75,10 @@ class Distribution(Method):
     quantiles: float | Sequence[float] = _QUARTILES
     covers: str = "population"
     term_bounds: Mapping[str, Any] | None = None
-    fitted: int = field(default=_FITTED, kw_only=True, metadata={"late": True})
+    fitted: int = field(default=FITTED, kw_only=True)
 
     name: ClassVar[str] = "distribution"
-    version: ClassVar[str] = "2"
     # version 1 had 256 even bins where none were given, and its files say so
-    reads: ClassVar[tuple[str, ...]] = ("1",)
     family: ClassVar[str] = "tables"
     source: ClassVar[str] = (
         "cumulative counts by the square-root strategy from both ends, least squares; Dong, Roth, Su 2022"
@@ -140,10 +90,12 @@ class Distribution(Method):
 
     def __post_init__(self) -> None:
         if not isinstance(self.formula, str) or not self.formula.strip():
-            raise PlanError(f'a distribution is of a column, got {self.formula!r}; write Distribution("income ~ sex")')
+            raise PlanError(
+                f'a distribution is of a column, got {self.formula!r}; write cf.tables.Distribution("income ~ sex")'
+            )
         if not isinstance(self.fitted, int) or not _FEWEST_FITTED <= self.fitted <= MOST_BINS:
             raise PlanError(
-                f"fitted must be a number of bins from {_FEWEST_FITTED} to {MOST_BINS}, got {self.fitted!r}; leave it out for {_FITTED}"
+                f"fitted must be a number of bins from {_FEWEST_FITTED} to {MOST_BINS}, got {self.fitted!r}; leave it out for {FITTED}"
             )
         if self.bins is not None and not isinstance(self.bins, int):
             try:
@@ -152,7 +104,7 @@ class Distribution(Method):
                 raise PlanError(
                     f"bins must be a number of bins or a list of public edges, got {self.bins!r}; leave it out"
                 ) from None
-        checked_reading(self.covers, "distribution")
+        checked_reading(self.covers, "cf.tables.Distribution(...")
         object.__setattr__(self, "quantiles", checked_quantiles(self.quantiles))
 
     # plan -------------------------------------------------------------------------------------------------------------
@@ -170,33 +122,23 @@ class Distribution(Method):
             raise PlanError(
                 f'{cut(self.formula)!r} asks for groups that do not partition the records; write "a:b" or "a * b", or plan one for each'
             )
-        measure = layout.measures[0]
-        given = self.fitted if self.bins is None else self.bins
-        rows = CumulativeRows(layout.crossing, layout.maximal[0], measure, Bins.of(measure, given))
+        about = DistributionAbout.of(layout, layout.measures[0], self.bins, fitted=self.fitted)
+        rows = about.rows
         if rows.width > _MOST_NUMBERS:
             most = _MOST_NUMBERS // 3 // rows.cells
             raise PlanError(
                 f"{rows.cells:,} groups of {rows.bins.size:,} bins are {rows.width:,} numbers, at most {_MOST_NUMBERS:,} are released; "
                 f"write bins={most}" + ("" if most > 1 else " after crossing fewer columns")
             )
-        # where each value has a bin of its own there is nothing to lay
-        if self.bins is not None or measure.term.steps <= self.fitted:
-            return DistributionAbout(layout, rows)
-        # an integer column's even bins may be fewer than were asked for
-        rows = replace(
-            rows,
-            bins=replace(rows.bins, starts=tuple(range(self.fitted)), edges=tuple(map(float, range(self.fitted + 1)))),
-        )
-        fine = Fine.of(measure, rows.cells, self.fitted)
-        return DistributionAbout(
-            layout, rows, CumulativeRows(layout.crossing, (), measure, outline(measure, fine)), fine
-        )
+        return about
 
     def statistics(self, about: DistributionAbout, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
         """The strategy's integers, of all records where the bins are laid, and of every group."""
-        if about.first is None:
-            return {"cumulative": (BinTotals(about.rows), Fraction(1))}
-        return {"outline": (BinTotals(about.first), _FIRST), "cumulative": (BinTotals(about.rows), _SECOND)}
+        return about.statistics()
+
+    def unreleased(self, about: DistributionAbout) -> Mapping[str, Statistic]:
+        """The fine histograms, where the bins are laid."""
+        return about.unreleased()
 
     def facts(self, about: DistributionAbout) -> Mapping[str, Any]:
         """Target and covers."""
@@ -214,25 +156,23 @@ class Distribution(Method):
         """One Gaussian release, or two rounds; the forecast is of shares of records below quantiles; with n, a note says how far intervals
         reach."""
         about = self.about(schema)
-        rows = about.rows
-        if about.first is None or about.fine is None:
-            made = super().plan(schema, privacy, n=n, public=public)
-        else:
-            allowance = Allowance.of(privacy, self, schema)
-            planned = self.statistics(about, allowance.relation)
-            event = Together(tuple(allowance.spend(name, one, share) for name, (one, share) in planned.items()))
-            live = {"histograms": FineHistograms(about.rows, about.fine)} | {
-                name: one for name, (one, _) in planned.items()
-            }
-            made = Plan.of(self, schema, allowance, event, live, n=n, **self.facts(about))
+        rows, made = about.rows, super().plan(schema, privacy, n=n, public=public)
         unit = (made.spend("cumulative").noise_sd or 0.0) ** 2 / 4.0**20
         part = 1.0 if self.covers == "population" else 0.0
         found: dict[str, Any] = {
-            "assumes": "of the share of a group's records below the quantile, groups of equal size"
+            "assumes": "of the share of a group's records below the quantile, groups of equal size",
+            "uneven": {},
         }
         for size in (n,) if n else _SIZES:
-            own = checked_quantiles(self.quantiles)
-            found[str(size)] = {f"{q:g}": rank_error(q, size / rows.cells, unit, rows.bins.size, part) for q in own}
+            key, each = str(size), size / rows.cells
+            found[key], small = (
+                {f"{q:g}": rank_error(q, own, unit, rows.bins.size, part) for q in checked_quantiles(self.quantiles)}
+                for own in (each, each / 4)
+            )
+            found["uneven"][key] = {
+                name: (("a group with a quarter of those records", error, None),)
+                for name, error in (small.items() if rows.cells > 1 else ())
+            }
         made = replace(made, forecast=found)
         if not n:
             return made
@@ -251,20 +191,17 @@ class Distribution(Method):
         if about.first is None:
             return super().draw(source, plan, meter)
         (counts,) = source.aggregate(plan.statistic("histograms"))
-        whole = np.add.reduceat(counts.sum(axis=0, keepdims=True), about.coarse, axis=1)
-        starts = about.starts(meter.draw("outline", BinTotals(about.first).value(whole)))
-        meter.draw("cumulative", BinTotals(about.laid(starts)).value(np.add.reduceat(counts, starts, axis=1)))
-        return {"starts": starts}
+        return about.draw(counts, meter)
 
     # infer ------------------------------------------------------------------------------------------------------------
 
     def table(self, release: Release, about: DistributionAbout, question: Question) -> DistributionResult:
         """Quantiles of each group. question: `quantiles` in place of the plan's, `covers` "population" (the default) or "dataset"."""
-        covers = checked_reading(question.covers or self.covers, "distribution")
+        covers = checked_reading(question.covers or self.covers, "cf.infer(release")
         shown = self.quantiles if question.quantiles is None else question.quantiles
         return DistributionResult.read(
             release,
-            tuple(_groups(release, about, covers)),
+            tuple(about.read(release, 0.0 if covers == "dataset" else 1.0, about.groups)),
             checked_quantiles(shown),
             covers,
             missing_lines(release, about.layout),
@@ -308,26 +245,3 @@ def _has_sides(formula: str) -> bool:
 
 def _row_name(group: str, q: float) -> str:
     return f"{group}, {q:g}" if group else f"{q:g}"
-
-
-def _starts(release: Release, about: DistributionAbout) -> NDArray[np.int64]:
-    """Where the release says that the bins start; `ReleaseError` for what no release says."""
-    found = np.asarray(release.public.get("starts", ()), dtype=np.int64)
-    size = about.fine.size if about.fine is not None else 0
-    if found.shape != (about.rows.bins.size,) or found[0] != 0 or found[-1] >= size or (np.diff(found) < 1).any():
-        raise ReleaseError("the release does not say where its bins start as a distribution does: the file was altered")
-    return found
-
-
-def _groups(release: Release, about: DistributionAbout, covers: str) -> Iterable[Group]:
-    """Least squares in each cell, and sums over cells for the groups that are margins."""
-    rows = about.rows if about.first is None else about.laid(_starts(release, about))
-    noisy, own = release["cumulative"], strategy(rows.bins.size)
-    values = noisy.decode().reshape(rows.block, rows.cells).T
-    counts = own.counts(values).reshape(*about.layout.crossing.shape(rows.axes), rows.bins.size)
-    unit = noisy.variance / 4.0**20
-    for name, axes, cell in about.groups:
-        left_out = tuple(k for k, axis in enumerate(rows.axes) if axis not in axes)
-        margin = counts.sum(axis=left_out).reshape(-1, rows.bins.size)
-        summed = rows.cells // len(margin)
-        yield Group(name, margin[cell], unit * summed, rows.bins, own, 0.0 if covers == "dataset" else 1.0)

@@ -12,7 +12,7 @@ of a total: normal, with the sampling variance N (s^2 + mean^2). A mean is of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from math import hypot, inf, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -38,7 +38,6 @@ from confide.methods.tables.comparing.answers import refused
 from confide.methods.tables.comparing.comparisons import standardised
 from confide.methods.tables.method import TableMethod, cell_totals, tabulated
 from confide.protocol import Release, Statistic
-from confide.protocol.plan import LATE
 from confide.results.hypothesis import HypothesisTests
 from confide.schema import Practice
 from confide.schema.formulas.design import checked_bounds
@@ -62,14 +61,19 @@ class MeanTable(MeasuredTable):
         middle, half = self._scale(column)
         return middle - half, middle + half
 
-    def points(self, axes: Axes, column: int) -> tuple[Array, Array, Array]:
+    def points(self, axes: Axes, column: int) -> tuple[Array, Array]:
         sums, (middle, half) = self.sums(axes, column), self._scale(column)
-        error = sums.standard_error(self.part)
-        noise = sums.noise(sums.mean) / sums.size**2
-        return middle + half * sums.mean, half * error, noise / np.maximum(error**2, 1e-300)
+        return middle + half * sums.mean, half * sums.standard_error(self.part)
 
     def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
         (low, high), (middle, half) = self.sums(axes, column).interval(z, self.part), self._scale(column)
+        return middle + half * low, middle + half * high
+
+    def sampled(
+        self, axes: Axes, column: int, z: float, *, apart: bool = False, most: bool = False
+    ) -> tuple[Array, Array]:
+        sums, (middle, half) = (self.loose if apart else self.sums)(axes, column), self._scale(column)
+        low, high = sums.quiet.interval(z, self.part)
         return middle + half * low, middle + half * high
 
     def compared(self, axes: Axes, column: int, z: float) -> tuple[Array, Array, Array]:
@@ -113,7 +117,7 @@ class MeanTable(MeasuredTable):
 
     def strata(self, axes: Axes, column: int) -> tuple[Array, Array, Array, float, float]:
         """(estimates, standard errors, sizes, noise sd of a size, the largest variance there is) for `standardise`."""
-        estimate, _, _ = self.points(axes, column)
+        estimate, _ = self.points(axes, column)
         sums, (_, half) = self.loose(axes, column), self._scale(column)
         error = half * sums.standard_error(self.part)
         return estimate, error, sums.n, float(np.sqrt(sums.v0[0])), half * half
@@ -142,14 +146,21 @@ class TotalTable(MeasuredTable):
     def bounds(self, column: int) -> tuple[float, float]:
         return -inf, inf
 
-    def points(self, axes: Axes, column: int) -> tuple[Array, Array, Array]:
+    def points(self, axes: Axes, column: int) -> tuple[Array, Array]:
         estimate, noise, sampling = self.sums(axes, column).total(*self._scale(column), self.part)
-        variance, weight = noise + sampling, self.layout.heaviest
-        return weight * estimate, weight * np.sqrt(variance), noise / np.maximum(variance, 1e-300)
+        weight = self.layout.heaviest
+        return weight * estimate, weight * np.sqrt(noise + sampling)
 
     def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
-        estimate, error, _ = self.points(axes, column)
+        estimate, error = self.points(axes, column)
         return estimate - z * error, estimate + z * error
+
+    def sampled(
+        self, axes: Axes, column: int, z: float, *, apart: bool = False, most: bool = False
+    ) -> tuple[Array, Array]:
+        estimate, _, sampling = self.sums(axes, column).quiet.total(*self._scale(column), self.part)
+        half = z * self.layout.heaviest * np.sqrt(sampling)
+        return self.layout.heaviest * estimate - half, self.layout.heaviest * estimate + half
 
     def deviations(self, generator: np.random.Generator, draws: int) -> Iterator[Array]:
         for column in range(len(self.measured)):
@@ -254,7 +265,7 @@ class _Summary(MomentMethod):
     covers: str | None = None
     population_size: int | None = None
     term_bounds: Mapping[str, tuple[float, float]] | None = None
-    weights: str | None = field(default=None, metadata=LATE)
+    weights: str | None = None
 
     def facts(self, about: Layout) -> Mapping[str, Any]:
         return {
@@ -284,9 +295,7 @@ class Means(_Summary):
     """
 
     name: ClassVar[str] = "means"
-    version: ClassVar[str] = "2"
     # under a design 1 cut weights and PSU sums otherwise; the numbers mean the same
-    reads: ClassVar[tuple[str, ...]] = ("1",)
     intervals: ClassVar[str] = (
         "means of clipped columns, of a population (sampling and noise) or of the data set (noise)"
     )
@@ -298,6 +307,10 @@ class Means(_Summary):
         v0, v1 = self._noises(layout, noise, relation)
         sampling = count / 9 if self.covers == "population" else 0.0
         return layout.measures[0].half * sqrt(sampling + v1 + v0 / 4) / count
+
+    def value(self, layout: Layout, axes: Axes, count: float) -> float | None:
+        """The typical mean of the first column, where the schema states one."""
+        return layout.measures[0].typical
 
     def _summary(self, total: Array, count: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -317,9 +330,7 @@ class Totals(_Summary):
     """
 
     name: ClassVar[str] = "totals"
-    version: ClassVar[str] = "2"
     # under a design 1 cut weights and PSU sums otherwise; the numbers mean the same
-    reads: ClassVar[tuple[str, ...]] = ("1",)
     intervals: ClassVar[str] = (
         "totals of clipped columns, of a population (sampling and noise) or of the data set (noise)"
     )
@@ -333,6 +344,10 @@ class Totals(_Summary):
         own = layout.measures[0]
         sampled = count if self.covers == "population" else 0.0
         return hypot(own.half * sqrt(sampled / 9 + v1), own.middle * sqrt(sampled + v0))
+
+    def value(self, layout: Layout, axes: Axes, count: float) -> float | None:
+        mean = layout.measures[0].typical
+        return None if mean is None else count * mean
 
     def _summary(self, total: Array, count: Array) -> Array:
         return total

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -84,7 +85,7 @@ class TableMethod(Method):
     designs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        checked_reading(self.covers, self.verb)
+        checked_reading(self.covers, f"cf.tables.{type(self).__name__}(...")
         size = self.population_size
         if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
             raise PlanError(f"population_size must be a whole number of records above 0, got {size!r}; leave it out")
@@ -176,6 +177,18 @@ class TableMethod(Method):
         facts["forecast"] = self._forecast(layout, allowance, n, known=known)
         return Plan.of(self, schema, allowance, spends[0] if len(spends) == 1 else Together(spends), live, n=n, **facts)
 
+    def value(self, layout: Layout, axes: Axes, count: float) -> float | None:
+        """The number of a cell of a marginal with that many records, where public facts tell it; None: they do not."""
+        return None
+
+    def uneven(
+        self, layout: Layout, axes: Axes, count: float
+    ) -> Iterable[tuple[str, Callable[[float, str], float], float | None]]:
+        """Cells that are not as large as the others: (its words, its standard error by noise and relation, its value)."""
+        if axes:
+            own = partial(self.expected, layout, axes, count / 4)
+            yield "a cell with a quarter of those records", own, self.value(layout, axes, count / 4)
+
     def _forecast(self, layout: Layout, allowance: Allowance, n: int | None, *, known: bool) -> dict[str, Any]:
         strategy, unit = self.strategy(layout, known=known), 1.0 / float(allowance.amount)
         alike = "of one cell of each marginal, if all its cells have the same number of records"
@@ -187,19 +200,24 @@ class TableMethod(Method):
             own = layout.usual
             alike += f" and weights are {layout.weight.middle:g} each, the middle of their bounds"
         scale = own * layout.heaviest if self.extensive else 1.0
-        found: dict[str, Any] = {"assumes": alike}
+        found: dict[str, Any] = {"assumes": alike, "value": {}, "uneven": {}}
         for size in (n,) if n else _SIZES:
-            found[str(size)] = {
-                layout.crossing.title(axes): scale
-                * self.expected(
-                    layout,
-                    axes,
-                    size / layout.crossing.cells(axes),
-                    strategy.variance(axes) * unit / own**2,
-                    allowance.relation,
+            errors: dict[str, float] = {}
+            values: dict[str, float] = {}
+            uneven: dict[str, tuple[tuple[str, float, float | None], ...]] = {}
+            for axes in layout.shown:
+                name, count = layout.crossing.title(axes), size / layout.crossing.cells(axes)
+                noise = strategy.variance(axes) * unit / own**2
+                errors[name] = scale * self.expected(layout, axes, count, noise, allowance.relation)
+                value = self.value(layout, axes, count)
+                if value is not None:
+                    values[name] = scale * value
+                uneven[name] = tuple(
+                    (words, scale * error(noise, allowance.relation), None if one is None else scale * one)
+                    for words, error, one in self.uneven(layout, axes, count)
                 )
-                for axes in layout.shown
-            }
+            key = str(size)
+            found[key], found["value"][key], found["uneven"][key] = errors, values, uneven
         return found
 
     # under a survey's design --------------------------------------------------------------------------------------------
@@ -262,7 +280,7 @@ class TableMethod(Method):
         return None if known is None else float(known)
 
     def table(self, release: Release, about: Any, question: Question) -> CellTable:
-        reading = checked_reading(question.covers or self.covers, self.verb)
+        reading = checked_reading(question.covers or self.covers, "cf.infer(release")
         path = SurveyPath.of(self, release.plan.schema)
         if path is not None:
             return survey_table(path, release, reading)

@@ -9,7 +9,7 @@ Interval: linearised sampling variance, of persons or of the PSUs of the schema'
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +24,6 @@ from confide.methods.tables.means import MomentMethod
 from confide.methods.tables.method import tabulated
 from confide.methods.tables.survey.result import SurveyTable
 from confide.protocol import Release
-from confide.protocol.plan import LATE
 from confide.schema import Practice, Schema
 from confide.schema.formulas.design import checked_bounds
 from confide.schema.formulas.names import parted, sides
@@ -52,14 +51,12 @@ class Ratios(MomentMethod):
 
     formula: str
     covers: str | None = None
-    population_size: int | None = field(default=None, metadata=LATE)
+    population_size: int | None = None
     term_bounds: Mapping[str, tuple[float, float]] | None = None
-    weights: str | None = field(default=None, metadata=LATE)
+    weights: str | None = None
 
     name: ClassVar[str] = "ratios"
-    version: ClassVar[str] = "3"
     # 1 of several rows per unit was charged too little; under a design both cut weights and PSU sums otherwise; the numbers mean the same
-    reads: ClassVar[tuple[str, ...]] = ("1", "2")
     source: ClassVar[str] = (
         "linearised ratios of totals (Cochran 1977; Binder 1983); sums and meats of integers derived in confide"
     )

@@ -6,8 +6,9 @@ S phi(u_k)) to its group, T^2 the tenth's part, and S to a count of its own wher
 another column is missing (one numeric column that drops missing values has counts of its own beside the groups'). With weights each of
 these blocks m counts as (omega m, omega (1 - omega) m), omega = w/W in [0, 1], which is no longer
 (`confide.aggregates.cells.weighted_cells`, where substitute is proved, too). Each categorical column
-is a crossing with the groups, a record in one cell; each median is cumulative counts in 64 bins
-(`confide.aggregates.distributions.cumulative`). Groups are disjoint. Noise is independent, so that mu^2 adds up (Dong, Roth, Su 2022).
+is a crossing with the groups, a record in one cell; each median is what `Distribution` releases of the column by group, with its bins and
+both of its rounds (`distribution`). Groups are disjoint. Noise is independent, and rounds compose adaptively, so that mu^2 adds up (Dong,
+Roth, Su 2022).
 
 Intervals: of means Fieller's with the skewness, of shares Wilson's with noise, of medians whole bins, as in tables. Standardised difference
 d = (m1 - m2)/sqrt((s1^2 + s2^2)/2), with p (1 - p) for levels: the delta method with third and fourth moments (`table_one_reading`). No
@@ -17,7 +18,7 @@ p-values: groups of a study differ by design or by chance.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import nan, sqrt
 from typing import Any, ClassVar
@@ -30,18 +31,17 @@ from confide.aggregates.cells.crossing import Attribute
 from confide.aggregates.cells.free_moments import Measure, practice_values
 from confide.aggregates.cells.weighted_cells import places_of_weights
 from confide.aggregates.column_codes import practice_codes
-from confide.aggregates.distributions.cumulative import BinTotals
 from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tables.cells.layout import Layout, weight_of
 from confide.methods.tables.cells.numbers import checked_reading
+from confide.methods.tables.description.distribution_about import DistributionAbout
 from confide.methods.tables.description.table_one_about import STEPS, TableOneAbout
 from confide.methods.tables.description.table_one_reader import Reader
 from confide.methods.tables.description.table_one_result import TableOneResult
 from confide.methods.tables.distribution import rank_error
-from confide.protocol import Method, Plan, Question, Release, Statistic
-from confide.protocol.plan import LATE
+from confide.protocol import Meter, Method, Plan, Question, Release, Source, Statistic
 from confide.schema import Categorical, Practice, Schema
 from confide.schema.formulas.formula import cut
 from confide.schema.formulas.names import column_named, parted, quoted, sides
@@ -51,7 +51,7 @@ __all__ = ["TableOne", "TableOneAbout"]
 
 _COUNTS = Fraction(1, 10)
 _SIZES = (1_000, 10_000, 100_000)
-_EXAMPLE = 'write TableOne("age + bmi + smoker ~ arm")'
+_EXAMPLE = 'write cf.tables.TableOne("age + bmi + smoker ~ arm")'
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class TableOne(Method):
     formula: str
     medians: tuple[str, ...] = ()
     covers: str = "population"
-    weights: str | None = field(default=None, metadata=LATE)
+    weights: str | None = None
 
     name: ClassVar[str] = "table_one"
     family: ClassVar[str] = "tables"
@@ -86,7 +86,7 @@ class TableOne(Method):
             raise PlanError(f"Table One takes a formula, got {self.formula!r}; {_EXAMPLE}")
         named = (self.medians,) if isinstance(self.medians, str) else tuple(self.medians)
         object.__setattr__(self, "medians", named)
-        checked_reading(self.covers, "table_one")
+        checked_reading(self.covers, "cf.tables.TableOne(...")
         if self.weights is not None and named:
             raise PlanError(
                 f"medians are of records that count alike, and this table has weights={self.weights!r}; leave medians out"
@@ -124,7 +124,10 @@ class TableOne(Method):
             names,
             tuple(Measure.of(quoted(name), whole) for name in names if name not in categorical),
             tuple(Attribute.of(name, whole) for name in names if name in categorical),
-            tuple(Measure.of(quoted(name), whole) for name in medians),
+            tuple(
+                DistributionAbout.of(layout, Measure.of(quoted(name), whole), of_column=f" of {name}")
+                for name in medians
+            ),
             None if self.weights is None else weight_of(self.weights, whole),
         )
 
@@ -139,9 +142,13 @@ class TableOne(Method):
             found["moments"] = (about.summed(relation), own)
         for attribute in about.levels:
             found[f"levels of {attribute.name}"] = (about.counted(attribute), row)
-        for measure in about.medians:
-            found[f"quartiles of {measure.name}"] = (BinTotals(about.bins(measure)), row)
+        for median in about.medians:
+            found |= median.statistics(row)
         return found
+
+    def unreleased(self, about: TableOneAbout) -> Mapping[str, Statistic]:
+        """The fine histograms of the columns with a median."""
+        return {name: one for own in about.medians for name, one in own.unreleased().items()}
 
     def facts(self, about: TableOneAbout) -> Mapping[str, Any]:
         """Target and covers."""
@@ -162,8 +169,17 @@ class TableOne(Method):
             if about.weight is None
             else f"in one group, groups and levels of equal size, weights of {about.weight.middle:g} each, the middle of their bounds"
         }
+        means = {f"{own.name}: mean": own.typical for own in about.measures}
+        values = means | {level.name: 1 / level.size for level in about.levels}
+        found |= {"value": {}, "uneven": {}}
         for size in (n,) if n else _SIZES:
-            found[str(size)] = self._expected(made, about, size / about.cells)
+            key, small = str(size), self._expected(made, about, size / about.cells / 4)
+            found[key] = self._expected(made, about, size / about.cells)
+            found["value"][key] = {name: one for name, one in values.items() if one is not None}
+            found["uneven"][key] = {
+                name: (("a group with a quarter of those records", error, values.get(name)),)
+                for name, error in (small.items() if about.cells > 1 else ())
+            }
         return replace(made, forecast=found)
 
     def _expected(self, made: Plan, about: TableOneAbout, size: float) -> dict[str, float]:
@@ -171,7 +187,11 @@ class TableOne(Method):
         part = 1.0 if self.covers == "population" else 0.0
         # in units of the mean weight the noise is W/mean as large
         unit = 1.0 if about.weight is None else about.weight.middle / about.heaviest
-        sds = {name: (made.spend(name).noise_sd or 0.0) / unit for name in made.statistics}
+        sds = {
+            name: (made.spend(name).noise_sd or 0.0) / unit
+            for name in made.statistics
+            if name not in self.unreleased(about)
+        }
         found = {}
         for own in about.measures:
             rows = about.moments(made.relation)
@@ -182,16 +202,34 @@ class TableOne(Method):
             # the share's base is the sum of its levels
             of_share = noise * (1 - 2 * p + p * p * level.size)
             found[level.name] = sqrt(part * size * p * (1 - p) + of_share) / size
-        for own in about.medians:
-            noise = (sds[f"quartiles of {own.name}"] / STEPS) ** 2
-            found[f"{own.name}: median"] = rank_error(0.5, size, noise, about.bins(own).bins.size, part)
+        for median in about.medians:
+            noise = (sds[median.name("cumulative")] / STEPS) ** 2
+            error = rank_error(0.5, size, noise, median.rows.bins.size, part)
+            found[f"{median.rows.measure.name}: median"] = error
         return found
+
+    # release ----------------------------------------------------------------------------------------------------------
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """One pass for everything; then the rounds of each distribution whose bins are laid."""
+        laid = [own for own in self.about(Schema.from_dict(plan.schema)).medians if own.first is not None]
+        rounds = {name for own in laid for name in own.statistics()}
+        names = [name for name in plan.statistics if name not in rounds]
+        totals = dict(zip(names, source.aggregate(*map(plan.statistic, names)), strict=True))
+        hidden = [totals.pop(own.name("histograms")) for own in laid]
+        for name, total in totals.items():
+            meter.draw(name, total)
+        return {
+            name: starts
+            for own, counts in zip(laid, hidden, strict=True)
+            for name, starts in own.draw(counts, meter).items()
+        }
 
     # infer ------------------------------------------------------------------------------------------------------------
 
     def table(self, release: Release, about: TableOneAbout, question: Question) -> TableOneResult:
         """All rows. question: `covers`."""
-        reading = checked_reading(question.covers or self.covers, "table_one")
+        reading = checked_reading(question.covers or self.covers, "cf.infer(release")
         reader = Reader(release, about, 1.0 if reading == "population" else 0.0)
         rows, sizes, sd = reader.read()
         return TableOneResult.read(
@@ -244,7 +282,7 @@ def _values(about: TableOneAbout, practice: Practice) -> Iterator[tuple[str, Arr
         for measure in (own for own in about.measures if own.name == name):
             values, known = practice_values(measure, practice)
             yield f"{name}: mean", values, known
-            if any(own.name == name for own in about.medians):
+            if any(own.rows.measure.name == name for own in about.medians):
                 yield f"{name}: median", values, known
         for own in (own for own in about.levels if own.name == name):
             level = practice.codes[own.column]

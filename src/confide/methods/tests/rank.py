@@ -255,8 +255,6 @@ class MannWhitney(_Ranks):
     """
 
     name: ClassVar[str] = "mann_whitney"
-    version: ClassVar[str] = "3"
-    reads: ClassVar[tuple[str, ...]] = ("2",)
     source: ClassVar[str] = "Mann, Whitney 1947; Brunner, Munzel 2000; two rounds of noisy ranks"
     intervals: ClassVar[str] = "P(Y1 > Y2) + P(Y1 = Y2)/2 - 1/2; any laws; sampling and privacy noise"
     _example: ClassVar[str] = 'MannWhitney("income ~ sex")'
@@ -306,7 +304,6 @@ class Kruskal(_Ranks):
     """
 
     name: ClassVar[str] = "kruskal"
-    version: ClassVar[str] = "2"
     source: ClassVar[str] = "Kruskal, Wallis 1952; two rounds of noisy ranks"
     _example: ClassVar[str] = 'Kruskal("income ~ region")'
     _read = staticmethod(read_several)
@@ -345,8 +342,6 @@ class Wilcoxon(_Ranks):
     """
 
     name: ClassVar[str] = "wilcoxon"
-    version: ClassVar[str] = "3"
-    reads: ClassVar[tuple[str, ...]] = ("2",)
     source: ClassVar[str] = "Wilcoxon 1945; two rounds of noisy ranks"
     intervals: ClassVar[str] = "P(d + d' > 0) + P(d + d' = 0)/2 - 1/2; any law; sampling and privacy noise"
     _example: ClassVar[str] = 'Wilcoxon("after - before")'
@@ -358,7 +353,7 @@ class Wilcoxon(_Ranks):
         if not measure.term.low < 0 < measure.term.high:
             raise PlanError(
                 f"{measure.name!r} lies between {measure.term.low:g} and {measure.term.high:g}, so that 0 is not within its bounds; "
-                'write a difference, as in Wilcoxon("after - before")'
+                'write a difference, as in cf.tests.Wilcoxon("after - before")'
             )
         bins = Bins.signed(measure, BINS)
         first = SignedRows(crossing, (), measure, bins)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, nan
+from math import inf, nan, sqrt
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
 from confide.results.inference import student
 from confide.results.lost_groups import left_out, too_few, without
+from confide.results.noise_share import marked, noise_share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,8 +89,17 @@ class RankEstimate(RankTest):
             Column("std_err", [found.se if known else nan], "std_err", head="std err"),
             Column("low", [below], "interval", head=low),
             Column("high", [above], "interval", head=high),
-            Column("privacy_share", [found.noise / found.se**2 if known else nan], "share", head="privacy"),
+            Column("privacy_share", self._share if known else [nan], "share", head="noise share"),
         )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.status == "ok":
+            self._put("flags", marked(self.flags, [self.name], self._share))
+
+    @property
+    def _share(self) -> Array:
+        return noise_share([self.found.se], [sqrt(self.found.sampling)])
 
     def _ends(self, alpha: float) -> tuple[float, float]:
         if self.status != "ok":

@@ -22,7 +22,7 @@ class ColumnVote(Method):
     """A vote between the levels of a column, one vote a record: whatever the rule, one answer leaves, or none."""
 
     column: str
-    rule: str
+    rule: str | None
 
     family: ClassVar[str] = "voting"
 

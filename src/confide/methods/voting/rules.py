@@ -37,11 +37,22 @@ from confide.errors import PlanError, PrivacyError
 from confide.guarantees import ApproxDP, PureDP
 from confide.methods.ptr.classic_ptr import StableRelease
 
-__all__ = ["RULES", "Chances", "Generalized", "VoteRule", "checked_rule", "laplace_minority", "vote_loss", "vote_rule"]
+__all__ = [
+    "BETWEEN_TWO",
+    "RULES",
+    "Chances",
+    "Generalized",
+    "VoteRule",
+    "checked_rule",
+    "laplace_minority",
+    "vote_loss",
+    "vote_rule",
+]
 
 
-#: The rules, the default first.
+#: The rules, the one that errs least first; those that know two sides alone.
 RULES = ("optimal", "noisy_max", "distance", "generalized")
+BETWEEN_TWO = ("optimal", "generalized")
 
 _ROOM = 1 - 1e-12
 _LEAST = 2.0**-64
@@ -99,7 +110,7 @@ def _passes(test: StableRelease, distance: int) -> float:
 def checked_rule(rule: object) -> str:
     """The name of a rule, or `PlanError`."""
     if rule not in RULES:
-        raise PlanError(f"rule must be one of {', '.join(RULES)}, got {rule!r}; optimal is the default")
+        raise PlanError(f"rule must be one of {', '.join(RULES)}, got {rule!r}; leave it out")
     return str(rule)
 
 

@@ -56,7 +56,7 @@ __all__ = ["CERTIFICATES", "TeacherLabels"]
 Records = Mapping[str, Any]
 
 CERTIFICATES = ("auto", "distance", "gaussian", "laplace")
-_PROOF = "distance test of teachers' ballots: confide.methods.voting.teacher_labels"
+_PROOF = "distance test of teachers' ballots"
 # Records of a teacher below which a plan with a public number of records is refused.
 _FEWEST = 2
 _AGAIN = (
@@ -107,9 +107,7 @@ class TeacherLabels(Method):
     seconds: float = 60.0
     jobs: int = 1
     memory: int = 1_024
-    progress: Callable[[int, int], None] | None = field(
-        default=None, compare=False, repr=False, metadata={"late": True}
-    )
+    progress: Callable[[int, int], None] | None = field(default=None, compare=False, repr=False)
 
     name: ClassVar[str] = "teacher_labels"
     family: ClassVar[str] = "voting"
@@ -221,8 +219,7 @@ class TeacherLabels(Method):
                 f"{self.public.queries} public records"
             ),
         )
-        own = {key: value for key, value in plan.method.parameters.items() if key != "progress"}
-        settings = {**own, "teacher": pack_teacher(self.teacher), "public": self.public.to_dict()}
+        settings = {**plan.method.parameters, "teacher": pack_teacher(self.teacher), "public": self.public.to_dict()}
         return replace(plan, method=replace(plan.method, parameters=settings), notes=(*plan.notes, note))
 
     def _teaching(self, classes: int) -> Teaching:

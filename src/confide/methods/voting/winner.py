@@ -24,19 +24,18 @@ PRINTED_GAPS = (0, 1, 2, 5, 10, 20, 50, 100)
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Answered(BaseResult):
-    """What a vote answered. label: the winner, None where the rule did not answer; always: a rule that always answers."""
+    """What a vote answered. label: the winner, None where the rule did not answer."""
 
     label: str | None
 
     family: ClassVar[str] = "vote"
-    always: ClassVar[str]
 
     @property
     def winner(self) -> str:
         """The level that most records have, as far as this vote says; `NoResult` where it did not answer."""
         if self.label is None:
             raise NoResult(
-                f"the vote gave no answer; ask again with a larger budget, or with rule={self.always!r}, which always answers"
+                "the vote gave no answer; ask again with a larger budget, or without a rule: the one that is taken then always answers"
             )
         return self.label
 
@@ -59,7 +58,6 @@ class Vote(Answered):
 
     rows_are: ClassVar[str] = "gap"
     rows_called: ClassVar[str] = "gaps"
-    always: ClassVar[str] = "optimal"
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """The rule's chances by gap."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from math import isfinite
@@ -20,32 +19,22 @@ __all__ = ["FORMAT", "from_file", "read", "text_of", "to_file"]
 
 _Read = TypeVar("_Read")
 
-#: major.minor: a newer minor may hold statements that this version does not understand, so it is refused.
-FORMAT = "2.1"
-#: What a file is written as: the least version that knows all that is in it. 2.1 has enforced units.
-_LEAST = "2.0"
+#: What a file is written as, and the one that is read: another may hold statements that this version does not understand.
+FORMAT = "1.0"
 
 #: Of brackets inside each other: releases have up to 12, and a selection among selections' candidates a few more.
 JSON_DEPTH = 64
-_VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 
 
 def to_file(kind: str, body: Mapping[str, Any]) -> str:
     """The text of a file: canonical JSON, so that equal bodies are equal files."""
-    return (
-        canonical_json({"confide": kind, "format_version": _version(body), "sha256": digest(body), "body": body}) + "\n"
-    )
-
-
-def _version(body: Mapping[str, Any]) -> str:
-    plan = body.get("release", body).get("plan", body.get("release", body))
-    return FORMAT if isinstance(plan.get("schema", {}).get("unit"), Mapping) else _LEAST
+    return canonical_json({"confide": kind, "format_version": FORMAT, "sha256": digest(body), "body": body}) + "\n"
 
 
 def from_file(kind: str, text: str) -> dict[str, Any]:
     """The body of a file of that kind, all of it checked (`confide.protocol.serialization.reading`) and none of it converted.
 
-    Raises `ReleaseError` when the text is no such file, was changed, is of a newer format, or holds anything that confide does not write.
+    Raises `ReleaseError` when the text is no such file, was changed, is of another format, or holds anything that confide does not write.
     """
     data = parse(kind, text)
     if not isinstance(data, dict) or data.get("confide") != kind:
@@ -55,10 +44,10 @@ def from_file(kind: str, text: str) -> dict[str, Any]:
             f"give the file that `confide {kind}` wrote"
         )
     version = data.get("format_version")
-    if not _readable(version):
+    if version != FORMAT:
+        has = f"the format {shown(version)}" if isinstance(version, str) else "no format"
         raise ReleaseError(
-            f"format {shown(version) if isinstance(version, str) else 'without a version'} cannot be read by format {FORMAT}; "
-            "a larger format needs confide >= the version that wrote it, a smaller one was written by an older confide: read it there"
+            f"this {kind} has {has}, and this confide reads {FORMAT}; read it with the confide that wrote it"
         )
     body = data.get("body")
     if not isinstance(body, dict) or _digest(body) != data.get("sha256"):
@@ -104,14 +93,6 @@ def _digest(body: dict[str, Any]) -> str | None:
         return digest(body)
     except UnicodeEncodeError:  # half of a surrogate pair has no bytes
         return None
-
-
-def _readable(version: object) -> bool:
-    found = _VERSION.fullmatch(version) if isinstance(version, str) else None
-    if found is None:
-        return False
-    own_major, own_minor = (int(part) for part in FORMAT.split("."))
-    return int(found[1]) == own_major and int(found[2]) <= own_minor
 
 
 # text -----------------------------------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ def resolved(privacy: Guarantee, relation: str, schema: Any, who: str, *, per: b
         enforced = f"unit={whose!r}, or leave it out" if whose != "record" else "its rows as records, or leave unit out"
         raise PrivacyError(
             f"{who} protects what the schema enforces, {enforced}, and the guarantee says unit={privacy.unit!r}, which it does not; "
-            f"write Schema(..., unit=cf.Unit({privacy.unit!r})) with the id column of the data"
+            f"write cf.Schema(..., unit=cf.Unit({privacy.unit!r})) with the id column of the data"
         )
     if privacy.trust != "central":
         raise PrivacyError(f"{who} works under central trust, got trust={privacy.trust!r}; leave it out")

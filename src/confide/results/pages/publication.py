@@ -312,16 +312,15 @@ def _picture(result: Any) -> Any:
 
 
 def _noise_share(result: Any) -> float:
-    """The median share of privacy noise in the variances of a result, where it states them."""
+    """The median noise share of the intervals of a result, where it states them."""
     if result is None:
         return float("nan")
     frame = result.to_frame()
-    for name in ("noise_share", "privacy_share"):
-        if name in getattr(frame, "columns", ()):
-            shares = frame[name].to_numpy(dtype=float)
-            known = shares[np.isfinite(shares)]
-            return float(np.median(known)) if len(known) else float("nan")
-    return float("nan")
+    if "privacy_share" not in getattr(frame, "columns", ()):
+        return float("nan")
+    shares = frame["privacy_share"].to_numpy(dtype=float)
+    known = shares[np.isfinite(shares)]
+    return float(np.median(known)) if len(known) else float("nan")
 
 
 def _percent(share: Any) -> str:

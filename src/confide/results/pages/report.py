@@ -85,8 +85,9 @@ def _reading(result: Shown, seen: View, level: str) -> Iterator[tuple[str, str]]
         "statistic": f"is the estimate over its standard error{moved}.",
         "p": "is how often chance alone would give one as far from zero, if the truth were zero.",
         "interval": f"are the ends of the {level} interval.{example}",
-        "share": "is the part of the squared standard error that is privacy noise. A large share falls when more budget is spent or more "
-        "records are there; a small one says that privacy cost little here.",
+        "share": "is the part of the squared half-width of the interval that sampling alone would not give: privacy noise, and what is "
+        "allowed for because of it. A large share falls when more budget is spent or more records are there; a small one says that privacy "
+        "cost little here.",
     }
     ends: list[str] = []
     for column, head in zip(seen.columns, seen.heads, strict=True):
@@ -142,7 +143,11 @@ def _example(result: Shown, seen: View, level: str) -> str:
     if not answered:
         return ""
     name, cells = seen.names[answered[0]], seen.rows[answered[0]]
-    noise = "" if share is None or cells[share] == DASH else f"; privacy noise makes up {cells[share]} of its variance"
+    noise = (
+        ""
+        if share is None or cells[share] == DASH
+        else f"; privacy noise makes {cells[share]} of its squared half-width"
+    )
     return (
         f" Read the first line of the {'table' if result._own_picture else 'plot'} so: the estimate for {name} is {cells[estimate]}, and "
         f"values from {cells[low]} to {cells[low + 1]} agree with the release at the level of {level}{noise}."

@@ -35,6 +35,7 @@ __all__ = [
 NARROWEST = 78  # the width of statsmodels' tables
 WIDEST = 100
 DASH = "-"  # where there is no valid number
+_FLAG = "flag"  # the head of a column that says what the rows are worth
 OPEN = "none"  # an end that an interval does not have
 
 _SCALED = ("estimate", "std_err", "interval")
@@ -202,16 +203,20 @@ def _digits(values: Sequence[float], error: float) -> int | None:
 
 
 def with_interval(value: float, low: float, high: float) -> str:
-    """An estimate and its interval for the head of a table, in the digits that the interval allows.
+    """An estimate and its interval for the head of a table, in the digits that the interval allows; a dash for an estimate that is NaN.
 
     >>> with_interval(17_288.3, 16_861.9, 17_710.4), with_interval(0.1213, 0.1194, 0.1231)
     ('17,290 [16,860, 17,710]', '0.1213 [0.1194, 0.1231]')
+    >>> with_interval(float("nan"), 0.0, 0.1231)
+    '- [0.0000, 0.1231]'
     """
-    size = max(map(abs, (value, low, high)))
+    size = max((abs(one) for one in (low, high, value) if not isnan(one)), default=0.0)
     decimals = 3 - floor(log10(size)) if isfinite(size) and size > 0 else 0
-    if not 0 <= -decimals < 6 and not 0 <= decimals <= 8:
-        return f"{value:.4g} [{low:.4g}, {high:.4g}]"
-    shown = [f"{round(one, decimals):,.{max(decimals, 0)}f}" for one in (value, low, high)]
+    plain = 0 <= -decimals < 6 or 0 <= decimals <= 8
+    shown = [
+        DASH if isnan(one) else f"{round(one, decimals):,.{max(decimals, 0)}f}" if plain else f"{one:.4g}"
+        for one in (value, low, high)
+    ]
     return f"{shown[0]} [{shown[1]}, {shown[2]}]"
 
 
@@ -230,7 +235,7 @@ def pvalue(value: float) -> str:
 def text(result: Shown, alpha: float) -> str:
     """The table as text: head, rows, notes; between 78 and 100 columns wide."""
     seen = view(result, alpha)
-    seen, dropped = _fitted(seen)
+    seen, dropped, flags = _fitted(seen)
     sizes = [
         max(terminal.cell_len(cells[place]) for cells in (seen.heads, *seen.rows)) + 2
         for place in range(1, len(seen.heads))
@@ -244,8 +249,9 @@ def text(result: Shown, alpha: float) -> str:
         lines.append(_centred(f"*** {seen.simulated} ***", width))
     lines += ["=" * width, *_head(seen.facts, width), "=" * width]
     lines += [_line(seen.heads[0], seen.heads[1:], names, sizes, seen), "-" * width]
-    for row in seen.rows:
+    for row, flag in zip(seen.rows, flags, strict=True):
         start, *more = [row[0]] if terminal.cell_len(row[0]) <= names else _wrap(row[0], names - 2)
+        more += _wrap(f"{_FLAG}: {flag}", width - 2) if flag else []
         lines += [_line(start, row[1:], names, sizes, seen), *(f"  {part}" for part in more)]
     lines.append("=" * width)
     for words in (seen.note, dropped):
@@ -255,8 +261,10 @@ def text(result: Shown, alpha: float) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _fitted(seen: View) -> tuple[View, str]:
-    """The view without the columns that no line has room for, and what is said of them."""
+def _fitted(seen: View) -> tuple[View, str, Sequence[str]]:
+    """The view without the columns that no line has room for, what is said of them, and flags that stand below their rows in place of a
+    column.
+    """
     least = 8  # of the first column, which wraps
     used, kept = least, 1
     for place in range(1, len(seen.heads)):
@@ -265,10 +273,11 @@ def _fitted(seen: View) -> tuple[View, str]:
             break
         kept = place + 1
     if kept == len(seen.heads):
-        return seen, ""
-    left = ", ".join(seen.heads[kept:])
+        return seen, "", [""] * len(seen.rows)
+    flags = [row[seen.heads.index(_FLAG)] for row in seen.rows] if _FLAG in seen.heads[kept:] else [""] * len(seen.rows)
+    left = ", ".join(head for head in seen.heads[kept:] if head != _FLAG)
     cut = {"columns": seen.columns[:kept], "heads": seen.heads[:kept], "rows": tuple(row[:kept] for row in seen.rows)}
-    return View(**{**vars(seen), **cut}), f"further columns, in to_frame(): {left}"
+    return View(**{**vars(seen), **cut}), f"further columns, in to_frame(): {left}" if left else "", flags
 
 
 def _line(first: str, cells: Sequence[str], names: int, sizes: Sequence[int], seen: View) -> str:

@@ -70,7 +70,8 @@ _BIAS = (
 _SHARE = (
     (
         "Noise share",
-        "the part of a squared standard error that is privacy noise; the rest is sampling, as far as noise tells",
+        "the part of the squared half-width of a 95 % interval that sampling alone would not give: privacy noise, and what is allowed for "
+        "because of it, as far as noise tells",
     ),
 )
 

@@ -15,7 +15,17 @@ from collections.abc import Callable, Collection, Mapping
 
 from confide.errors import SchemaError
 
-__all__ = ["bare", "check_distinct", "column_named", "hidden", "parted", "quoted", "restored", "sides"]
+__all__ = [
+    "bare",
+    "check_distinct",
+    "column_named",
+    "hidden",
+    "parted",
+    "quoted",
+    "restored",
+    "sides",
+    "with_intercept",
+]
 
 # What stands for itself, as Python's own words do: text in quotes, and numbers, whose letters (1e5) begin no name.
 _STRING = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
@@ -174,3 +184,15 @@ def check_distinct(names: Collection[str]) -> None:
 
 def _points(name: str) -> str:
     return " ".join(f"U+{ord(letter):04X}" for letter in name)
+
+
+def with_intercept(formula: str) -> str:
+    """A formula with the intercept that it leaves out by 0 or by - 1.
+
+    >>> with_intercept("y ~ 0 + x"), with_intercept("y ~ x - 1"), with_intercept("y ~ -1 + x * `a + 0`"), with_intercept("y ~ 0")
+    ('y ~ x', 'y ~ x', 'y ~ x * `a + 0`', 'y ~ 1')
+    """
+    left, right = sides(formula)
+    terms = [term for term in parted(right, "+") if term not in ("0", "-1", "- 1")]
+    terms = [re.sub(r"\s*-\s*1$", "", term) for term in terms]
+    return f"{left} ~ {' + '.join(term for term in terms if term) or '1'}"

@@ -80,7 +80,7 @@ _TESTS = {
     "posterior sampling": "tests/methods/regression/test_posterior_sampling.py",
     "kernel regression": "tests/methods/regression/test_kernel.py",
     "selection": "tests/methods/selection/test_select.py",
-    "logistic regression": "tests/methods/regression/test_logistic.py",
+    "logistic regression": "tests/methods/regression/test_perturbed_logistic.py",
     "lattices": "tests/attacks/test_attack_lattice.py",
     "votes and teachers": "tests/methods/voting/test_vote_audits.py",
 }

@@ -15,13 +15,13 @@ import confide as cf
 from confide.audit.verdict import Finding
 from confide.audit.watching.replay import replay
 from confide.faces.selection import Select
-from confide.methods.intervals import quantile
-from confide.methods.intervals.quantile import Quantile
 from confide.methods.selection import selection
 from confide.protocol import Meter, Plan, Source, seal
 from confide.testing import side_doors
 from confide_lab.benchmarks.planted.kinds import Fault, bounded, contract, law, neighbours
 from confide_lab.methods import AdaSSP
+from confide_lab.methods.quantile import ranks
+from confide_lab.methods.quantile.ranks import Quantile
 
 __all__ = ["CHOICES"]
 
@@ -135,13 +135,13 @@ class _WholeRanks(Quantile):
     name: ClassVar[str] = "planted_quantile"
 
     def plan(self, schema: Any, privacy: Any, *, n: int | None = None, public: Any = None) -> Plan:
-        own = quantile._sensitivity
-        with patch.object(quantile, "_sensitivity", lambda q, relation: own(q, relation) / q.denominator):
+        own = ranks._sensitivity
+        with patch.object(ranks, "_sensitivity", lambda q, relation: own(q, relation) / q.denominator):
             return super().plan(schema, privacy, n=n, public=public)
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        own = quantile.rank_scores
-        with patch.object(quantile, "rank_scores", lambda counts, q, offset=0: own(counts, q, offset) // q.denominator):
+        own = ranks.rank_scores
+        with patch.object(ranks, "rank_scores", lambda counts, q, offset=0: own(counts, q, offset) // q.denominator):
             return super().draw(source, plan, meter)
 
 

@@ -12,15 +12,15 @@ import numpy as np
 from scipy import special, stats
 
 import confide as cf
-from confide.aggregates.lines.labelled_rows import LabelledRows
 from confide.audit.verdict import Finding
 from confide.guarantees import gaussian_delta
 from confide.guarantees.mechanisms.objective_perturbation import logistic_delta
-from confide.methods.regression.likelihood import logistic_minimiser as solver
-from confide.methods.regression.likelihood.logistic_minimiser import LeastCurvature, LogisticObjective, RoundedMinimiser
 from confide_lab.benchmarks.planted.fisher import FISHER_FAULTS
 from confide_lab.benchmarks.planted.fisher_draws import FISHER_DRAWS
 from confide_lab.benchmarks.planted.kinds import Fault, law
+from confide_lab.methods.logistic import logistic_minimiser as solver
+from confide_lab.methods.logistic.labelled_rows import LabelledRows
+from confide_lab.methods.logistic.logistic_minimiser import LeastCurvature, PenalizedLoss, RoundedMinimiser
 
 __all__ = ["LOGISTIC", "divergence", "evaluations"]
 
@@ -90,8 +90,8 @@ class _Unweighted(RoundedMinimiser):
     """Long rows count in full."""
 
     @property
-    def objective(self) -> LogisticObjective:
-        return LogisticObjective(float(self.map.steps), 1e3, self.ridge)
+    def objective(self) -> PenalizedLoss:
+        return PenalizedLoss(float(self.map.steps), 1e3, self.ridge)
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def evaluations(minimise: Callable[[Any, Any, Any], Any]) -> set[int]:
     seen = set()
     for sign in signs:
         rows = np.rint(np.vstack([np.ones(400), x[1]]) * sign * labelled.steps)
-        objective = LogisticObjective(float(labelled.steps), 1.2, 1.0)
+        objective = PenalizedLoss(float(labelled.steps), 1.2, 1.0)
         count = 0
         plain = solver._Search.advance
 
@@ -176,7 +176,7 @@ def evaluations(minimise: Callable[[Any, Any, Any], Any]) -> set[int]:
     return seen
 
 
-def _until(objective: LogisticObjective, rows: Any, tilt: Any) -> Any:
+def _until(objective: PenalizedLoss, rows: Any, tilt: Any) -> Any:
     search = solver._Search(objective, rows, tilt)
     while np.linalg.norm(search.gradient()) > 1e-9:
         search.advance()

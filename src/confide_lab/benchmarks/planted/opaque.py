@@ -23,9 +23,9 @@ from confide.faces.selection import Select
 from confide.methods.ptr.safe_release import SafeRelease
 from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
 from confide.protocol import Meter, Opaque, Plan, Source, leaves
-from confide.regression import Logistic
 from confide_lab.benchmarks.planted.kinds import Fault, replayed
 from confide_lab.methods import AdaOPS, AdaSSP, BinAgg, JohnsonLindenstrauss, PosteriorSampling, SmoothNaiveBayes
+from confide_lab.methods.logistic.methods import LogisticObjective
 
 __all__ = ["OPAQUE_FAULTS"]
 
@@ -236,8 +236,8 @@ OPAQUE_FAULTS = [
     opaque(
         "tilt at a tenth",
         "the tilt of the logistic objective is divided by ten",
-        weak(Logistic, Fraction(1, 10), first=True)("y ~ a"),
-        Logistic("y ~ a", mechanism="objective"),
+        weak(LogisticObjective, Fraction(1, 10), first=True)("y ~ a"),
+        LogisticObjective("y ~ a"),
         _BINARY,
         _LARGE,
         [([(1.0, 0.0)] * 200, [*[(1.0, 0.0)] * 200, (1.0, 1.0)])],

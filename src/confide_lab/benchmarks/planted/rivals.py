@@ -11,12 +11,12 @@ import pandas as pd
 
 import confide as cf
 from confide.aggregates.lines.bounded_rows import BoundedRows
-from confide.aggregates.scores.scores import ClippedScores
 from confide.protocol import Gram, Meter, Plan, Source, Total
 from confide.testing import checks, side_doors
 from confide_lab.aggregates import minimiser
 from confide_lab.aggregates.coefficients import QuadraticCoefficients
 from confide_lab.aggregates.minimiser import BallMinimiser
+from confide_lab.aggregates.scores import ClippedScores
 from confide_lab.benchmarks.planted.kinds import Fault, contract, neighbours
 from confide_lab.methods.adassp import AdaSSP
 from confide_lab.methods.analyze_gauss import AnalyzeGauss

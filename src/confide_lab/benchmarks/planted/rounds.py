@@ -16,9 +16,9 @@ from confide.aggregates.lines.whitened_rows import LeverageCells, WhitenedRows
 from confide.audit.methods import audit
 from confide.audit.verdict import Audit
 from confide.protocol import Allowance, Either, Event, Gram, Meter, Plan, Source, Spend, Together
-from confide.regression import HuberLine
 from confide.schema import Design
 from confide_lab.benchmarks.planted.kinds import Fault
+from confide_lab.methods.huber.huber_line import HuberLine
 
 __all__ = ["ROUNDS", "FaultyHuberLine"]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from confide.aggregates.lines.rows import scaled
-from confide.aggregates.scores.scores import ClippedScores
 from confide.guarantees import ApproxDP
 from confide.protocol import Meter, Plan, Total
 from confide_lab.aggregates.coefficients import CoefficientTotal, QuadraticCoefficients
+from confide_lab.aggregates.scores import ClippedScores
 from confide_lab.benchmarks.planted.kinds import mechanism, method
 from confide_lab.benchmarks.planted.toy import LINE_SCHEMA
 from confide_lab.methods.functional_mechanism import FunctionalMechanism

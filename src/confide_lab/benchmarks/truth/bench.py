@@ -26,7 +26,9 @@ from confide_lab.benchmarks.outside_tables import MEANS, OUTCOMES, SKEWED, TABLE
 from confide_lab.benchmarks.truth import adversary as truth_adversary
 from confide_lab.benchmarks.truth import answers as truth_answers
 from confide_lab.benchmarks.truth import cases as truth_cases
+from confide_lab.benchmarks.truth import described as truth_described
 from confide_lab.benchmarks.truth import design as truth_design
+from confide_lab.benchmarks.truth import domains as truth_domains
 from confide_lab.benchmarks.truth import files as truth_files
 from confide_lab.benchmarks.truth import judge as truth_judge
 from confide_lab.benchmarks.truth import models as truth_models
@@ -40,6 +42,8 @@ from confide_lab.benchmarks.truth import runs as truth_runs
 from confide_lab.benchmarks.truth.adversary import ADVERSARY
 from confide_lab.benchmarks.truth.answers import ANSWERS
 from confide_lab.benchmarks.truth.cases import DESIGNS
+from confide_lab.benchmarks.truth.described import DESCRIBED
+from confide_lab.benchmarks.truth.domains import DOMAINS
 from confide_lab.benchmarks.truth.models import MODELS
 from confide_lab.benchmarks.truth.others import MORE, SIZES
 from confide_lab.benchmarks.truth.records import RECORDS
@@ -78,6 +82,8 @@ def cells(kind: str) -> Iterator[Cell]:
         if kind == "full" and case in MODELS:
             sizes, levels = (500, 2_000, 10_000), _LEVELS
             yield Cell(case, method, 10_000, 1.0, "substitute")
+        if case in DOMAINS:
+            sizes, levels = (DOMAINS[case].psus,), _LEVELS if kind == "full" else (3.0,)
         pairs = [(n, mu) for n in sizes for mu in levels]
         if kind == "full" and (case, method) in ANSWERS:
             pairs = [(2_000, 1.0), *((n, mu) for n in (500, 10_000) for mu in (0.3, 3.0))]
@@ -110,7 +116,9 @@ def version() -> str:
             truth_adversary,
             truth_answers,
             truth_cases,
+            truth_described,
             truth_design,
+            truth_domains,
             truth_files,
             truth_models,
             truth_others,
@@ -144,7 +152,7 @@ def measure(
             raise RuntimeError(f"{len(failed)} of {len(found)} runs failed, first: {failed.iloc[0].to_dict()}")
         for cell in own:
             row = truth_rows.row_of(cell, found[found["cell"] == tuple(cell)])
-            row |= {"commit": commit, "version": truth_runs.made(cell).version}
+            row |= {"commit": commit}
             if cell.method == "logistic":
                 row["expected"] = truth_runs.expected(cell)
             rows.append(row)
@@ -193,7 +201,7 @@ def main(arguments: Sequence[str]) -> int:
         "--cases",
         nargs="+",
         metavar="CASE",
-        choices=sorted({*DESIGNS, *MODELS, *RECORDS, *TABLES, *OUTCOMES, *SKEWED, *MEANS}),
+        choices=sorted({*DESCRIBED, *DESIGNS, *DOMAINS, *MODELS, *RECORDS, *TABLES, *OUTCOMES, *SKEWED, *MEANS}),
     )
     parser.add_argument(
         "--sizes", nargs="+", type=int, metavar="N", help="records of a sample, 0 for the whole table's number"

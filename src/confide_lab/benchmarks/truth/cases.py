@@ -17,9 +17,13 @@ import pyarrow as pa
 
 from confide.schema import Categorical, Integer, Numeric, Practice, Schema
 from confide_lab.benchmarks import outside_tables
+from confide_lab.benchmarks.truth import described as truth_described
+from confide_lab.benchmarks.truth import domains as truth_domains
 from confide_lab.benchmarks.truth import records as truth_records
 from confide_lab.benchmarks.truth.adversary import ADVERSARY
+from confide_lab.benchmarks.truth.described import DESCRIBED
 from confide_lab.benchmarks.truth.design import SIZE, Design
+from confide_lab.benchmarks.truth.domains import DOMAINS
 from confide_lab.benchmarks.truth.models import MODELS
 from confide_lab.benchmarks.truth.records import RECORDS
 
@@ -126,6 +130,10 @@ def missing(case: str) -> str | None:
     """Why a case cannot be had here, None when it can."""
     if case in RECORDS:
         return truth_records.missing(case)
+    if case in DESCRIBED:
+        return truth_described.missing(case)
+    if case in DOMAINS:
+        return truth_domains.missing(case)
     return None if case in DESIGNS or case in MODELS else outside_tables.missing(case)
 
 
@@ -142,6 +150,8 @@ def formula_of(case: str) -> str:
         return str(vars(MODELS[case][1])["formula"])
     if case in RECORDS:
         return RECORDS[case][1]
+    if case in DESCRIBED:
+        return DESCRIBED[case].formula
     return DESIGNS[case].formula if case in DESIGNS else outside_tables.table_of(case).formula
 
 
@@ -158,6 +168,8 @@ def population(case: str) -> Population:
                 frame[name] = pd.Categorical(frame[name], categories=list(column.levels))
     elif case in RECORDS:
         frame, schema = truth_records.frame_of(case)
+    elif case in DESCRIBED:
+        frame, schema = truth_described.frame_of(case), truth_described.schema_of(case)
     else:
         frame, schema = outside_tables.frame_of(case), outside_tables.table_of(case).schema
     records = pa.Table.from_pandas(frame, preserve_index=False)

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from confide.classification import ClassMeans, EfficientPTRBayes
 from confide.curves import EfficientPTRKernel, Kernel
-from confide.methods.intervals.quantile import Quantile
 from confide.protocol import Method
 from confide_lab.methods import PosteriorSampling
+from confide_lab.methods.quantile.ranks import Quantile
 
 __all__ = ["MORE", "SIZES"]
 

@@ -49,6 +49,8 @@ hmda, gss, fair, randhie), and the margin of SSP's cap after doctor and gss.
   answered runs that print a flag.
 - **forecast**: the chance of status `ok` that a plan states for such a cell, from the schema alone; logistic regression only.
 - mu is the budget; for methods that need a delta it is 1e-6, `quantile` and `pure_quantiles` epsilon = mu.
+- `domains-` cases draw n whole PSUs of a real table, and their cells and subgroups lie in 1, 2, 4, 8 of these or the rest
+  (`confide_lab/benchmarks/truth/domains.py`); a cell with the flag `few_psus` counts as not answered.
 - Samples of counts and totals are of random size, and their truth is that of a sample. Methods that take the number of records as public
   have a rule for missing values in their schema; there are none.
 - A method marked * states another line in its title, which a release alone determines (`huber_line`), or prints no interval at all
@@ -86,22 +88,18 @@ def page(rows: Sequence[dict[str, Any]], skipped: Iterable[str] = (), before: st
 
 
 def _measured(rows: Sequence[dict[str, Any]]) -> str:
-    """The version of a method and the commits at which it was measured."""
-    versions = ", ".join(sorted({row["version"] for row in rows if "version" in row})) or "not recorded"
+    """The commits at which a method was measured."""
     commits = ", ".join(sorted({row.get("commit", "unknown") for row in rows}))
-    return f"Version {versions}, measured at {commits} (+: with changes that were not committed)."
+    return f"Measured at {commits} (+: with changes that were not committed)."
 
 
 def _sections(page: str) -> dict[str, str]:
-    """The sections of a page by method, each with where it was measured: from pages on which that stood once, at the top."""
-    top, *rest = page.split("\n## ")
-    said = next((line for line in top.split("\n") if line.startswith("Measured at")), "")
+    """The sections of a page by method, each with where it was measured."""
     found = {}
-    for text in rest:
+    for text in page.split("\n## ")[1:]:
         title, body = text.split("\n", 1)
         if "\n| cell |" in body:
-            own = body if "measured at" in body or not said else f"\nVersion not recorded, m{said[1:]}\n{body}"
-            found[title.removesuffix(" *")] = f"## {title}\n{own}"
+            found[title.removesuffix(" *")] = f"## {title}\n{body}"
     return found
 
 

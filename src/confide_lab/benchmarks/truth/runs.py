@@ -22,13 +22,15 @@ from confide import gate
 from confide.classification import ClassMeans, EfficientPTRBayes
 from confide.curves import EfficientPTRKernel, Kernel
 from confide.errors import PlanError
-from confide.methods.intervals.quantile import Quantile
 from confide.protocol import Method, Plan, seal
-from confide.regression import SSP, EfficientPTR, HuberLine, LeastSquares, Logistic
+from confide.regression import SSP, EfficientPTR, LeastSquares, Logistic
 from confide.schema import Categorical, Design, Practice, Schema
 from confide_lab.benchmarks.outside_tables import OUTCOMES
+from confide_lab.benchmarks.truth import domains as truth_domains
 from confide_lab.benchmarks.truth.answers import ANSWERS
 from confide_lab.benchmarks.truth.cases import formula_of, population
+from confide_lab.benchmarks.truth.described import QUESTIONS
+from confide_lab.benchmarks.truth.domains import ASKED, DOMAINS
 from confide_lab.benchmarks.truth.files import FILES
 from confide_lab.benchmarks.truth.models import MODELS, OUTSIDE
 from confide_lab.benchmarks.truth.others import MORE
@@ -36,6 +38,8 @@ from confide_lab.benchmarks.truth.plain import plain_intervals
 from confide_lab.benchmarks.truth.ridge import ridge_line
 from confide_lab.fits import _epsilon
 from confide_lab.methods import BinAgg, PosteriorSampling
+from confide_lab.methods.huber.huber_line import HuberLine
+from confide_lab.methods.quantile.ranks import Quantile
 
 __all__ = ["LINES", "OTHERS", "Cell", "expected", "made", "refusal", "replicate"]
 
@@ -45,7 +49,7 @@ _POINTS = 12
 
 
 class Cell(NamedTuple):
-    """What is run. n: 0 stands for as many records as the population has."""
+    """What is run. n: 0 stands for as many records as the population has; of `domains` the number of PSUs."""
 
     case: str
     method: str
@@ -60,7 +64,7 @@ class Cell(NamedTuple):
 #: Methods of lines by name: they take the formula of a case.
 LINES: Mapping[str, Callable[[str], Method]] = {
     "least_squares": LeastSquares,
-    "huber_line": lambda formula: HuberLine(formula),
+    "huber_line": HuberLine,
     "ssp": SSP,
     "binagg": BinAgg,
     "efficient_ptr": EfficientPTR,
@@ -93,6 +97,8 @@ OTHERS: Mapping[tuple[str, str], Method] = {
     **MORE,
     **ANSWERS,
     **FILES,
+    **QUESTIONS,
+    **{(case, asked): own for case in DOMAINS for asked, own in ASKED.items()},
 }
 
 
@@ -123,6 +129,8 @@ def size(cell: Cell) -> int:
 @cache
 def schema_of(case: str, name: str) -> Schema:
     """The schema of a case; with a rule for missing values, of which there are none, for methods that take n as public."""
+    if case in DOMAINS:
+        return DOMAINS[case].schema
     schema = population(case).schema
     if "add-remove" in made(Cell(case, name, 0, 1.0, "")).relations or (case, name) not in ANSWERS:
         return schema
@@ -171,6 +179,9 @@ def truth(case: str, name: str) -> _Truth:
 
     Of numbers that grow with the records, such as counts, per record.
     """
+    if case in DOMAINS:
+        own = truth_domains.values_of(case, name)
+        return _Truth(tuple(own), np.array(list(own.values())), True)
     method = made(Cell(case, name, 0, 1.0, "add-remove"))
     whole = Practice(schema_of(case, name), population(case).practice.codes)
     if isinstance(method, PosteriorSampling):  # the line of each sample at its released penalty, `ridge_line`
@@ -205,6 +216,8 @@ def rows_of(case: str, n: int, replication: int, *, any_size: bool = False) -> A
 @lru_cache(maxsize=4_096)
 def _plain(case: str, question: str, n: int, replication: int) -> Mapping[str, tuple[float, float]]:
     """The intervals without privacy; `question` is a method that asks it."""
+    if case in DOMAINS:
+        return truth_domains.plain(question, truth_domains.drawn(case, n, replication))
     method = made(Cell(case, question, n, 1.0, "add-remove"))
     if isinstance(method, PosteriorSampling):  # without privacy its target is known
         return {}
@@ -219,8 +232,7 @@ def replicate(at: Mapping[str, Any], _: np.random.Generator) -> dict[str, Any]:
     """
     cell, r = Cell(*at["cell"]), int(at["replication"])
     method, plan = planned(cell)
-    drawn = rows_of(cell.case, size(cell), r, any_size=extensive(method))
-    records, practice = population(cell.case).sample(drawn)
+    records, practice = _sample(cell, r, any_size=extensive(method))
     noise = cf.noise.SimulatedNoise(crc32(f"{cell} {r}".encode()))
     release = seal(method, cf.read(records, schema_of(cell.case, cell.method)), plan, noise)
     result: Any = method.infer(release)
@@ -244,12 +256,22 @@ def replicate(at: Mapping[str, Any], _: np.random.Generator) -> dict[str, Any]:
     }
 
 
+def _sample(cell: Cell, replication: int, *, any_size: bool) -> tuple[Any, Any]:
+    """Records for a release, and the same as practice records where these are needed."""
+    if cell.case in DOMAINS:
+        return truth_domains.drawn(cell.case, cell.n, replication), None
+    return population(cell.case).sample(rows_of(cell.case, size(cell), replication, any_size=any_size))
+
+
 def _read(result: Any, names: tuple[str, ...]) -> tuple[Any, Any, Any]:
-    """Low and high ends and estimates by name, NaN where the table prints none."""
+    """Low and high ends and estimates by name, NaN where the table prints none, or says that PSUs are too few for one."""
     if result.status not in ("ok", "partial") or "no_interval" in result.flags:
         nothing = np.full(len(names), nan)
         return nothing, nothing, nothing
-    table = result.conf_int(alpha=0.05).reindex(list(names))
+    table = result.conf_int(alpha=0.05)
+    if (marks := getattr(result, "marks", None)) is not None:
+        table = table[["few_psus" not in text.split() for text in marks]]
+    table = table.reindex(list(names))
     return table[0].to_numpy(), table[1].to_numpy(), result.params.reindex(list(names)).to_numpy()
 
 

@@ -21,8 +21,10 @@ from math import sqrt
 import numpy as np
 
 from confide import _special as special
+from confide._arrays import Array
 from confide.methods.intervals.posteriors.clipped import ColumnShape
 from confide.methods.intervals.posteriors.laws import NoiseLaw
+from confide.results.noise_share import LIKELY, sampling_alone
 
 __all__ = ["ColumnSums"]
 
@@ -126,6 +128,15 @@ class ColumnSums:
         fourth, noise = self._fourth
         square = self._spread
         return max(min(fourth + noise / 2, (1 + abs(self.mean)) ** 2 * square) - square**2, 0.0)
+
+    @cached_property
+    def most_alone(self) -> Array:
+        """n times the most that noise lets the sampling variances of mean and s^2 be, without what intervals allow for, (2,)."""
+        fourth, noise = self._fourth
+        square = self._spread
+        varies = float(sampling_alone(fourth - square**2, noise, 0.0)[1])
+        within = (1 + abs(self.mean)) ** 2 * square - square**2
+        return np.array([self.variance(LIKELY), max(min(varies, within), 0.0)])
 
     @cached_property
     def shape(self) -> ColumnShape:

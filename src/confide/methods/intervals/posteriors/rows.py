@@ -74,11 +74,11 @@ def fixed_columns(schema: Schema, columns: tuple[str, ...], who: str) -> None:
     for name in columns:
         column = schema[name]
         if column.on_missing == "drop":
-            kind = f'cf.Categorical([...], on_missing="{column.levels[0]}")' if isinstance(column, Categorical) else ""
-            works = kind or f'cf.{type(column).__name__}({column.low:g}, {column.high:g}, on_missing="midpoint")'  # type: ignore[union-attr]
+            what = f"{list(column.levels)}" if isinstance(column, Categorical) else f"{column.low:g}, {column.high:g}"
+            rule = column.levels[0] if isinstance(column, Categorical) else "midpoint"
             raise PlanError(
                 f"{who} takes the number of records as public, and a record with a missing {name!r} is left out; say in the schema what "
-                f"a missing value counts as, {name!r}: {works}, or ask under relation='add-remove'"
+                f'a missing value counts as: write {name!r}: cf.{type(column).__name__}({what}, on_missing="{rule}")'
             )
 
 

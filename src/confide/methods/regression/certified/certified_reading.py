@@ -137,8 +137,11 @@ class CertifiedReading:
         nobs = float(release["count"].decode()[0])
         df = max(nobs - len(phi), 1.0)
         # one sd of its own noise is added: a variance that noise has made small would shorten every interval
-        squares = max(float(release["residual"].decode()[0]), 0.0) + sqrt(release["residual"].variance)
-        sigma2 = min(squares / ResidualSquares.unit / df, 1.0)
+        told = max(float(release["residual"].decode()[0]), 0.0)
+        plain, sigma2 = (
+            min(squares / ResidualSquares.unit / df, 1.0)
+            for squares in (told, told + sqrt(release["residual"].variance))
+        )
         status, reason = _status(phi, error, nobs, line.radius)
         flags = (_AT_THE_RADIUS,) if reason == _LONG else ()
         matrix, shift = _units(self.design)
@@ -152,7 +155,7 @@ class CertifiedReading:
         return {
             "covers": f"{covers_of(line)}; for any variances intervals would be {price:.1f} times as wide",
             "covariance": inner * (sampling + error**2) * shown,
-            "noise_variance": np.diag(inner) * error**2 * shown,
+            "noise_variance": np.diag(inner) * (sampling - plain / line.lam + error**2) * shown,
             "estimates": matrix @ (phi * min(1.0, line.radius / max(length, line.radius))) + shift,
             "df": df,
             "status": status,
@@ -161,7 +164,7 @@ class CertifiedReading:
             "facts": (
                 ("Certified least eigenvalue", f"{line.lam:,.1f}"),
                 ("Noise sd (scaled)", f"{error:.3g}"),
-                ("Width", f"{sqrt(1 + error**2 / sampling):.2g} times that of sampling alone"),
+                ("Width", _width(sampling + error**2, plain / line.lam)),
                 ("Records (noisy)", f"{nobs:,.0f}"),
             ),
             "nobs": nobs,
@@ -174,6 +177,11 @@ class CertifiedReading:
             return bool(release.plan.constants["planned reply"] < _SURE)
         noisy, unit = release["eigenvalue"], LeastEigenvalue(line.map).unit
         return line.lam - line.map.least < float(ndtri(_SURE)) * sqrt(noisy.variance) / unit
+
+
+def _width(variance: float, sampling: float) -> str:
+    """Against sampling alone, whose variance noise may have taken to 0."""
+    return f"{sqrt(variance / sampling):.2g} times that of sampling alone" if sampling > 0 else "privacy noise alone"
 
 
 def _status(phi: Array, error: float, nobs: float, radius: float) -> tuple[str, str]:

@@ -39,7 +39,6 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.aggregates.lines.corners import corner_pairs
 from confide.aggregates.lines.ranges import Present
-from confide.aggregates.lines.rows import Box
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -51,18 +50,15 @@ from confide.methods.regression.certified.certified_line import (
     LeastEigenvalue,
     ResidualSquares,
     Safety,
-    chart,
 )
 from confide.methods.regression.certified.certified_reading import (
-    UNEQUAL,
     CertifiedReading,
     covers_of,
     target_of,
     weights_of,
 )
-from confide.methods.regression.forecast import Forecast, from_covariance
 from confide.methods.regression.linear import LinearEstimates
-from confide.methods.regression.practice import Shape
+from confide.methods.regression.scaling import to_units
 from confide.protocol import (
     Allowance,
     FormulaMethod,
@@ -116,7 +112,6 @@ class EfficientPTR(FormulaMethod):
 
     name: ClassVar[str] = "efficient_ptr"
     family: ClassVar[str] = "regression"
-    version: ClassVar[str] = "3"
     source: ClassVar[str] = (
         "efficient propose-test-release (Shen, Tong, Wang 2026), certified least eigenvalue, exact Gaussian accounting"
     )
@@ -151,6 +146,7 @@ class EfficientPTR(FormulaMethod):
             raise PlanError(
                 f"n = {n} records cannot determine {len(design.names)} coefficients; name fewer terms in the formula"
             )
+        to_units(design, [])  # refuses bounds in whose units no variance can be computed
         allowance = Allowance.of(privacy, self, schema, failure=Fraction(1, 2))
         line = self._line(design)
         count: Statistic = Total(Present(design), nonnegative=True)
@@ -179,7 +175,6 @@ class EfficientPTR(FormulaMethod):
             | ({} if law is None else {"planned reply": law.promised}),
             "target": target_of(line),
             "covers": covers_of(line),
-            "forecast": self._forecast(design, schema, event, n),
             "warnings": (*parse_formula(self.formula, schema).notes, *self._warnings(law)),
         }
         return Plan.of(self, schema, allowance, event, statistics, n=n, **facts)
@@ -203,31 +198,6 @@ class EfficientPTR(FormulaMethod):
         yield _WIDE
         if law is not None:
             yield from law.remarks("lower lam0, which raises the safety, or take mode='adaptive'")
-
-    def _forecast(self, design: Design, schema: Schema, event: Any, n: int | None) -> Forecast:
-        """Standard errors to expect, at the level that the test would certify for practice records."""
-        line = self._line(design)
-        _, half, _, y_half = chart(design)
-        middle, own = Box.of(design).arrays
-        y_own = (float(design.response.high) - float(design.response.low)) / 2
-        sd = event.then.parts[0].noise_sd / float(1 << 20)
-
-        def covariance(shape: Shape, count: int) -> Array:
-            rows = shape.scaled
-            if not design.intercept:
-                rows = (rows[:, 1:] * own + middle) / half
-            weights = np.minimum(1.0, line.map.cap / np.maximum((rows**2).sum(axis=1), 1e-12))
-            least = count * float(np.linalg.eigvalsh((rows * weights[:, None]).T @ rows / len(rows))[0])
-            if self.mode == "adaptive":
-                least -= self._margin(event, line)
-            level = max(least, line.map.least) if self.mode == "adaptive" else line.lam
-            spread = shape.variance * (y_own / y_half) ** 2
-            variance = UNEQUAL * spread / level + (line.at(level).alpha * sd) ** 2
-            if design.intercept:
-                return np.asarray(variance * np.eye(rows.shape[1]))
-            return np.asarray(np.diag([0.0, *(variance * (own / half * y_half / y_own) ** 2)]))
-
-        return Forecast(design, schema, n, from_covariance(design, covariance))
 
     @staticmethod
     def _margin(test: Test, line: CertifiedLine) -> float:

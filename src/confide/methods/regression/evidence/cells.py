@@ -13,6 +13,11 @@ term has and no other term's set holds, the distinct rows of its terms are looke
 terms is a cell. Beside these come the terms that are 0 or 1 themselves, and what they leave. Of two that lie in one another the larger one
 is asked for its rest alone: where it has one outcome, so has each part of it. Terms with numbers (a:x) make no cell, and hang on one that
 they are 0 outside of.
+
+That is not all: a line has no end along any direction d of the coefficients against which no record stands (`fisher_directions`), as in
+y ~ x of a column of three values where those at 0 have none and those at 2 all of the outcome, or in y ~ a + b. Where a formula has
+columns of few values alone, its matrix has few distinct rows (`distinct_rows`), whose outcomes are counted. Beside numbers of many
+values, and beyond so many rows, only cells are looked for: that no other direction separates the outcomes is an assumption there.
 """
 
 from __future__ import annotations
@@ -31,11 +36,14 @@ from confide._arrays import Array
 from confide.schema import Categorical, Design
 from confide.schema.formulas.term import Indicator, Value
 
-__all__ = ["DesignCell", "cell_words", "design_cells"]
+__all__ = ["DesignCell", "DistinctRows", "all_records", "cell_words", "design_cells", "distinct_rows"]
 
 
 # Crossings of more rows than this are not looked at: so few records are in each that the table has no answer anyway.
 _MOST = 1024
+# Columns of at most so many values make cells of their own where a formula has no others, and so many rows of the design have counts: the
+# noise of a sum over more would hide what it is asked for.
+_FEW, _MOST_ROWS = 12, 64
 # Less than this is rounding, and digits beyond these are.
 _ROUNDING, _DIGITS = 1e-9, 12
 
@@ -61,6 +69,22 @@ class DesignCell:
     along: Array
     places: tuple[int, ...]
     fixed: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctRows:
+    """The distinct rows that a model matrix can have, (rows, k). columns: behind them; sizes: how many values each has; row_of: the row of
+    each combination of values, the last column's changing fastest.
+    """
+
+    rows: Array
+    columns: tuple[str, ...]
+    sizes: tuple[int, ...]
+    row_of: NDArray[np.int64]
+
+    def named(self, design: Design, among: _Rows) -> tuple[str, str]:
+        """What these rows are called, as the column and the name of a cell."""
+        return _named(design, _grid(design, self.columns, _FEW), among[self.row_of])
 
 
 def cell_words(column: str, name: str) -> str:
@@ -90,6 +114,43 @@ def design_cells(design: Design) -> tuple[DesignCell, ...]:
     return tuple(cell for one in largest for cell in _cells(design, columns, one))
 
 
+def all_records(design: Design) -> DesignCell:
+    """The cell of all records: every coefficient hangs on it."""
+    k = len(design.terms) + 1
+    return DesignCell("", "", np.eye(k)[0], np.eye(k), tuple(range(k)), ())
+
+
+@lru_cache(maxsize=64)
+def distinct_rows(design: Design) -> DistinctRows | None:
+    """The distinct rows of a design with an intercept, where these are few and no combination of its columns tells each of them apart.
+
+    None where some column of the formula has many values, where there are more rows than can be counted, and where each is a cell of
+    `design_cells` already.
+
+    >>> from confide.schema import Integer, Numeric, Schema
+    >>> schema = Schema({"a": Integer(0, 1), "b": Integer(0, 1), "x": Integer(0, 2), "t": Numeric(0, 1), "y": Integer(0, 1)})
+    >>> distinct_rows(Design.of("y ~ x", schema)).rows.tolist()
+    [[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]
+    >>> [distinct_rows(Design.of(formula, schema)) for formula in ("y ~ a", "y ~ a * b", "y ~ a + b + t")]
+    [None, None, None]
+    """
+    columns = [_Column.of(design, place, _FEW) for place in range(len(design.terms) + 1)]
+    if any(one.rest for one in columns):
+        return None
+    used = {name for one in columns for name in one.crossed}
+    names = tuple(name for name in design.schema.columns if name in used)
+    sizes = tuple(len(_values(design, name, _FEW)) for name in names)
+    if prod(sizes) > _MOST:
+        return None
+    values = _grid(design, names, _FEW)
+    whole = np.column_stack([one.at(values, prod(sizes)) for one in columns])
+    rows, row_of = np.unique(whole, axis=0, return_inverse=True)
+    each = np.linalg.matrix_rank(rows / np.maximum(np.abs(rows).max(axis=0), 1e-300)) == len(rows)
+    if each or len(rows) > _MOST_ROWS:
+        return None
+    return DistinctRows(rows, names, sizes, np.asarray(row_of.reshape(-1), dtype=np.int64))
+
+
 @dataclass(frozen=True, eq=False)
 class _Column:
     """A column of the model matrix. crossed: schema columns of levels or two values, in their order; own: its factors of these alone; rest:
@@ -103,11 +164,11 @@ class _Column:
     high: float
 
     @classmethod
-    def of(cls, design: Design, place: int) -> _Column:
+    def of(cls, design: Design, place: int, few: int = 2) -> _Column:
         if place == 0:
             return cls((), (), (), 1.0, 1.0)
         term = design.terms[place - 1]
-        own = tuple(part for part in term.parts if _is_told(design, part))
+        own = tuple(part for part in term.parts if _is_told(design, part, few))
         names = {name for part in own for name in part.columns}
         rest = tuple(part.name for part in term.parts if part not in own)
         return cls(tuple(name for name in design.schema.columns if name in names), own, rest, term.low, term.high)
@@ -120,24 +181,24 @@ class _Column:
         return found if self.rest else np.clip(found, self.low, self.high)
 
 
-def _values(design: Design, name: str) -> Sequence[float]:
-    """What a factor or a column of two values can be, places of levels or values; nothing for other columns."""
+def _values(design: Design, name: str, few: int = 2) -> Sequence[float]:
+    """What a factor or a column of at most so many values can be, places of levels or values; nothing for other columns."""
     column: Any = design.schema[name]
     if isinstance(column, Categorical):
         return range(column.steps)
-    return (float(column.low), float(column.high)) if column.steps == 2 else ()
+    return np.linspace(column.low, column.high, column.steps).tolist() if column.steps <= few else ()
 
 
-def _grid(design: Design, names: Sequence[str]) -> dict[str, Array]:
+def _grid(design: Design, names: Sequence[str], few: int = 2) -> dict[str, Array]:
     """Every combination of the values of these columns, by column."""
-    rows = list(product(*(_values(design, name) for name in names)))
+    rows = list(product(*(_values(design, name, few) for name in names)))
     return dict(zip(names, np.array(rows, dtype=np.float64).reshape(len(rows), len(names)).T, strict=True))
 
 
-def _is_told(design: Design, part: Indicator | Value) -> bool:
+def _is_told(design: Design, part: Indicator | Value, few: int) -> bool:
     """Whether a factor is a number at each of few values of its columns."""
-    few = all(_values(design, name) for name in part.columns)
-    return few and bool(np.isfinite(_factor(part, _grid(design, part.columns))).all())
+    told = all(_values(design, name, few) for name in part.columns)
+    return told and bool(np.isfinite(_factor(part, _grid(design, part.columns, few))).all())
 
 
 def _factor(part: Indicator | Value, values: Mapping[str, Array]) -> Array:
@@ -218,7 +279,7 @@ def _smallest(rows: Array) -> list[_Rows]:
 
 def _named(design: Design, values: Mapping[str, Array], here: _Rows) -> tuple[str, str]:
     """What a set of rows of a grid is called: ("f", "u"), ("a:b", "0:0 or 1:0"), without columns that it does not depend on."""
-    sizes = [len(_values(design, name)) for name in values]
+    sizes = [len(np.unique(of)) for of in values.values()]
     cube, kept = here.reshape(sizes), dict[str, Array]()
     for axis, (name, of) in enumerate(values.items()):
         if (cube != cube.take([0], axis)).any():

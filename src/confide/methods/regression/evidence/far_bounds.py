@@ -11,14 +11,16 @@ ends is an assumption, which the table names. All of it is post-processing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import sqrt
 
 import numpy as np
 
 from confide._arrays import Array
 from confide.aggregates.lines.ranges import CELLS
+from confide.schema import Design, Schema
 
-__all__ = ["FAR", "NEAR", "NOTED", "RESIDUAL", "far", "few_far", "short_tail"]
+__all__ = ["FAR", "NEAR", "NOTED", "RESIDUAL", "far", "few_far", "short_tail", "too_wide"]
 
 
 #: The first and the last reach between which tails decide; and how many sds of its own bounds would do.
@@ -29,6 +31,8 @@ _SHARE, _BEYOND, _DOUBT = 0.005, 5.0, 1.5
 _OUTER = 10.0
 #: A residual so large, in sds: where it is not limited at the bounds, these are not far.
 RESIDUAL = 6.0
+# 95 % of a normal distribution are so many sds wide.
+_WIDE = 3.92
 
 
 def far(reach: float, limited: float, tail: bool) -> bool:
@@ -79,3 +83,26 @@ def short_tail(
     own = (away > _BEYOND) & (away <= max(2 * _BEYOND, _BEYOND + 2 * (high - low) / CELLS / max(spread, 1e-300)))
     noise = sqrt(float(own.sum())) * sd
     return bool(max(float(counts[own].sum()), 0.0) + doubt * noise <= _SHARE * records)
+
+
+def too_wide(design: Design, schema: Schema) -> Iterator[str]:
+    """What a plan says beforehand of features whose bounds reach far beyond their typical spread."""
+    for term in design.terms:
+        column = schema[term.plain] if term.plain is not None else None
+        spread = getattr(column, "spread", None)
+        if spread is None:
+            continue
+        sd, mean = (spread.high - spread.low) / _WIDE, (spread.low + spread.high) / 2
+        reach = max(term.high - mean, mean - term.low) / sd
+        if reach > NOTED:
+            low, high = max(mean - NEAR * sd, term.low), min(mean + NEAR * sd, term.high)
+            then = (
+                "it will go unanswered unless records are so many that none is limited there"
+                if reach > FAR
+                else "it goes unanswered unless private counts show a short tail"
+            )
+            yield (
+                f"the bounds of {term.name} reach {reach:.0f} typical standard deviations: a few records out there could move its "
+                f"coefficient and no private count can see them, so that {then}; declare it within [{low:.2g}, {high:.2g}] "
+                "(values beyond count at the bound), or ask limit='none'"
+            )

@@ -16,15 +16,19 @@ from confide.results.levels import LevelCount, level_remarks
 
 __all__ = [
     "Unanswered",
+    "alike_words",
     "bounds_words",
     "demand_words",
     "first_words",
+    "flat_words",
+    "hidden_words",
     "left_out_words",
     "level_needs",
     "mostly",
     "plain",
     "rounded_up",
     "tied_words",
+    "unseen_sd",
 ]
 
 # Coefficients that a sentence names; a factor may have hundreds.
@@ -35,6 +39,10 @@ _LEVELS, _TWO = 6, 1.96
 _WHOLE = 8.0
 # A level with less than this part of all records is named as rare.
 _RARE = 0.1
+# What a feature must have of the largest part in a direction to be named with it; and a correlation from which on two are next to one.
+_LOADS, _ALIKE = 0.5, 0.98
+# Of so many sds of its noise a variance is not told from 0.
+_HIDDEN = 3.0
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,15 @@ def bounds_words(
     >>> bounds_words("kids", 9.4, (0, 10), (-10, 9.8), 9, "noise hides it").partition(" (about")[0]
     'the bounds of kids reach 9.4 standard deviations: noise hides it; declare it within [0, 9]'
     """  # noqa: E501
+    low, high = _within(bounds, enough)
+    return (
+        f"the bounds of {name} reach {plain(reach)} standard deviations: {why}; declare it within [{_plain(low)}, {_plain(high)}] "
+        f"(about {near:.0f} standard deviations on either side; values beyond count at the bound)"
+    )
+
+
+def _within(bounds: tuple[float, float], enough: tuple[float, float]) -> tuple[float, float]:
+    """Bounds that would do in round numbers, outwards, and narrower than those that are declared."""
     low, high = (min(max(end, bounds[0]), bounds[1]) for end in enough)
     width = high - low
     unit = 10.0 ** (floor(log10(width)) - 1) if width > 0 else 1.0
@@ -76,10 +93,79 @@ def bounds_words(
     if wide == (float(bounds[0]), float(bounds[1])):
         inwards = ceil(low / unit) * unit, floor(high / unit) * unit
         wide = bounds[0] if low <= bounds[0] else inwards[0], bounds[1] if high >= bounds[1] else inwards[1]
-    low, high = wide
+    return wide
+
+
+def flat_words(name: str, bounds: tuple[float, float], enough: tuple[float, float]) -> str:
+    """The sentence for a feature of which noise hides whether it varies. enough: bounds beyond which it could not vary unseen.
+
+    >>> flat_words("age", (0, 1), (0.4931, 0.5069))
+    'noise hides whether age varies at all: leave it out of the formula where it is one value, else declare it within [0.493, 0.507] (values beyond count at the bound)'
+    """  # noqa: E501
+    low, high = _within(bounds, enough)
     return (
-        f"the bounds of {name} reach {plain(reach)} standard deviations: {why}; declare it within [{_plain(low)}, {_plain(high)}] "
-        f"(about {near:.0f} standard deviations on either side; values beyond count at the bound)"
+        f"noise hides whether {name} varies at all: leave it out of the formula where it is one value, else declare it within "
+        f"[{_plain(low)}, {_plain(high)}] (values beyond count at the bound)"
+    )
+
+
+def unseen_sd(gram: NDArray[np.float64], noise: NDArray[np.float64], j: int) -> float:
+    """Up to which standard deviation a feature may vary unseen, where its noisy variance is not told from 0; 0 where it is.
+
+    gram: the released sums of (1, x) (1, x)'; noise: the sds of their diagonal on its own.
+
+    >>> unseen_sd(np.array([[100.0, 0], [0, 9]]), np.diag([5.0, 5.0]), 0), unseen_sd(np.array([[100.0, 0], [0, 25]]), np.diag([5.0, 5.0]), 0)
+    (0.4898979485566356, 0.0)
+    """  # noqa: E501
+    count = max(float(gram[0, 0]), 1.0)
+    own = float(gram[1 + j, 1 + j] - gram[0, 1 + j] ** 2 / count)
+    hidden = _HIDDEN * float(noise[1 + j, 1 + j])
+    return 0.0 if own > hidden else float(np.sqrt((max(own, 0.0) + hidden) / count))
+
+
+def hidden_words(names: Sequence[str], gram: NDArray[np.float64]) -> str:
+    """The sentence for a direction of the features that noise hides, by the features that make it up.
+
+    names: of the terms; gram: the released sums of (1, x) (1, x)', (1 + terms, 1 + terms).
+
+    >>> hidden_words(["a", "b", "c"], np.array([[9, 0, 0, 0], [0, 9, 8.9, 0], [0, 8.9, 9, 0], [0, 0, 0, 9.0]]))
+    'noise hides what tells a and b apart: leave one of them out of the formula'
+    >>> hidden_words(["a", "b"], np.array([[9, 0, 4.5], [0, 9, 0], [4.5, 0, 2.2]]))
+    'noise hides whether b varies at all: leave it out of the formula'
+    >>> hidden_words(["a"], np.array([[9, 0], [0, -1.0]]))
+    'noise hides what the data say about some direction'
+    """
+    centred = gram[1:, 1:] - np.outer(gram[1:, 0], gram[0, 1:]) / max(float(gram[0, 0]), 1.0)
+    own = np.diag(centred)
+    flat = [name for name, size in zip(names, own, strict=True) if size <= 0]
+    if len(flat) == len(names) or len(names) < 2:
+        return "noise hides what the data say about some direction"
+    if flat:
+        ends = ("ies", "it") if len(flat) == 1 else ("y", "them")
+        return f"noise hides whether {_listed(flat)} var{ends[0]} at all: leave {ends[1]} out of the formula"
+    scale = np.sqrt(own)
+    loads = np.abs(np.linalg.eigh(centred / np.outer(scale, scale))[1][:, 0])
+    together = [name for name, load in zip(names, loads, strict=True) if load >= _LOADS * loads.max()]
+    return f"noise hides what tells {_listed(together)} apart: leave one of them out of the formula"
+
+
+def alike_words(names: Sequence[str], gram: NDArray[np.float64], places: Sequence[int]) -> str:
+    """The sentence on two features, among the terms at these places, that are next to one; "" for none. gram: as for `hidden_words`.
+
+    >>> alike_words(["a", "b"], np.array([[9, 0, 0], [0, 9, 8.9], [0, 8.9, 9.0]]), [0, 1])
+    'a and b are next to the same: leave one of them out of the formula'
+    """
+    centred = gram[1:, 1:] - np.outer(gram[1:, 0], gram[0, 1:]) / max(float(gram[0, 0]), 1.0)
+    own = np.diag(centred)
+    pairs = [
+        (abs(centred[i, j]) / np.sqrt(own[i] * own[j]), i, j)
+        for i in places
+        for j in places
+        if i < j and own[i] > 0 and own[j] > 0
+    ]
+    most, i, j = max(pairs, default=(0.0, 0, 0))
+    return (
+        f"{names[i]} and {names[j]} are next to the same: leave one of them out of the formula" if most > _ALIKE else ""
     )
 
 

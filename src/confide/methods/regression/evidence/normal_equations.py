@@ -18,6 +18,7 @@ import numpy as np
 from confide._arrays import Array
 from confide.aggregates.scores.rounds import NoisySums
 from confide.results.inference.joint_law import NoisyMeat
+from confide.results.noise_share import sampling_alone
 
 __all__ = [
     "Fit",
@@ -134,6 +135,17 @@ class Fit:
         middle = self.s2 * self.moments.gram if meat is None else meat.positive
         return self.bread @ (middle + self.noise) @ self.bread
 
+    def alone(self, to_units: Array, meat: Meat | None = None) -> Array:
+        """The sampling variances of the rows of `to_units` theta without anything that is allowed for because of noise: the best estimate
+        and the most that they may be, (2, k).
+        """
+        rows = to_units @ self.bread
+        classical = self.s2 * np.einsum("ij,jk,ik->i", rows, self.moments.gram, rows)
+        if meat is None:
+            return np.stack([np.maximum(classical, 0.0)] * 2)
+        robust, most = (np.einsum("ij,jk,ik->i", rows, each, rows) for each in (meat.values, meat.positive))
+        return np.asarray(np.minimum(sampling_alone(robust, meat.sd * (rows**2).sum(axis=1), classical), most))
+
     def degrees_of_freedom(self, to_units: Array, meat: Meat | None = None) -> float:
         """Degrees of freedom for intervals of the rows of `to_units` theta.
 
@@ -154,11 +166,6 @@ class Fit:
         """About sum w^2 r^2 from the moments alone: s2 sum w times a mean weight, min(1, cap / mean |z|^2)."""
         count = max(self.moments.count, 1.0)
         return self.s2 * count * min(1.0, cap * count / max(float(np.trace(self.moments.gram)), count))
-
-    @property
-    def noise_part(self) -> Array:
-        """The part of the covariance of theta that is privacy noise."""
-        return self.bread @ self.noise @ self.bread
 
 
 def fit(moments: NoisyMoments, line: Line, largest: float = 1.0) -> Fit:
@@ -239,22 +246,22 @@ def records_behind(fitted: Fit, to_units: Array, low: Array, high: Array, cap: f
     return np.asarray(np.clip(information / np.maximum(longest, 1e-300), 1.0, fitted.df))
 
 
-def identified(moments: NoisyMoments, line: Line) -> tuple[str, str]:
+def identified(moments: NoisyMoments, line: Line, hides: str = "") -> tuple[str, str]:
     """Whether the released Gram matrix stands above its own noise on the line; decided from released numbers only.
 
     Symmetric Gaussian noise keeps its law in any orthonormal basis, so in k directions its operator norm is about SA sqrt(2 k).
+    hides: the sentence on what noise hides, for the reason.
     """
     axes, _ = np.linalg.qr(line.basis)
     smallest = float(np.linalg.eigvalsh(axes.T @ moments.gram @ axes)[0])
     noise = moments.sd_gram * sqrt(2 * axes.shape[1])
     ask = "ask for fewer terms, tighter bounds, more records or a larger budget"
+    hides = f"{hides or 'noise hides what the data say about some direction'}; "
     if smallest <= 0:
-        return "not_identified", (
-            f"the released Gram matrix is not positive definite: noise hides what the data say about some direction; {ask}"
-        )
+        return "not_identified", f"the released Gram matrix is not positive definite: {hides}{ask}"
     if smallest < noise:
         return "weak", (
             "the smallest eigenvalue of the released Gram matrix is below the size of its noise, so normal intervals are "
-            f"not valid; {ask}"
+            f"not valid: {hides}{ask}"
         )
     return "ok", ""

@@ -2,31 +2,32 @@
 
 RSS = q - 2 theta'b + theta'A theta and ESS = v'A v, v the line about its mean. Their errors have three parts: the noise of A, b and q,
 known; the error of theta, which moves ESS by 4 v'A V A v + 2 tr((VA)^2) and RSS in second order only; and the sampling of e^2 and of (f
-- mean)^2, whose fourth moments are at most the largest square that bounds allow times RSS and ESS. R squared is given at both ends of
-1.96 sds of either, and only where that interval is at most .2 wide.
+- mean)^2, whose fourth moments are at most the largest square that bounds allow times RSS and ESS. Errors of ESS and of RSS move log(1 - R
+squared) each by itself, and the squares of these margins add up (MOVER: Zou, Donner 2008), so that an error far larger than RSS is allowed
+for, too. A dash stands where that leaves every value possible.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import nan, sqrt
+from math import exp, isnan, log, nan, sqrt
 
 import numpy as np
 
 from confide._arrays import Array
 from confide.methods.regression.evidence.normal_equations import Fit, Line
+from confide.results.pages.table import DASH
 
-__all__ = ["Explained", "explained", "explained_share"]
+__all__ = ["Explained", "explained", "share_of", "share_text"]
 
-_DRAWS = 1000
 _SDS = 1.959963984540054
-# An interval for R squared wider than this says nothing worth printing.
-_WIDEST = 0.2
+# 1 - R^2 is never taken to be below this; a share as near to 1 as that is all.
+_LEAST = 1e-9
 
 
 @dataclass(frozen=True)
 class Explained:
-    """R squared with its interval, NaN where that is too wide; and the residual standard deviation with its interval, in half-ranges.
+    """R squared with its interval, NaN where that says nothing; and the residual standard deviation with its interval, in half-ranges.
 
     The standard deviation is NaN where its interval reaches 0 or what it may be at most, 1.
     """
@@ -68,32 +69,54 @@ def explained(fitted: Fit, line: Line, covariance: Array, low: Array, high: Arra
 def _bounded(line: tuple[float, float], rest: tuple[float, float], count: float) -> Explained:
     (ess, up), (rss, off) = line, rest
     least, most = max(rss - off, 0.0), max(rss + off, 1e-12)
-    low = max(ess - up, 0.0) / (max(ess - up, 0.0) + most)
-    high = max(ess + up, 0.0) / max(max(ess + up, 0.0) + least, 1e-12)
-    share, interval = max(ess, 0.0) / max(max(ess, 0.0) + max(rss, 0.0), 1e-12), (low, high)
-    if not high - low <= _WIDEST:
-        share, interval = nan, (nan, nan)
+    share, interval = share_of(ess, up, rss, (off, off))
     if least <= 0 or most >= count:
         return Explained(share, interval)
     return Explained(share, interval, sqrt(max(rss, 0.0) / count), (sqrt(least / count), sqrt(most / count)))
 
 
-def explained_share(
-    explained: tuple[float, float], residual: tuple[float, float], count: float, generator: np.random.Generator
+def share_of(
+    line: float, of_line: float, rss: float, of_rss: tuple[float, float], more: float = 0.0
 ) -> tuple[float, tuple[float, float]]:
-    """R squared and its 95 % percentile interval from a line's variance and a residual variance that were released apart.
+    """R squared, NaN where noise left nothing of ESS or of RSS, and its interval, NaN where it may be anything.
 
-    explained, residual: each an estimate and the sd of its privacy noise; count: a noisy number of records. Records are taken to be not
-    far from normal, so that either variance has 2 V^2 / n of sampling.
+    line: ESS, of_line its margin; of_rss: by how much RSS may be less and more; more: by how much R squared may be off besides.
+
+    >>> share, (low, high) = share_of(30.0, 6.0, 70.0, (7.0, 7.0))
+    >>> round(share, 3), round(low, 3), round(high, 3)
+    (0.3, 0.251, 0.345)
+    >>> share_of(30.0, 60.0, 0.0, (700.0, 700.0))
+    (nan, (nan, nan))
     """
-    size = max(count, 2.0)
+    if not max(line, 0.0) + max(rss, 0.0) > 0:
+        return nan, (nan, nan)
 
-    def draws(estimate: float, sd: float) -> Array:
-        noisy = max(estimate, 0.0) * generator.chisquare(size, _DRAWS) / size + sd * generator.standard_normal(_DRAWS)
-        return np.asarray(np.maximum(noisy, 0.0))
+    def rest(line: float, rss: float) -> float:
+        """log(1 - R^2)."""
+        left, right = max(line, 0.0), max(rss, 0.0)
+        return log(max(right / max(left + right, 1e-300), _LEAST))
 
-    line, rest = draws(*explained), draws(*residual)
-    shares = line / np.maximum(line + rest, 1e-12)
-    low, high = np.quantile(shares, [0.025, 0.975])
-    parts = max(explained[0], 0.0), max(residual[0], 0.0)
-    return parts[0] / max(sum(parts), 1e-12), (float(low), float(high))
+    middle = rest(line, rss)
+
+    def end(side: int) -> float:
+        moved = line + side * of_line, rss - of_rss[0] if side > 0 else rss + of_rss[1]
+        if line <= 0 or rss <= 0:  # at its floor one hides how far the other moves R squared: both move together
+            return min(max(1 - exp(rest(*moved)) + side * more, 0.0), 1.0)
+        parts = (rest(moved[0], rss) - middle, rest(line, moved[1]) - middle, more / exp(middle))
+        return 1 - exp(min(middle - side * sqrt(sum(part**2 for part in parts)), 0.0))
+
+    low, high = end(-1), end(1)
+    if low <= 0 and high >= 1 - 2 * _LEAST:
+        return nan, (nan, nan)
+    return (1 - exp(middle) if line > 0 and rss > 0 else nan), (low, high)
+
+
+def share_text(share: float, low: float, high: float) -> str:
+    """R squared and its interval as a table prints them.
+
+    >>> share_text(0.3, 0.251, 0.345), share_text(nan, 0.0, 0.01), share_text(nan, nan, nan)
+    ('0.300 [0.251, 0.345]', '- [0.000, 0.010]', '- (noise hides it)')
+    """
+    if isnan(low):
+        return f"{DASH} (noise hides it)"
+    return f"{DASH if isnan(share) else f'{share:.3f}'} [{low:.3f}, {high:.3f}]"

@@ -16,6 +16,7 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.results.inference.joint_law import JointLaw, NoisyMeat
+from confide.results.noise_share import sampling_alone
 
 __all__ = ["FLOOR", "USABLE", "Sandwich", "correlations"]
 
@@ -118,6 +119,17 @@ class Sandwich:
         robust = np.einsum("ij,jk,ik->i", k, self.whole_meat, k) * n / max(n - len(self.cross), 1.0)
         classical = self.s2 * np.einsum("ij,jk,ik->i", k, self.gram, k)
         return np.asarray(np.maximum(robust, self.floor * classical))
+
+    def alone(self, factor: float | None = None, light: float = 1.0) -> Array:
+        """`sampling` without anything that is allowed for because of noise, the best estimate and the most that it may be, (2, k).
+
+        factor: of the meat; light: of the classical one.
+        """
+        k, n = self.spread, self.independent
+        stretch = n / max(n - len(self.cross), 1.0) if factor is None else factor
+        robust, classical = (np.einsum("ij,jk,ik->i", k, each, k) for each in (self.meat, self.s2 * self.gram))
+        alone = sampling_alone(stretch * robust, stretch * self.sd_meat * (k**2).sum(axis=1), light * classical)
+        return np.minimum(alone, self.sampling)
 
     @property
     def variances(self) -> Array:

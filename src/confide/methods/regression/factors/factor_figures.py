@@ -16,6 +16,7 @@ from confide.aggregates.cells.level_sums import LevelScores, SquaredRows
 from confide.methods.regression.factors.factor_means_reading import LevelFit, LevelTables, ScoreNoise, TailCounts
 from confide.protocol import Release
 from confide.results.inference.joint_law import JointLaw, NoisyMeat
+from confide.results.noise_share import sampling_alone
 from confide.schema import Design
 
 __all__ = ["LevelFigures"]
@@ -146,9 +147,39 @@ class LevelFigures:
         return _lifted(bread @ meat @ bread.T + lost, _LEAST * classical)
 
     @cached_property
+    def alone(self) -> Array:
+        """The variances of theta by sampling alone, without anything that is allowed for because of noise: the best estimate and the most
+        that they may be, (2, p).
+        """
+        fitted, inverse = self.fitted, self.fitted.inverse
+        if self.subset:
+            return np.stack([np.diag(self.sampling)] * 2)
+        if self.by_level is not None:
+            own, sds = self.by_level
+            squares = np.minimum(sampling_alone(own, sds, self.variance * np.maximum(self.tables.counts, 1.0)), own)
+            return np.asarray(squares @ ((inverse @ self.tables.design_rows[0].T) ** 2).T)
+        meat, sd, bread = self.scores
+        classical = np.diag(inverse @ fitted.gram @ inverse) * self.variance
+        robust = np.einsum("ij,jk,ik->i", bread, meat, bread)
+        alone = sampling_alone(robust, sd * (bread**2).sum(axis=1), classical)
+        return np.minimum(alone, np.diag(self.sampling))
+
+    @cached_property
     def noise(self) -> Array:
         """The privacy part of the covariance of theta."""
         return np.asarray(self.fitted.inverse @ self.fitted.noise @ self.fitted.inverse)
+
+    @property
+    def sampling_df(self) -> Array:
+        """Degrees of freedom that sampling alone would leave: those of the records behind each coefficient."""
+        if self.by_level is None:
+            return np.maximum(1 / np.maximum(np.diag(self.fitted.inverse), 1e-300), 3.0)
+        own, counts = self.by_level[0], np.maximum(self.tables.counts, 2.0)
+        influence = (self.fitted.inverse @ self.tables.design_rows[0].T) ** 4
+        sampled = np.diag(self.sampling)
+        return np.asarray(
+            np.clip(2 * sampled**2 / np.maximum(influence @ (2 * own**2 / (counts - 1)), 1e-300), 3.0, 1e6)
+        )
 
     @cached_property
     def df(self) -> Array:

@@ -41,10 +41,8 @@ from confide.aggregates.column_codes import columns_of
 from confide.aggregates.lines.corners import ends
 from confide.aggregates.lines.linear_rows import ClippedRows
 from confide.aggregates.reference import least_squares
-from confide.methods.regression.factors.factor_means_forecast import expected
 from confide.methods.regression.factors.factor_means_reading import LevelFit, LevelTables, TailCounts, largest_fit
 from confide.methods.regression.factors.factor_means_table import COVERS, TARGET, read
-from confide.methods.regression.forecast import Forecast
 from confide.methods.regression.linear import kept
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Allowance, Gram, Meter, Plan, Question, Release, Source, Statistic, Together, Total
@@ -108,7 +106,6 @@ class FactorMeans:
             "constants": {},
             "target": f"linear regression of {self.design.response.name} on {', '.join(self.design.names)}, {TARGET}",
             "covers": COVERS.format(self.design.response.name),
-            "forecast": self._forecast(sqrt(float(spends["sums"].scale)) * float(spends["sums"].step), allowance, n),
             "warnings": ()
             if self.clipping_check
             else ("responses outside their bounds are clipped and not counted: clipping_check=False",),
@@ -155,11 +152,6 @@ class FactorMeans:
         root = (axes / np.sqrt(sizes)) @ axes.T
         # rounded, so that the bits of a linear algebra library have no say in a public constant
         return tuple(tuple(tuple(map(float, row)) for row in np.round(h @ root, 12)) for h in tables.design_rows)
-
-    def _forecast(self, sd: float, allowance: Allowance, n: int | None) -> Forecast:
-        """The sandwich of the tables of practice records, without their noise and with its variance."""
-        tables = LevelTables.bare(self.levels, *self._noise(self.rows(allowance.relation), sd))
-        return Forecast(self.design, self.schema, n, expected(self.design, tables))
 
     def _noise(self, rows: LevelRows, sd: float) -> tuple[Array, Array]:
         """Noise variances of the sums and of the counts, in records."""

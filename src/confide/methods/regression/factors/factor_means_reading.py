@@ -291,6 +291,11 @@ class TailCounts:
         far = np.maximum(np.concatenate([self.edges, [self.largest]]) ** 2 - reach**2, 0.0)
         return max(float(self.counts @ far), 0.0), self.sd * sqrt(float(far @ far))
 
+    def fourth(self, reach: float) -> float:
+        """sum min(|r|, reach)^4 at most, each cell at its far end, with half a noise sd more."""
+        far = np.minimum(np.concatenate([self.edges, [self.largest]]), reach) ** 4
+        return max(float(self.counts @ far), 0.0) + self.sd * sqrt(float(far @ far)) / 2
+
     def widened(self, reach: float, records: float) -> float:
         """The smallest limit from `reach` on that visibly cuts at most a twentieth of sum r^2, and the largest |r| at most."""
         bearable = _BEARABLE * records * self.mean_square(records)

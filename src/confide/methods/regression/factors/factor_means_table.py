@@ -13,6 +13,7 @@ from confide._arrays import Array
 from confide._lazy import later
 from confide.aggregates.cells.factor_levels import FactorLevels
 from confide.aggregates.cells.level_sums import LevelRows
+from confide.methods.regression.evidence.r_squared import share_of, share_text
 from confide.methods.regression.evidence.remarks import clipped_responses
 from confide.methods.regression.factors.factor_figures import LevelFigures
 from confide.methods.regression.factors.factor_means_reading import SEEN, USABLE, LevelTables
@@ -20,6 +21,7 @@ from confide.methods.regression.linear import legend
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Release
 from confide.results.levels import LevelCount, level_legend, level_remarks
+from confide.results.noise_share import unsampled
 from confide.results.pages.table import DASH, with_interval
 from confide.schema import Design
 
@@ -38,8 +40,6 @@ _SUBSET = (
     "variances in the smaller model assumed, independent records"
 )
 _NORMAL = float(special.ndtri(0.975))
-# R squared is printed where its interval is at most this wide.
-_WIDEST = 0.2
 # Levels that a legend counts one by one.
 _LISTED = 12
 
@@ -74,11 +74,11 @@ class Reading(LevelFigures):
             covariance = half**2 * (self.sampling + self.noise)[np.ix_(own, own)]
             covariance = (covariance + covariance.T) / 2
             covariance[~answered] = covariance[:, ~answered] = nan
-            share = half**2 * np.diag(self.noise)[own]
             numbers = {
                 "covariance": covariance,
-                "noise_variance": np.where(answered, share, nan),
+                **unsampled(np.diag(covariance), half**2 * self.alone[:, own]),
                 "df": np.where(answered, self.df[own], nan),
+                "sampling_df": self.sampling_df[own],
                 "joint": self._law(half),
             }
             estimates = np.where(answered, estimates, nan)
@@ -135,31 +135,27 @@ class Reading(LevelFigures):
         """R squared and the residual sd with 95 % intervals, or why not.
 
         The line's sum of squares e = v'Av about its mean, less what noise and sampling add to it on average, has variance
-        4 v'AVAv + 2 tr((VA)^2); the residual sum of squares that of its noise and of sampling, at most reach^2 times itself.
+        4 v'AVAv + 2 tr((VA)^2); the residual sum of squares, with what its limit took on average, that of its noise and of the fourth
+        powers that the histogram of |r| shows. One that noise left at 0 or below is no estimate: a dash stands for it, and for what is
+        made of it, before the interval.
         """
-        cut, _, largest = self.reach
-        if cut < largest * (1 - 1e-9):
-            why = f"{DASH} (squares of far residuals were cut)"
-            return (("R-squared", why), ("Residual sd", why)), {}
         if self.subset or not told:
             why = f"{DASH} ({'a smaller model' if self.subset else 'some coefficients are not answered'})"
             return (("R-squared", why), ("Residual sd", why)), {}
-        total, noise = self.square
-        own = self.sampling + self.noise
+        (cut, _, _), (total, noise), (lost, unsure) = self.reach, self.square, self._beyond(self.reach[0])
         residual = total - float(np.trace(self.fitted.inverse @ self.fitted.noise))
-        error = _NORMAL * sqrt(noise**2 + cut**2 * max(total, 0.0))
-        explained, spread = self._line_square(own)
+        residual += lost * self.records if residual > 0 else 0.0
+        fourth = cut**2 * max(total, 0.0)
+        if self.tail is not None:
+            fourth = min(fourth, self.tail.fourth(cut))
+        error = _NORMAL * sqrt(noise**2 + (unsure * self.records) ** 2 + fourth)
+        explained, spread = self._line_square(self.sampling + self.noise)
         low, high = max(residual - error, 0.0), max(residual + error, 0.0)
-        top, bottom = max(explained + _NORMAL * spread, 0.0), max(explained - _NORMAL * spread, 0.0)
-        share = (bottom / max(bottom + high, 1e-300), top / max(top + low, 1e-300))
         freedom = max(self.records - len(self.columns), 1.0)
-        sd = [half * sqrt(value / freedom) for value in (max(residual, 0.0), low, high)]
-        facts = (("Residual sd", with_interval(*sd)),)
-        if share[1] - share[0] > _WIDEST:
-            return (("R-squared", f"{DASH} (not known to 0.1)"), *facts), {}
-        value = float(np.clip(max(explained, 0.0) / max(max(explained, 0.0) + max(residual, 0.0), 1e-300), *share))
-        printed = f"{value:.3f} [{share[0]:.3f}, {share[1]:.3f}]"
-        return (("R-squared", printed), *facts), {"rsquared": value, "rsquared_interval": share}
+        sd = [half * sqrt(value / freedom) for value in (residual if residual > 0 else nan, low, high)]
+        share, ends = share_of(explained, _NORMAL * spread, residual, (error, error))
+        facts = (("R-squared", share_text(share, *ends)), ("Residual sd", with_interval(*sd)))
+        return facts, {"rsquared": share, "rsquared_interval": ends}
 
     def _line_square(self, covariance: Array) -> tuple[float, float]:
         """The line's sum of squares about its mean, corrected, and its sd."""

@@ -23,8 +23,7 @@ from typing import Any
 from confide.aggregates.clusters.cluster_meat import too_few
 from confide.aggregates.reference import least_squares
 from confide.errors import PlanError
-from confide.methods.regression.forecast import Forecast
-from confide.methods.regression.least_squares.least_squares_forecast import expected, too_wide
+from confide.methods.regression.evidence.far_bounds import too_wide
 from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
 from confide.methods.regression.least_squares.score_sums import PASSES, ScoreSums
 from confide.methods.regression.linear import kept
@@ -33,6 +32,7 @@ from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, S
 from confide.protocol.events import leaves
 from confide.protocol.units.whose import independent_words
 from confide.schema import Categorical, Design, Schema
+from confide.schema.formulas.names import with_intercept
 
 __all__ = ["ScorePath"]
 
@@ -53,7 +53,9 @@ class ScorePath:
         if not self.design.intercept:
             raise PlanError(
                 f"{self.design.formula!r} has no intercept, and intervals for such a line are built for the levels of one factor alone, "
-                "as in 'y ~ 0 + region'; write the formula with its intercept, or target=\"robust\""
+                "as in 'y ~ 0 + region'; "
+                f"write cf.regression.LeastSquares({with_intercept(self.design.formula)!r}), or "
+                f"cf.regression.SSP({self.design.formula!r}), which takes lines without one"
             )
 
     @property
@@ -73,13 +75,6 @@ class ScorePath:
                 f"coefficients of the population's least-squares line for {self.design.response.name} clipped to its declared bounds; "
                 f"sampling of records and privacy noise, unequal residual variances and curved means allowed, "
                 f"{independent_words(self.schema)}"
-            ),
-            "forecast": Forecast(
-                self.design,
-                self.schema,
-                n,
-                expected(self.design, event, statistics, unlimited=self.limit == "none"),
-                offer="huber_line covers another line (Huber-type, not least squares), with narrower intervals",
             ),
             "notes": (
                 *(() if self.limit == "none" else too_wide(self.design, self.schema)),

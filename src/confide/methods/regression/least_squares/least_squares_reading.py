@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import nan, sqrt
 from typing import Any, ClassVar
 
@@ -17,14 +18,18 @@ from confide.methods.regression.evidence.far_bounds import NEAR, NOTED
 from confide.methods.regression.evidence.left_out import CORRELATED
 from confide.methods.regression.evidence.level_counts import base_levels, counted_levels
 from confide.methods.regression.evidence.needs import (
+    alike_words,
     bounds_words,
     demand_words,
     first_words,
+    flat_words,
+    hidden_words,
     left_out_words,
     level_needs,
     mostly,
     plain,
     tied_words,
+    unseen_sd,
 )
 from confide.methods.regression.evidence.remarks import PlainSample, clipped_responses, count_text, few_records
 from confide.methods.regression.least_squares.explained import Explained
@@ -34,6 +39,7 @@ from confide.methods.regression.scaling import coefficient_names, to_units
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.noise import keyed_generator
 from confide.results.inference import student
+from confide.results.noise_share import unsampled
 from confide.results.pages.words import Flag
 
 __all__ = ["LeastSquaresReading"]
@@ -71,8 +77,20 @@ class LeastSquaresReading(LineFigures, PlainSample):
             else "noise grows with them"
         )
         enough = mean - NEAR * sd, mean + NEAR * sd
+        unseen = self.box.half[j] * unseen_sd(self._gram(), self.sandwich.sd_gram * self._back @ self._back.T, j)
+        if unseen:
+            return flat_words(term.name, (term.low, term.high), (mean - NEAR * unseen, mean + NEAR * unseen))
         said = bounds_words(term.name, self.reach[j], (term.low, term.high), enough, NEAR, why)
         return f"{said}, or ask limit='none'" if limits and not hidden else said
+
+    @cached_property
+    def _back(self) -> Array:
+        """B: z = B v, of the coordinates that were kept, (p, kept)."""
+        return np.asarray(np.linalg.pinv(self._public("metric"))[:, : len(self._public("weights"))])
+
+    def _gram(self) -> Array:
+        """The released sums of z z', (p, p)."""
+        return np.asarray(self._back @ self.sandwich.gram @ self._back.T)
 
     def _reasons(self, *, told: bool = True) -> str:
         """Why coefficients are not answered: bounds, rare levels, demand, what moves with a feature that reaches too far."""
@@ -80,6 +98,8 @@ class LeastSquaresReading(LineFigures, PlainSample):
         parts = [self._too_wide(place, hidden=bool(s.demand[place] > 1)) for place in left.wide]
         parts.append(self._levels(demanding=bool(left.demanding), told=told))
         if left.demanding:
+            numbers = [place - 1 for place in left.demanding if place]
+            parts.append(alike_words([term.name for term in self.design.terms], self._gram(), numbers))
             demand = [float(s.demand[place]) for place in left.demanding]
             parts.append(demand_words([names[place] for place in left.demanding], demand, self._records))
         for other in dict.fromkeys(left.tied.values()):
@@ -90,9 +110,10 @@ class LeastSquaresReading(LineFigures, PlainSample):
         """The reason where the Gram matrix is not that of any records."""
         few = few_records(self.release["count"])
         wide = [] if few else [1 + j for j, reach in self.reach.items() if reach > NOTED]
+        known = [self._too_wide(place, hidden=True) for place in wide]
         parts = [
-            "noise hides what the data say about some direction (the released Gram matrix is not positive definite)",
-            *(self._too_wide(place, hidden=True) for place in wide),
+            f"the released Gram matrix is not positive definite: {hidden_words([term.name for term in self.design.terms], self._gram())}",
+            *known,
             self._levels(demanding=True),
             "ask for fewer terms, tighter bounds, more records or a larger budget",
         ]
@@ -121,13 +142,18 @@ class LeastSquaresReading(LineFigures, PlainSample):
         if not self.sandwich.positive:
             return self._points("not_identified", self._hidden())
         unanswered = self._unanswered.places
-        if self.counting is not None and (few := self._independent(self.sandwich.count).weak):
+        if few := self._few_units:
             return self._points("weak", few)
         # an intercept stands or falls with the slopes
         usable = self.sandwich.demand <= 1
         if not mostly(self._groups, usable) or len(unanswered) == len(usable):
             return self._points("weak", self._reasons(told=False))
         return self._intervals(unanswered)
+
+    @property
+    def _few_units(self) -> str:
+        """Why independent units are too few for intervals, "" where they are not."""
+        return "" if self.counting is None else self._independent(self.sandwich.count).weak
 
     @property
     def _groups(self) -> list[list[int]]:
@@ -138,19 +164,21 @@ class LeastSquaresReading(LineFigures, PlainSample):
 
     def _intervals(self, hidden: list[int]) -> SharedEstimates:
         s = self.sandwich
-        covariance, noise, df = s.covariance + self._unsure_cut, np.diag(s.noise_covariance).copy(), np.array(s.df)
+        covariance, df, records = s.covariance + self._unsure_cut, np.array(s.df), np.array(s.records)
+        apart = unsampled(np.diag(covariance), s.alone())
         estimates, bias = np.array(s.estimates), self._number("kappa") * np.abs(s.rows @ s.delta) + self._cut_weights
         moved = self.left.bias(s, self._public("metric"), Layout.of(self.design).factors) if self.left else 0 * bias
         bias += moved
-        estimates[hidden] = noise[hidden] = df[hidden] = bias[hidden] = nan
+        estimates[hidden] = apart["noise_variance"][hidden] = df[hidden] = bias[hidden] = nan
         covariance[hidden] = covariance[:, hidden] = nan
-        explained = self._explained() if self.left is None else Explained.nothing("levels left out")
+        explained = self.explained
         return self._made(
             names=self.design.names,
             estimates=estimates,
             covariance=covariance,
             df=df,
-            noise_variance=noise,
+            sampling_df=records,
+            **apart,
             bias=bias if (bias > 0).any() else None,
             joint=s.law((self.release.drawn_sha256,)),
             status="partial" if hidden else "ok",
@@ -176,16 +204,16 @@ class LeastSquaresReading(LineFigures, PlainSample):
         """The covariance with which that is known."""
         return 0.0
 
-    def _explained(self) -> Explained:
+    @cached_property
+    def explained(self) -> Explained:
         """R squared and the residual standard deviation."""
+        if self.left is not None:
+            return Explained.nothing("levels left out")
+        if "influence" not in self.release.statistics:
+            return Explained.nothing("not built in clusters")
         response = self.design.response
-        return Explained.of(
-            self.sandwich,
-            np.linalg.solve(self._public("metric").T, self._public("line")) + self.sandwich.delta,
-            reach=self._number("square_limit"),
-            largest=float(self._public("largest")[2]),
-            unit=float(response.high - response.low) / 2,
-        )
+        unit = float(response.high - response.low) / 2
+        return Explained.of(self.sandwich, self.release, self.release.public, unit=unit)
 
     def _points(self, status: str, reason: str, flags: tuple[str, ...] = ()) -> SharedEstimates:
         names = coefficient_names(self.design, self.keep)

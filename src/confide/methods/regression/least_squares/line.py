@@ -2,9 +2,8 @@
 
 Estimates the population's least-squares line of the response, each of the columns as declared (clipped to its public bounds). Which way
 leads there follows from the formula: of one factor, or of factors alone, exact sums by level (`FactorMeans`), where records, or kept rows
-of units, are independent; of others, rounds of noisy moments in whitened coordinates (`ScorePath`). Another line, of limited residuals, is
-`HuberLine`; for releases that answer many questions there is `SSP`. Under the design of a survey it is the population's line, weighted
-(`SurveyLine`).
+of units, are independent; of others, rounds of noisy moments in whitened coordinates (`ScorePath`). For releases that answer
+many questions there is `SSP`. Under the design of a survey it is the population's line, weighted (`SurveyLine`).
 
 Guarantee: mu-GDP, add-remove or substitute; what is drawn, its sensitivity and its source stand with each way.
 """
@@ -48,8 +47,6 @@ class LeastSquares(LineMethod):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "least_squares"
-    version: ClassVar[str] = "4"
-    reads: ClassVar[tuple[str, ...]] = ("3",)
     source: ClassVar[str] = (
         "rounds of noisy moments in whitened coordinates (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
     )
@@ -61,7 +58,8 @@ class LeastSquares(LineMethod):
     def __post_init__(self) -> None:
         if self.limit not in _LIMITS:
             raise PlanError(
-                f"limit must be {' or '.join(map(repr, _LIMITS))}, got {self.limit!r}; write LeastSquares(formula, limit='auto')"
+                f"limit must be {' or '.join(map(repr, _LIMITS))}, got {self.limit!r}; "
+                "write cf.regression.LeastSquares(formula, limit='auto')"
             )
         super().__post_init__()
 

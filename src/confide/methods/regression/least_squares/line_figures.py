@@ -10,6 +10,7 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.aggregates.clusters.beyond import Beyond
+from confide.aggregates.clusters.cluster_meat import independent_of
 from confide.aggregates.lines.ranges import ranged
 from confide.aggregates.lines.rows import BOUND, Box
 from confide.aggregates.scores.limits import LEVERAGE_EDGES, OUTER, Tail
@@ -94,7 +95,7 @@ class LineFigures(ReleasedRounds):
         return own is not None and own.rows == 1 and own.weighted and self.design.schema.cluster is None
 
     def _independent(self, count: float) -> Independent:
-        found = Independent.of(self.release, count)
+        found = independent_of(self.release, count)
         assert found is not None
         return found
 

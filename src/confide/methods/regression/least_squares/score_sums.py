@@ -1,9 +1,9 @@
 """The rounds behind a least-squares line: first fit, metric, limits, and the sums of scores that the line is read from.
 
-Guarantee: mu-GDP, add-remove or substitute. Count, clipped responses, ranges, two rounds of moments, two histograms, A, b, q and the meat
-are Gaussian mechanisms on exact integers (`score_rows`, `blocks`, `ranges`), adaptively composed: mu^2 adds up, and is the same
-in both branches, of which a noisy count chooses one. Metric, line and limits follow from what was drawn before. Sources: Dwork, Talwar,
-Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
+Guarantee: mu-GDP, add-remove or substitute. Count, clipped responses, ranges, two rounds of moments, two histograms, A, b, q, the meat, and
+for R squared the squares of influences (`explained`) are Gaussian mechanisms on exact integers (`score_rows`, `blocks`,
+`ranges`), adaptively composed: mu^2 adds up, and is the same in both branches, of which a noisy count chooses one. Metric, line and limits
+follow from what was drawn before. Sources: Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
 """
 
 from __future__ import annotations
@@ -29,9 +29,17 @@ from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
 from confide.aggregates.scores.limits import LEVERAGE_EDGES, OUTER, Levels, Limits, Maxima, Sizes, Tail, public_maxima
 from confide.aggregates.scores.metric import Layout
 from confide.aggregates.scores.rounds import Round, first_variance, shrunken, split_of
-from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores, PartialFrame, SizeIndices, SquareOf
-from confide.aggregates.scores.unit_scores import Counting, UnitScores, UnitSizes
+from confide.aggregates.scores.score_rows import (
+    Influences,
+    LimitedFeatures,
+    LimitedScores,
+    PartialFrame,
+    SizeIndices,
+    SquareOf,
+)
+from confide.aggregates.scores.unit_scores import Counting, UnitInfluences, UnitScores, UnitSizes
 from confide.methods.regression.evidence.left_out import CellCounts
+from confide.methods.regression.least_squares.explained import Influence
 from confide.methods.regression.least_squares.standing import (
     Standing,
     decoded_sums,
@@ -48,6 +56,7 @@ __all__ = [
     "COMMON",
     "ENOUGH",
     "PASSES",
+    "SLOPE",
     "ScoreSums",
     "Weighing",
     "names_of",
@@ -58,10 +67,13 @@ __all__ = [
 #: Of the longest branch: first counts, two rounds, histograms, sums, meat.
 PASSES = 6
 # Shares of mu^2, chosen on seeds 1 to 3 of the designs of confide_lab/benchmarks/least_squares.py; each branch adds up to 1. (That of the
-# tail, and what it takes from b, q and the meat, on designs of ten far records in 2,000: `limits`.)
-COMMON = {"count": 1, "clipping": 1, "tail": 16, "leverage": 2, "square": 2, "meat": 8}
-_LONG = {"ranges": 7, "round 1": 11, "round 2": 12, "gram": 10, "cross": 30}
-_SHORT = {"short round 1": 26, "short gram": 12, "short cross": 32}
+# tail, and what it takes from b, q and the meat, on designs of ten far records in 2,000: `limits`. That of influences, from b, is what R
+# squared needs: docs/methods/least_squares.md.)
+COMMON = {"count": 1, "clipping": 1, "tail": 16, "leverage": 2, "square": 2, "meat": 8, "influence": 1}
+_LONG = {"ranges": 7, "round 1": 11, "round 2": 12, "gram": 10, "cross": 29}
+_SHORT = {"short round 1": 26, "short gram": 12, "short cross": 31}
+#: Of b in the long branch, of a design without a count of clipped responses.
+SLOPE = (_LONG["cross"] + COMMON["clipping"]) / 100
 # Fewer records than this many noise units for each coefficient: no budget to spare for ranges and a second round.
 ENOUGH = 30
 # A line beyond this many half-ranges of the response is useless; the line before it is kept, so that residuals stay numbers.
@@ -111,7 +123,13 @@ class ScoreSums:
         """The events and statistics, whose shares are exact in both branches."""
         statistics = self._statistics(allowance.relation)
         common, long, short = self._shares()
-        for name, shares in (("ranges", long), ("clipping", common), ("leverage", common)):
+        parts = (
+            ("ranges", long),
+            ("clipping", common),
+            ("leverage", common),
+            ("influence", common),
+        )
+        for name, shares in parts:
             if name not in statistics:
                 part = shares.pop(name)
                 long["cross"] += part
@@ -148,8 +166,16 @@ class ScoreSums:
         made |= dict.fromkeys(("gram", "short gram"), Gram(LimitedFeatures(design)))
         made |= dict.fromkeys(("cross", "short cross"), Total(scores))
         made["square"] = Total(SquareOf(design), nonnegative=True)
-        made["meat"] = meat_of(scores, None if design.schema.cluster is None else design.schema.cluster.spread)
-        return made
+        made["meat"] = meat_of(scores, design.schema.cluster)
+        return made | self._explaining()
+
+    def _explaining(self) -> dict[str, Statistic]:
+        """What R squared is read from, at the line of the meat; nothing in clusters, whose influences would have to be summed up."""
+        if self.design.schema.cluster is not None:
+            return {}
+        own = self.counting
+        influences = Influences(self.design) if own is None else UnitInfluences(self.design, counting=own)
+        return {"influence": Total(influences, nonnegative=True)}
 
     # release --------------------------------------------------------------------------------------------------------
 
@@ -165,7 +191,8 @@ class ScoreSums:
         """The meat at a line. top: what no score exceeds."""
         scores = scores_of(planned)
         assert isinstance(scores, LimitedScores)
-        return MeatAt(with_scores(planned, scores.at(frame, limits.meat)), limits, ruler_of(planned))
+        statistic = with_scores(planned, scores.at(frame, limits.meat), self.design.schema, standing.count)
+        return MeatAt(statistic, limits, ruler_of(statistic))
 
 
 @dataclass(frozen=True)
@@ -261,7 +288,7 @@ class _Draw:
         if self.of.counting is not None:
             maxima = replace(maxima, score=maxima.score * self.of.counting.rows)
         limits = standing.spared(self._limits(standing, frame, maxima, branch), maxima)
-        gram, cross, _ = self._three(frame, limits, branch)
+        gram, cross, square = self._three(frame, limits, branch)
         delta, kept = np.zeros_like(cross), len(standing.metric.weights)
         with suppress(np.linalg.LinAlgError):
             delta[:kept] = np.linalg.solve(gram[:kept, :kept], cross[:kept])
@@ -270,9 +297,19 @@ class _Draw:
         theta = theta if (np.abs(theta) <= _FAR).all() else frame.line
         planned, at = self.plan.statistic("meat"), replace(frame, theta=tuple(theta))
         meat = self.of.meat_at(planned, at, limits, standing, maxima.score)
-        (total,) = self.source.aggregate(meat.statistic)
-        self.meter.draw("meat", total)
-        return public_facts(standing, frame, theta, meat.limits, maxima, self._edges(standing, branch)) | meat.public
+        last, public = {"meat": meat.statistic}, meat.public
+        if "influence" in self.plan.statistics:
+            influences = self.plan.statistic("influence")
+            assert isinstance(influences, Total) and isinstance(influences.map, Influences)
+            rows = 1 if self.of.counting is None else self.of.counting.rows
+            rss = square - float(cross[:kept] @ delta[:kept])
+            own = Influence.of(self.of.design, at, standing.metric, gram[:kept, :kept], rss)
+            own = own.limited(limits, standing.count, BOUND / self._sd("influence"), rows)
+            last["influence"] = replace(influences, map=influences.map.at(at, own.line, own.share, own.reach))
+            public = public | own.public
+        for name, total in zip(last, self.source.aggregate(*last.values()), strict=True):
+            self.meter.draw(name, total)
+        return public_facts(standing, frame, theta, meat.limits, maxima, self._edges(standing, branch)) | public
 
     def _edges(self, standing: Standing, branch: str) -> tuple[float, ...]:
         """Of the histogram of sizes of scores."""

@@ -31,7 +31,6 @@ from confide.errors import NoResult, PlanError
 from confide.methods.regression.evidence.far_bounds import NEAR
 from confide.methods.regression.evidence.needs import plain
 from confide.methods.regression.evidence.remarks import count_text, few_records
-from confide.methods.regression.forecast import Forecast
 from confide.methods.regression.least_squares.least_squares import ScorePath
 from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
 from confide.methods.regression.line_method import LineMethod
@@ -107,7 +106,7 @@ class _Reading(LeastSquaresReading):
                 return self._points("weak", self._reasons(told=False))
             if not hidden.any():
                 more |= {"status": "ok", "reason": ""}
-        for name in ("names", "estimates", "noise_variance", "bias", "df"):
+        for name in ("names", "estimates", "noise_variance", "noise_least", "bias", "df", "sampling_df"):
             own = more.get(name)
             more[name] = own[slopes] if own is not None and not isinstance(own, float) else own
         more["covariance"] = more["covariance"][slopes, slopes]
@@ -134,20 +133,6 @@ class _Reading(LeastSquaresReading):
     def _counted(self) -> str:
         weighted = self.release.plan.rule == "weight"
         return "Rows by weight (noisy)" if weighted else "Rows (noisy)"
-
-
-class _Slopes(Forecast):
-    """A forecast without the intercept of the line through deviations."""
-
-    @cached_property
-    def table(self) -> dict[str, Any]:
-        found: dict[str, Any] = vars(Forecast)["table"].func(self)
-        found["assumes"] = f"{found['assumes']}; of n rows that count"
-        for part in (found, found["between"]):
-            for key, own in part.items():
-                if isinstance(own, Mapping) and "Intercept" in own:
-                    part[key] = {name: value for name, value in own.items() if name != "Intercept"}
-        return found
 
 
 @dataclass(frozen=True)
@@ -205,8 +190,6 @@ class WithinPath:
         """The spends of both branches, of statistics of deviations."""
         facts = self._inside.plan(cast(Allowance, DeviationsAllowance(allowance, self.deviations)), n)
         facts["statistics"] = {name: deviations_of(one, self.deviations) for name, one in facts["statistics"].items()}
-        told = facts["forecast"]
-        facts["forecast"] = _Slopes(told.design, told.schema, told.n, told.expect)
         facts["warnings"] = tuple(one for one in facts["warnings"] if "clipping_check" not in one)
         facts["notes"] = (
             *facts.get("notes", ()),
@@ -271,11 +254,12 @@ class Within(LineMethod):
     )
     units: ClassVar[tuple[str, ...]] = ("keep", "weight")
     unit_meat: ClassVar[bool] = True
+    least_rows: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         if self.limit not in _LIMITS:
             raise PlanError(
-                f"limit must be {' or '.join(map(repr, _LIMITS))}, got {self.limit!r}; write Within(formula, limit='auto')"
+                f"limit must be {' or '.join(map(repr, _LIMITS))}, got {self.limit!r}; write cf.regression.Within(formula, limit='auto')"
             )
 
     def _way(self, schema: Schema, design: Design, label: str) -> WithinPath:

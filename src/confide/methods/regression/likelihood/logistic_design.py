@@ -7,14 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.lines.labelled_rows import features_box
 from confide.aggregates.lines.rows import Box
 from confide.errors import PlanError
 from confide.schema import Categorical, Design, Integer, Schema
 from confide.schema.formulas.formula import cut
 from confide.schema.formulas.names import column_named, sides
 
-__all__ = ["binary_design", "log_odds", "stated_share"]
+__all__ = ["binary_design", "log_odds"]
 
 Array = NDArray[np.float64]
 
@@ -34,7 +33,7 @@ def binary_design(
         if len(column.levels) != 2:
             raise PlanError(
                 f"the outcome {name!r} of {cut(formula)!r} has {len(column.levels)} levels, a logistic regression needs two; put a column "
-                "into the data that says whether a record has the level, and declare it as Integer(0, 1)"
+                "into the data that says whether a record has the level, and declare it as cf.Integer(0, 1)"
             )
         levels = (column.levels[0], column.levels[1])
         columns = {key: Integer(0, 1) if key == name else own for key, own in schema.columns.items()}
@@ -54,16 +53,10 @@ def binary_design(
 
 
 def log_odds(design: Design, box: Box | None = None) -> Array:
-    """J: coefficients in the data's units are J theta, in the order of `design.names`. box: where z was measured from, if not there."""
-    middle, half = features_box(design) if box is None else box.arrays
-    if not design.intercept:
-        return np.diag(1 / half)
+    """J: coefficients in the data's units are J theta, in the order of `design.names`. box: where z was measured from, the public bounds
+    when left out; the design has an intercept.
+    """
+    middle, half = (Box.of(design) if box is None else box).arrays
     matrix = np.diag(np.concatenate([[1.0], 1 / half]))
     matrix[0, 1:] = -middle / half
     return matrix
-
-
-def stated_share(schema: Schema, design: Design) -> float | None:
-    """The outcome's share, where its two levels have typical shares; for forecasts alone."""
-    column = schema.columns.get(design.response.name)
-    return column.shares.each[1] if isinstance(column, Categorical) and column.shares is not None else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,12 +31,10 @@ class LogisticEstimates(ModelEstimates):
     """Log-odds coefficients in the units of the data: log(P/(1 - P)) = intercept + sum of coefficient x term, P = P(second level).
 
     A coefficient is the change of the log-odds per unit of the column; exp of it is an odds ratio (`odds_ratios`). With link "probit" it is
-    the change of the normal quantile of P, and there are no odds ratios. `levels` are the two outcomes, the base first; `ridge` the penalty
-    in the scaled units of the fit.
+    the change of the normal quantile of P, and there are no odds ratios. `levels` are the two outcomes, the base first.
     """
 
     levels: tuple[str, str] = ("0", "1")
-    ridge: float = nan
     link: str = "logit"
 
     def more(self, alpha: float) -> dict[str, Any]:
@@ -84,7 +81,7 @@ class LogisticEstimates(ModelEstimates):
     def _no_mean_slope(self) -> str:
         if self.link == "probit":
             return "what a probit releases is not its mean slope; predictions at given rows have intervals (get_prediction)"
-        return 'the release holds no information matrix; write mechanism="glm"'
+        return super()._no_mean_slope
 
     def predict(self, frame: Any, threshold: float = 0.5) -> pd.Series[Any]:
         """The level whose probability is larger; threshold: from which probability on it is the second one. None at missing values.

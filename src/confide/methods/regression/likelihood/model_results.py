@@ -117,8 +117,8 @@ class ModelEstimates(DesignEstimates):
         the mean (`fisher_effects`). Records whose features lie far out count less in it, and an effect may be larger by what they lack: the
         ends of intervals are that much farther from zero, and `frame.attrs["note"]` says how much.
 
-        Raises `NoResult` where there is no interval, or the release's information is not the mean's slope (mechanisms other than "glm",
-        the probit), `PlanError` for another kind.
+        Raises `NoResult` where there is no interval, or the release's information is not the mean's slope (the probit),
+        `PlanError` for another kind.
         """
         alpha = check_alpha(alpha)
         if kind not in ("change", "derivative"):

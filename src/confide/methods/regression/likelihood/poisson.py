@@ -55,13 +55,12 @@ class Poisson(Method):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "poisson"
-    version: ClassVar[str] = "5"
-    reads: ClassVar[tuple[str, ...]] = ("3", "4")  # said nothing of what records at the ends of bounds miss
     family: ClassVar[str] = "regression"
     source: ClassVar[str] = "noisy Fisher scoring in whitened coordinates (Dwork et al. 2014; Dong, Roth, Su 2022)"
     intervals: ClassVar[str] = (
         "the population's maximum-likelihood coefficients of the mean's logarithm; sampling, privacy noise, a variance of any size"
     )
+    outcome: ClassVar[str] = "count"
 
     def __post_init__(self) -> None:
         checked_target("Poisson", self.target)

@@ -23,6 +23,7 @@ from confide._lazy import later
 from confide.aggregates.lines.linear_rows import ClippedRows
 from confide.aggregates.lines.rows import Box
 from confide.methods.regression.evidence.level_counts import totals_of_gram, unseen_levels
+from confide.methods.regression.evidence.needs import hidden_words
 from confide.methods.regression.evidence.normal_equations import (
     Fit,
     Line,
@@ -34,7 +35,7 @@ from confide.methods.regression.evidence.normal_equations import (
     records_behind,
     trusted,
 )
-from confide.methods.regression.evidence.r_squared import Explained, explained
+from confide.methods.regression.evidence.r_squared import Explained, explained, share_text
 from confide.methods.regression.evidence.remarks import UNCHECKED, clipped_share
 from confide.methods.regression.linear import kept, legend
 from confide.methods.regression.moments.leverage import largest, reach, unanswered
@@ -43,6 +44,7 @@ from confide.methods.regression.scaling import coefficient_names, extent, line_o
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Question, Release
 from confide.results.inference.joint_law import JointLaw
+from confide.results.noise_share import unsampled
 from confide.results.pages.table import DASH, with_interval
 
 __all__ = ["read"]
@@ -97,7 +99,8 @@ class _Reading:
             layout = layout.far(float(release.public["cap"][0]) if "cap" in release.public else None)
         noisy = release[layout.names("moments", far=far)[0]]
         moments = layout.decoded(noisy.decode(), sqrt(noisy.variance))
-        status, reason = identified(moments.each[0], line_of(design, keep, box))
+        hides = hidden_words([term.name for term in design.terms], moments.each[0].gram) if design.terms else ""
+        status, reason = identified(moments.each[0], line_of(design, keep, box), hides)
         totals = totals_of_gram(moments.each[0].gram, moments.each[0].sd_gram)
         unseen = unseen_levels(design, totals, box=box, keep=keep, counted="noisy weighted count")
         state = status, reason and reason + unseen
@@ -143,10 +146,11 @@ class _Reading:
                     meat = self._unclipped(meat, fitted)
                 shown, df = trusted(fitted, matrix, meat)
                 numbers |= {
-                    "covariance": matrix @ fitted.covariance(shown) @ matrix.T,
+                    "covariance": (whole := matrix @ fitted.covariance(shown) @ matrix.T),
                     "joint": self._law((fitted,), (meat,), (matrix,)),
-                    "noise_variance": np.diag(matrix @ fitted.noise_part @ matrix.T),
+                    **unsampled(np.diag(whole), fitted.alone(matrix, meat)),
                     "df": df,
+                    "sampling_df": fitted.df,
                     "rsquared": (known := self._explained(fitted, line, shown)).share,
                     "rsquared_interval": known.interval,
                 }
@@ -248,6 +252,7 @@ class _Reading:
         numbers: dict[str, Any] = {
             "covariance": np.full((q, q), nan),
             "noise_variance": np.full(q, nan),
+            "noise_least": None,
             "df": 1.0,
         }
         if first.status in ("ok", "partial") and all(part.fitted is not None for part in parts):
@@ -255,6 +260,7 @@ class _Reading:
             numbers = {
                 "covariance": covariance,
                 "noise_variance": np.concatenate([part.table.noise_variance for part in parts]),
+                "noise_least": np.concatenate([_least_noise(part.table) for part in parts]),
                 "df": min(part.table.df for part in parts),
                 "joint": law,
                 "loose": loose,
@@ -390,9 +396,13 @@ def _explained_facts(known: Explained, half: float, weighted: bool, *, ok: bool)
     if not ok:
         return (label, DASH), ("Residual sd", DASH)
     (low, high), (least, most) = known.interval, known.sd_interval
-    share = DASH + " (not known to +-.1)" if np.isnan(known.share) else f"{known.share:.3f} [{low:.3f}, {high:.3f}]"
+    share = share_text(known.share, low, high)
     sd = with_interval(known.residual_sd * half, least * half, most * half)
     return (label, share), ("Residual sd", DASH + " (more records needed)" if np.isnan(known.residual_sd) else sd)
+
+
+def _least_noise(table: SharedEstimates) -> Array:
+    return table.noise_variance if table.noise_least is None else table.noise_least
 
 
 def _leave_out(numbers: dict[str, Any], out: Array) -> None:

@@ -38,11 +38,9 @@ from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.validation import is_number
 from confide.methods.regression.evidence.normal_equations import NoisyMoments, fit
-from confide.methods.regression.forecast import Forecast
 from confide.methods.regression.moments.leverage import REACH, chosen_cap, largest, margin, residual_limit
 from confide.methods.regression.moments.shared_moments import Layout
 from confide.methods.regression.moments.shared_reading import read
-from confide.methods.regression.moments.ssp_forecast import expected
 from confide.methods.regression.scaling import extent, line_of, to_units
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend
@@ -88,7 +86,6 @@ class SSP(Method):
     products: bool = False
 
     name: ClassVar[str] = "ssp"
-    version: ClassVar[str] = "2"
     family: ClassVar[str] = "regression"
     source: ClassVar[str] = "noisy Gram matrix (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
     intervals: ClassVar[str] = (
@@ -97,7 +94,9 @@ class SSP(Method):
 
     def __post_init__(self) -> None:
         if self.cov not in ("robust", "classical"):
-            raise PlanError(f'cov must be "robust" or "classical", got {self.cov!r}; write SSP(formula, cov="robust")')
+            raise PlanError(
+                f'cov must be "robust" or "classical", got {self.cov!r}; write cf.regression.SSP(formula, cov="robust")'
+            )
         cap = self.leverage_cap
         if cap is not None and not (is_number(cap) and (1 <= cap <= _LARGEST_CAP or cap == inf)):
             raise PlanError(
@@ -109,7 +108,7 @@ class SSP(Method):
                 raise PlanError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if self.recenter is not False and self.recenter != "auto":
             raise PlanError(
-                f'recenter must be "auto" or False, got {self.recenter!r}; write SSP(formula, recenter="auto")'
+                f'recenter must be "auto" or False, got {self.recenter!r}; write cf.regression.SSP(formula, recenter="auto")'
             )
 
     # plan -----------------------------------------------------------------------------------------------------------
@@ -123,6 +122,7 @@ class SSP(Method):
         """
         layout = self._layout(schema)
         design = layout.design
+        to_units(design, [])  # refuses bounds in whose units no variance can be computed
         allowance = Allowance.of(privacy, self, schema)
         event, statistics = layout.spends(allowance)
         level = allowance.level
@@ -136,7 +136,6 @@ class SSP(Method):
             "constants": constants,
             "target": layout.title(responses, design.names),
             "covers": self._covers(layout),
-            "forecast": Forecast(design, schema, n, expected(layout, event, level.mu, _ENOUGH)),
             "warnings": (
                 *parse_formula(design.formula, schema).notes,
                 *(

@@ -115,11 +115,10 @@ class CountTable(CountedTable):
     kind: ClassVar[str] = "counts"
     noun: ClassVar[str] = "Counts"
 
-    def points(self, axes: Axes, column: int) -> tuple[Array, Array, Array]:
+    def points(self, axes: Axes, column: int) -> tuple[Array, Array]:
         y, noise, scale = self.counts(axes), self.count_variance(axes), self.layout.heaviest
         variance = self.part * self.mean_weight(axes) * np.maximum(y, 0.0) + noise
-        with np.errstate(invalid="ignore"):
-            return scale * y, scale * np.sqrt(variance), np.where(variance > 0, noise / variance, 0.0)
+        return scale * y, scale * np.sqrt(variance)
 
     def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
         own = self.counts(axes), self.count_variance(axes), z, self.part, self.mean_weight(axes)
@@ -172,25 +171,37 @@ class ShareTable(CountedTable):
         size = np.broadcast_to(spread_out, self.layout.crossing.shape(axes)).ravel()
         return self.counts(axes), size, self.count_variance(axes), v_base, v_base * ratio
 
-    def points(self, axes: Axes, column: int) -> tuple[Array, Array, Array]:
-        y, n, v_count, v_base, covariance = self.parts(axes)
+    def points(self, axes: Axes, column: int) -> tuple[Array, Array]:
+        y, n, *_ = self.parts(axes)
         size = np.maximum(n, 1.0)
         p = np.clip(y / size, 0.0, 1.0)
-        noise = np.maximum(v_count - 2 * p * covariance + p * p * v_base, 0.0) / size**2
         own, of_base = self._weights(axes, n, p)
-        variance = self.part * p * (own + (of_base - 2 * own) * p) / size + noise
-        with np.errstate(invalid="ignore"):
-            return p, np.sqrt(variance), np.where(variance > 0, noise / variance, 0.0)
+        variance = self.part * p * (own + (of_base - 2 * own) * p) / size + self._noise(axes, p)
+        return p, np.sqrt(variance)
+
+    def _noise(self, axes: Axes, p: Array) -> Array:
+        """Noise variance of shares p."""
+        _, n, v_count, v_base, covariance = self.parts(axes)
+        return np.asarray(np.maximum(v_count - 2 * p * covariance + p * p * v_base, 0.0) / np.maximum(n, 1.0) ** 2)
 
     def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
         return self._roots(axes, z)
+
+    def sampled(
+        self, axes: Axes, column: int, z: float, *, apart: bool = False, most: bool = False
+    ) -> tuple[Array, Array]:
+        return self.quiet._roots(axes, z, cut=not apart, inside=True)
 
     def compared(self, axes: Axes, column: int, z: float) -> tuple[Array, Array, Array]:
         y, n, *_ = self.parts(axes)
         return (np.clip(y / np.maximum(n, 1.0), -1.0, 2.0), *self._roots(axes, z, cut=False))
 
-    def _roots(self, axes: Axes, z: float, *, cut: bool = True) -> tuple[Array, Array]:
+    def _roots(self, axes: Axes, z: float, *, cut: bool = True, inside: bool = False) -> tuple[Array, Array]:
+        """inside: counts moved between 0 and those of all, as they are without noise."""
         y, n, v_count, v_base, covariance = self.parts(axes)
+        if inside:
+            n = np.maximum(n, 1.0)
+            y = np.clip(y, 0.0, n)
         # in a combination of cells a unit counts no more than as if its rows were units of that weight: sum omega e^2
         alike = self.layout.of_units and not cut
         weights = (1.0, 1.0) if alike else self._weights(axes, n, np.clip(y / np.maximum(n, 1.0), 0.0, 1.0))
@@ -229,10 +240,11 @@ class ShareTable(CountedTable):
 
     def strata(self, axes: Axes, column: int) -> tuple[Array, Array, Array, float, float]:
         """(estimates, standard errors, sizes, noise sd of a size, the largest variance there is) for `standardise`."""
-        estimate, error, share = self.points(axes, column)
+        estimate, error = self.points(axes, column)
         _, n, _, v_base, _ = self.parts(axes)
         if self.layout.of_units:
-            error = np.sqrt(share * error**2 + self.part * estimate * (1 - estimate) / np.maximum(n, 1.0))
+            sampling = self.part * estimate * (1 - estimate) / np.maximum(n, 1.0)
+            error = np.sqrt(self._noise(axes, estimate) + sampling)
         return estimate, error, n, float(np.sqrt(v_base)), 0.25
 
     def standardise(self, weights: Mapping[str, float], over: str, *, alpha: float = 0.05) -> pd.DataFrame:

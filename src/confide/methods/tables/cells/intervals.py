@@ -175,8 +175,7 @@ class MeanSums:
     @cached_property
     def skewness(self) -> Array:
         """Of the records, as far as it stands above its noise: the third moment less its noise sd, over s^3."""
-        seen = np.maximum(np.abs(self.third) - np.sqrt(self.third_noise), 0.0)
-        return np.asarray(np.sign(self.third) * seen / self.variance**1.5)
+        return np.asarray(_standing(self.third, np.sqrt(self.third_noise)) / self.variance**1.5)
 
     @cached_property
     def skewed(self) -> NDArray[np.bool_]:
@@ -227,6 +226,13 @@ class MeanSums:
         mean = middle + half * self.mean
         sampling = part * np.maximum(self.n, 0.0) * (half**2 * self.variance + mean**2)
         return middle * self.n + half * self.s, noise, sampling
+
+    @cached_property
+    def quiet(self) -> Self:
+        """The same sums as if they had no noise, their third moment as far as it stands above one sd of it."""
+        m, third = self.mean, _standing(self.third, np.sqrt(self.third_noise))
+        c = self.s - self.size * (third + 3 * m * (1.0 - self._q) - 2 * m**3)
+        return replace(self, c=c, v0=0.0 * self.v0, v1=0.0 * self.v1)
 
     def noise(self, mean: Array) -> Array:
         """Noise variance of S - mean N."""
@@ -308,6 +314,11 @@ class MeanSums:
         low = np.where(self.clear, np.sqrt(np.clip(square - z * np.sqrt(var), 0.0, 1.0)), 0.0)
         high = np.sqrt(np.clip(square + up, 0.0, 1.0))
         return self.sd, np.sqrt(var) / (2 * self.sd), low, high
+
+
+def _standing(found: Array, error: Array) -> Array:
+    """What is found as far as it stands above one sd of its noise."""
+    return np.asarray(np.sign(found) * np.maximum(np.abs(found) - error, 0.0))
 
 
 # differences and ratios -----------------------------------------------------------------------------------------------

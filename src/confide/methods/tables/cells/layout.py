@@ -200,7 +200,7 @@ def weight_of(text: Any, schema: Schema) -> Measure:
     if isinstance(column, Categorical) or not 0 <= column.low < column.high:
         raise PlanError(
             f"weights are numbers of at least 0 with a public largest one, and {name!r} has not such bounds; declare it as in "
-            f"{name} = cf.Numeric(0, 20), where larger weights count as 20"
+            f"{name!r}: cf.Numeric(0, 20), where larger weights count as 20"
         )
     return Measure.of(quoted(name), schema, formula=f"weights={name}")
 

@@ -13,10 +13,11 @@ With spread_a = 1/sum over A >= a of 1/(n_A V_A), two cells of B and C have the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from math import prod
+from typing import Self
 
 import numpy as np
 
@@ -24,6 +25,10 @@ from confide._arrays import Array
 from confide.aggregates.cells.crossing import Axes
 
 __all__ = ["Margins", "UnitMargins", "subsets"]
+
+
+# Of a noise variance.
+_QUIET = 1e-12
 
 
 def subsets(axes: Axes) -> Iterator[Axes]:
@@ -145,6 +150,11 @@ class Margins:
             drawn[part] = _centred(generator.standard_normal(shape)) * scale
         return [self._assembled(axes, {part: drawn[part] for part in subsets(axes)}) for axes in asked]
 
+    @cached_property
+    def quiet(self) -> Self:
+        """The same numbers as if they had next to no noise, for what sampling alone would say: not none, which some numbers are over."""
+        return replace(self, spread={part: _QUIET * own for part, own in self.spread.items()})
+
     def contains(self, axes: Axes) -> bool:
         """Whether a marginal follows from what was released."""
         return all(part in self.components for part in subsets(axes))
@@ -188,6 +198,11 @@ class UnitMargins(Margins):
         first = [number for number in rest if number < half]
         own[first] = seen[first]
         return own
+
+    @cached_property
+    def quiet(self) -> Self:
+        raw = {axes: (table, _QUIET * variance) for axes, (table, variance) in self.raw.items()}
+        return replace(super().quiet, raw=raw)
 
     def rough(self, axes: Axes) -> float:
         """The noise variance of the numbers that do not add up, over that of the others."""

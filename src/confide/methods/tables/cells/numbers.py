@@ -6,11 +6,11 @@ any of the two readings, needs nothing else of the release.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from math import inf, isfinite, nan
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,8 @@ from confide.errors import PlanError
 from confide.methods.tables.cells.layout import Layout
 from confide.methods.tables.cells.margins import Margins
 from confide.methods.tables.cells.shape import margin_word
-from confide.results.base import BaseResult, check_alpha
+from confide.results.base import BaseResult, Foreseen, check_alpha
+from confide.results.noise_share import DOMINATES, dominated, noise_share
 from confide.results.pages.words import WITHOUT_NUMBERS
 
 if TYPE_CHECKING:
@@ -37,23 +38,33 @@ __all__ = ["READINGS", "CellNumbers", "cell_names", "checked_reading", "fraction
 #: What a table covers: the population that the records are a sample of, or these very records.
 READINGS = ("population", "dataset")
 
+# Half of a 95 % interval in standard errors.
+_Z = 1.959963984540054
+
 _REASONS = {
     "weak": "no cell has enough records for its interval; ask for a coarser table or a larger budget",
     "uninformative": "the noise leaves every value possible in every cell; ask for a coarser table or a larger budget",
 }
+_FEW_PSUS = (
+    "no cell is known to have records in more than three PSUs, or clusters, by a noisy count, and fewer do not show how much PSUs differ; "
+    "ask for a coarser table, of more PSUs, or for a larger budget"
+)
 _NOBODY = (
     "; next to no record was counted: a label that is no level of the schema and a value that is no number count as missing, and a record "
     "with one is left out, so compare the schema's levels and kinds with the file"
 )
 
 
-def checked_reading(covers: Any, verb: str = "counts") -> str:
-    """`covers` when it is one of `READINGS`; `PlanError` with both calls otherwise."""
+def checked_reading(covers: Any, call: str) -> str:
+    """`covers` when it is one of `READINGS`; `PlanError` with both calls otherwise.
+
+    call: what was called, such as "cf.tables.Counts(...".
+    """
     if covers not in READINGS:
         said = "was left out" if covers is None else f"must be 'population' or 'dataset', got {covers!r}"
         raise PlanError(
-            f"covers {said}, and intervals differ: write cf.tables.{verb}(..., covers='population') where the records are a sample and "
-            f"the question is about those they were drawn from, or cf.tables.{verb}(..., covers='dataset') for these very records"
+            f"covers {said}, and intervals differ: write {call}, covers='population') where the records are a sample and "
+            f"the question is about those they were drawn from, or {call}, covers='dataset') for these very records"
         )
     return str(covers)
 
@@ -84,7 +95,9 @@ class CellNumbers(BaseResult):
         if self.status == "ok":
             status = self._found_status()
             self._put("status", status)
-            self._put("reason", _REASONS.get(status, "") + (_NOBODY if status != "ok" and self._nobody else ""))
+            few = (status == "weak" and self._few_psus.any()) or (status != "ok" and self._few_psus.all())
+            reason = _FEW_PSUS if few else _REASONS.get(status, "")
+            self._put("reason", reason + (_NOBODY if status != "ok" and self._nobody else ""))
         super().__post_init__()
 
     # what a subclass gives --------------------------------------------------------------------------------------------
@@ -94,13 +107,21 @@ class CellNumbers(BaseResult):
         """The columns whose numbers stand in the table; one without a name for counts."""
         return ("",)
 
-    def points(self, axes: Axes, column: int) -> tuple[Array, Array, Array]:
-        """(estimates, standard errors, share of the noise in the variance) of a marginal's cells, each (cells,)."""
+    def points(self, axes: Axes, column: int) -> tuple[Array, Array]:
+        """(estimates, standard errors) of a marginal's cells, each (cells,)."""
         raise NotImplementedError
 
     def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
         """Ends of the intervals at the normal quantile z."""
         raise NotImplementedError
+
+    def sampled(
+        self, axes: Axes, column: int, z: float, *, apart: bool = False, most: bool = False
+    ) -> tuple[Array, Array]:
+        """Ends that sampling alone would give; apart: those that `compared` takes; most: by the most that noise lets the sampling variance
+        be, in place of its best estimate.
+        """
+        return self.quiet.compared(axes, column, z)[1:] if apart else self.quiet.ends(axes, column, z)
 
     def compared(self, axes: Axes, column: int, z: float) -> tuple[Array, Array, Array]:
         """Estimates and ends that differences and ratios take their margins from."""
@@ -108,6 +129,10 @@ class CellNumbers(BaseResult):
 
     def weak(self, axes: Axes, column: int) -> NDArray[np.bool_]:
         """Cells whose interval is not to be relied on."""
+        return np.zeros(self.layout.crossing.cells(axes), dtype=np.bool_)
+
+    def few_psus(self, axes: Axes, column: int) -> NDArray[np.bool_]:
+        """Cells in too few PSUs, or clusters, for an interval."""
         return np.zeros(self.layout.crossing.cells(axes), dtype=np.bool_)
 
     def bounds(self, column: int) -> tuple[float, float]:
@@ -178,13 +203,36 @@ class CellNumbers(BaseResult):
         return cell_names(self.layout, self.marginals, self.measured)
 
     @cached_property
-    def _numbers(self) -> tuple[Array, Array, Array]:
+    def _numbers(self) -> tuple[Array, Array]:
         parts = [self.points(axes, column) for axes, column in self._places]
-        return tuple(np.concatenate([part[k] for part in parts]) for k in range(3))  # type: ignore[return-value]
+        return np.concatenate([one for one, _ in parts]), np.concatenate([error for _, error in parts])
+
+    @cached_property
+    def _told(self) -> tuple[Array, Array]:
+        """Estimates and standard errors as they are shown: none where the status or the row says that they mean nothing."""
+        hidden = np.full(len(self.names), self.status in WITHOUT_NUMBERS) | self._open
+        estimates, errors = self._numbers
+        return np.where(hidden, nan, estimates), np.where(hidden, nan, errors)
 
     def _limits(self, z: float) -> tuple[Array, Array]:
-        parts = [self.ends(axes, column, z) for axes, column in self._places]
+        return self._joined(self.ends, z)
+
+    def _joined(self, ends: Callable[[Axes, int, float], tuple[Array, Array]], z: float) -> tuple[Array, Array]:
+        parts = [ends(axes, column, z) for axes, column in self._places]
         return np.concatenate([low for low, _ in parts]), np.concatenate([high for _, high in parts])
+
+    @cached_property
+    def quiet(self) -> Self:
+        """The table as if its numbers had no noise."""
+        return replace(self, margins=self.margins.quiet)
+
+    @cached_property
+    def _shares(self) -> Array:
+        """What is printed and what is flagged, (2, rows); all of an interval that noise made the whole range is noise."""
+        low, high = self._limits(_Z)
+        ends = [self._joined(partial(self.sampled, most=most), _Z) for most in (False, True)]
+        share = noise_share(high - low, np.stack([other - alone for alone, other in ends]))
+        return np.where(self._open, 1.0, share)
 
     # status -----------------------------------------------------------------------------------------------------------
 
@@ -193,7 +241,7 @@ class CellNumbers(BaseResult):
         """Cells whose 95 % interval is all that the bounds allow."""
         parts = []
         for axes, column in self._places:
-            low, high = self.ends(axes, column, 1.959963984540054)
+            low, high = self.ends(axes, column, _Z)
             least, most = self.bounds(column)
             parts.append((low <= least) & (high >= most) & isfinite(most))
         return np.concatenate(parts)
@@ -202,11 +250,15 @@ class CellNumbers(BaseResult):
     def _weak(self) -> NDArray[np.bool_]:
         return np.concatenate([self.weak(axes, column) for axes, column in self._places])
 
+    @cached_property
+    def _few_psus(self) -> NDArray[np.bool_]:
+        return np.concatenate([self.few_psus(axes, column) for axes, column in self._places])
+
     def _found_status(self) -> str:
         """The result's: "uninformative" or "weak" only where every cell is; the cells have flags of their own."""
         if self._open.all():
             return "uninformative"
-        return "weak" if (self._open | self._weak).all() else "ok"
+        return "weak" if (self._open | self._weak | self._few_psus).all() else "ok"
 
     @property
     def _nobody(self) -> bool:
@@ -216,7 +268,7 @@ class CellNumbers(BaseResult):
     @cached_property
     def marks(self) -> NDArray[Any]:
         """The flags of each row, joined by spaces."""
-        estimates, errors, _ = self._numbers
+        estimates, errors = self._numbers
         few = np.concatenate([self.counts(axes) < 3 * np.sqrt(self.count_variance(axes)) for axes, _ in self._places])
         with np.errstate(all="ignore"):
             cv = errors / np.abs(estimates)
@@ -224,8 +276,11 @@ class CellNumbers(BaseResult):
             "below_noise": few,
             "whole_range": self._open,
             "weak": self._weak,
+            "few_psus": self._few_psus,
             "F": ~(cv < 1 / 3) & ~few,
             "E": (cv >= 0.165) & (cv < 1 / 3) & ~few,
+            # of these very records there is nothing but noise
+            DOMINATES: dominated(self._shares[-1]) & ~self._open & (self.part > 0),
         }
         pattern = sum(where.astype(np.int64) << place for place, where in enumerate(parts.values()))
         words = [" ".join(name for place, name in enumerate(parts) if k >> place & 1) for k in range(1 << len(parts))]
@@ -244,20 +299,28 @@ class CellNumbers(BaseResult):
 
     @property
     def params(self) -> pd.Series[float]:
-        """The estimates by name; NaN where the status says that they mean nothing."""
-        hidden = self.status in WITHOUT_NUMBERS
-        values = np.full(len(self.names), nan) if hidden else self._numbers[0]
-        return pd.Series(values, index=list(self.names), dtype="float64")
+        """The estimates by name; NaN where the status, or whole_range in the row, says that they mean nothing."""
+        return pd.Series(self._told[0], index=list(self.names), dtype="float64")
 
     @property
     def bse(self) -> pd.Series[float]:
-        """Standard errors by name."""
-        return pd.Series(self._numbers[1], index=list(self.names), dtype="float64")
+        """Standard errors by name, NaN where `params` is."""
+        return pd.Series(self._told[1], index=list(self.names), dtype="float64")
 
     @property
     def privacy_share(self) -> pd.Series[float]:
-        """The part of each variance that is privacy noise."""
-        return pd.Series(self._numbers[2], index=list(self.names), dtype="float64")
+        """The part of each squared half-width, at 95 %, that sampling alone would not give (`confide.results.noise_share`)."""
+        return pd.Series(self._shares[0], index=list(self.names), dtype="float64")
+
+    def foreseen(self) -> Foreseen:
+        """The standard errors of its cells by name."""
+        errors = np.asarray(self._numbers[1], dtype=float)
+        told = np.isfinite(errors) & self.has_intervals
+        return Foreseen(
+            dict(zip(self.names, np.where(told, errors, nan).tolist(), strict=True)),
+            float(told.mean()),
+            self._shares[0][told],
+        )
 
     def quantile(self, alpha: float, simultaneous: bool = False) -> float:
         """The multiple of a standard error that intervals at level 1 - alpha reach; simultaneous: all cells at once."""

@@ -22,7 +22,7 @@ from confide.methods.tables.cells.strategy import Strategy
 __all__ = ["checked_precision", "least_mu", "precise_strategy"]
 
 _LEAST, _MOST = 1e-50, 1e50
-_EXAMPLE = 'write Counts("region * smoker", precision={"total": 5, "1-way": 5, "2-way": 3})'
+_EXAMPLE = 'write cf.tables.Counts("region * smoker", precision={"total": 5, "1-way": 5, "2-way": 3})'
 
 
 def checked_precision(precision: Any, *, weights: Any) -> None:

@@ -19,6 +19,7 @@ from confide.methods.tables.cells.per_level import whose_words
 from confide.methods.tables.description.missing import missing_lines
 from confide.protocol import Release
 from confide.results.base import Column, level_heads
+from confide.results.noise_share import DOMINATED, DOMINATES
 from confide.results.pages.words import WITHOUT_NUMBERS
 
 if TYPE_CHECKING:
@@ -40,7 +41,10 @@ _FLAGS = {
     "E": "cv at least 16.5 %: use with caution",
     "F": "cv at least 33.3 %: too uncertain for most uses",
     "weak": "too few records for so skewed a column: the interval may be short on one side",
+    "few_psus": "too few PSUs, or clusters, are known to have records of the cell, by a noisy count: how much PSUs differ does not show, "
+    "and the interval may be far too short",
     "whole_range": "the noise leaves every value possible",
+    DOMINATES: DOMINATED,
 }
 _IN_PLACE = "stand in place of suppression: noise protects the records, so that no cell is left out, and a flag says how far to trust one"
 # Rows on a screen and in a picture; all of them are in `to_frame`.
@@ -123,10 +127,10 @@ class CellTable(CellNumbers):
 
     def to_frame(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
         """One row for each cell: its levels, estimate, std_err, low, high, cv, privacy_share, flag (`notes` has them in words)."""
-        estimates, errors, share = self._numbers
+        estimates, errors = self._told
         low, high = self._limits(self.quantile(self._alpha(alpha), simultaneous))
         if self.status in WITHOUT_NUMBERS:
-            estimates, errors, low, high = (np.full(len(estimates), nan) for _ in range(4))
+            low, high = (np.full(len(estimates), nan) for _ in range(2))
         with np.errstate(all="ignore"):
             cv = np.where(estimates != 0, errors / np.abs(estimates), inf)
         return self.index.assign(
@@ -135,7 +139,7 @@ class CellTable(CellNumbers):
             low=low,
             high=high,
             cv=cv,
-            privacy_share=share,
+            privacy_share=self._shares[0],
             flag=self.marks,
         )
 

@@ -8,8 +8,9 @@ effective number of records is Kish's, (sum omega)^2/sum omega^2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +70,13 @@ class WeightedSums(MeanSums):
         top = np.maximum(1.0 - self.mean**2, _LEAST)
         raw = (np.maximum(self._squares, 0.0) + np.sqrt(self._squares_noise) / 2) / self.size
         return np.asarray(np.clip(raw, _LEAST * self._thin, top))
+
+    @cached_property
+    def quiet(self) -> Self:
+        m, (found, error) = self.mean, self._third
+        third = np.sign(found) * np.maximum(np.abs(found) - error, 0.0)
+        c2 = self.s2 - (third + 3 * m * (self.n2 - self.q2) - 3 * m * m * self.s2 + m**3 * self.n2)
+        return replace(super().quiet, c2=c2)
 
     @cached_property
     def _thin(self) -> Array:

@@ -18,22 +18,25 @@ from confide.errors import PlanError
 from confide.methods.tables.cells.intervals import difference, ratio
 from confide.methods.tables.cells.per_level import check_one_level, level_axis
 from confide.methods.tables.cells.shape import Cells, cell_name, cells_of
+from confide.results.noise_share import DOMINATES, dominated, noise_share
 
 if TYPE_CHECKING:
     import pandas as pd
 else:
     pd = later("pandas")
 
-__all__ = ["compared", "standardised"]
+__all__ = ["compared", "differences_alone", "standardised"]
 
 
 # A stratum below so many noise sds has a variance of a share of 1/4; one below the other number makes the result weak.
 _LOST, _THIN = 3.0, 10.0
+# Of the intervals whose noise share is told.
+_ALPHA = 0.05
 
 
 def compared(table: Cells, how: str, first: Any, second: Any, column: int, alpha: float) -> pd.DataFrame:
-    """Columns estimate, low, high, flag (what either cell's numbers are flagged with); one row for each comparison. how: "diff", "ratio" or
-    "odds"."""
+    """Columns estimate, low, high, flag (what either cell's numbers are flagged with, and where noise rules the interval of a difference);
+    one row for each comparison. how: "diff", "ratio" or "odds"."""
     pairs = _pairs(table, first, second)
     check_one_level(table.layout, table.reading, pairs)
     z = table.quantile(alpha)
@@ -51,13 +54,31 @@ def compared(table: Cells, how: str, first: Any, second: Any, column: int, alpha
             estimates = table.points(axes, column)[0]
             _, below, above = np.clip(difference(parts[0], parts[1], rho), least - most, most - least)
             found: tuple[Any, ...] = (np.clip(estimates[one] - estimates[other], below, above), below, above)
+            share = noise_share(above - below, _alone(table, axes, column, one, other, z)) if table.part else 0.0
+            marks = [DOMINATES] if dominated(share) else []
         else:
+            marks = []
             _check_positive(table, column)
             found = ratio(parts[0], parts[1], rho, odds=how == "odds")
         sign = {"diff": "-", "ratio": "/", "odds": "/"}[how]
         names.append(f"({label(table, axes, one)}) {sign} ({label(table, axes, other)})")
-        rows.append([*(float(v) for v in found), _flag(table, axes, column, (one, other))])
+        flags = " ".join(filter(None, (_flag(table, axes, column, (one, other)), *marks)))
+        rows.append([*(float(v) for v in found), flags])
     return pd.DataFrame(rows, index=names, columns=["estimate", "low", "high", "flag"])
+
+
+def differences_alone(table: Cells, first: Any, second: Any, column: int) -> list[float]:
+    """How wide the 95 % intervals of `compared`'s differences would be by sampling alone, at most."""
+    z = table.quantile(_ALPHA)
+    return [_alone(table, axes, column, one, other, z) for axes, one, other in _pairs(table, first, second)]
+
+
+def _alone(table: Cells, axes: Axes, column: int, one: int, other: int, z: float) -> float:
+    estimate = table.compared(axes, column, z)[0]
+    low, high = table.sampled(axes, column, z, apart=True, most=True)
+    parts = [(estimate[cell], low[cell], high[cell]) for cell in (one, other)]
+    _, below, above = difference(parts[0], parts[1], correlation(table.quiet, axes, column, one, other))
+    return float(above - below)
 
 
 def _flag(table: Cells, axes: Axes, column: int, cells: tuple[int, int]) -> str:
@@ -77,7 +98,7 @@ def correlation(table: Cells, axes: Axes, column: int, one: int, other: int) -> 
     own = getattr(table, "covariance", None)
     if own is None:
         return 0.0
-    _, errors, _ = table.points(axes, column)
+    _, errors = table.points(axes, column)
     size = float(errors[one] * errors[other])
     return float(np.clip(own(axes, column, one, other) / size, -1.0, 1.0)) if size > 0 else 0.0
 

@@ -83,6 +83,7 @@ def groups(table: MeasuredTable, attribute: str | None, column: int, *, names: s
             table, (title,), [observed[0] / df], [df], [pvalue], null, skewed=skewed, statistic="F", lost=lost
         )
     half, gap = table._scale(column)[1], float(sums.mean[0] - sums.mean[1])
+    alone = 2 * table.quantile(0.05) * half * float(np.sqrt((sums.quiet.sampling_variance / sums.size).sum()))
     root, falling = float(np.sqrt(observed[0])), np.sort(simulated)[::-1]
 
     def limits(alpha: float) -> tuple[Array, Array]:
@@ -104,6 +105,7 @@ def groups(table: MeasuredTable, attribute: str | None, column: int, *, names: s
         statistic="t",
         estimates=np.array([half * gap]),
         limits=limits,
+        alone=np.array([alone]),
     )
 
 
@@ -120,6 +122,8 @@ def one_mean(table: MeasuredTable, value: float, column: int) -> HypothesisTests
         low, high = sums.interval(z, _part(table))
         return middle + half * float(low[0]), middle + half * float(high[0])
 
+    low, high = sums.quiet.interval(table.quantile(0.05), _part(table))
+
     return tested(
         table,
         (title,),
@@ -132,6 +136,7 @@ def one_mean(table: MeasuredTable, value: float, column: int) -> HypothesisTests
         statistic="t",
         estimates=table.points((), column)[0],
         limits=_limits(table, ends),
+        alone=half * (high - low),
     )
 
 

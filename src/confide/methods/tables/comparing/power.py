@@ -160,12 +160,14 @@ def _share(method: Any, layout: Any, relation: str, unit: float) -> Centre:
 
 
 def _correlation(method: Any, about: Any, relation: str, unit: float) -> Centre:
-    a1 = method._rows(about, relation).shares[1]
-    noise = unit * (2.0 if relation == "substitute" else 1.0) / a1**4
+    # the slope of columns in sds, whose scores are limited at four typical ones, sqrt(1 + 1/2) sds long, 1/2 the slope's weight; later
+    # where the noise is .4 of what sampling alone leaves. A total moves by twice the bound under substitute.
+    noise = (4 * sqrt(1.5 / 0.5)) ** 2 * unit / method.of_slope * (4.0 if relation == "substitute" else 1.0)
 
     def centre(n: float, effect: float) -> tuple[float, float]:
         r = min(effect, 0.9999)
-        return 1.0, 0.25 * float(special.log1p(2 * r / (1 - r))) ** 2 / (1 / n + noise / (n * _SD**2) ** 2)
+        own = 1 / n + max(noise / n**2, 0.16 / n)
+        return 1.0, 0.25 * float(special.log1p(2 * r / (1 - r))) ** 2 / own
 
     return centre
 

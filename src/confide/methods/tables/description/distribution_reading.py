@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, sqrt
+from math import inf, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,15 @@ from confide.aggregates.distributions.cumulative import Bins
 from confide.aggregates.distributions.cumulative_counts import CumulativeCounts
 from confide.aggregates.distributions.cumulative_strategy import Strategy
 from confide.methods.tables.cells.intervals import count_interval, difference, share_interval
+from confide.results.noise_share import noise_share
 
 __all__ = ["BAND_DRAWS", "Group", "Quantiles", "kolmogorov"]
 
 
 #: Draws behind a band.
 BAND_DRAWS = 2000
+# Sds of its noise that the number of records beyond an edge stands above for records to be seen there, and that a variance stands above.
+_SEEN, _STANDS = 4.0, 3.0
 # Letter values go on while so many records, and noise sds of a cumulative count, are beyond them.
 _BEYOND = 4.0
 
@@ -76,6 +79,29 @@ class Group(CumulativeCounts):
         """What the bounds allow."""
         return float(self.bins.lows[0]), float(self.bins.highs[-1])
 
+    @cached_property
+    def sd(self) -> float:
+        """The standard deviation of the records, each in the middle of its bin, those farther out than any are seen in the last one that
+        is. NaN where the square does not stand above its noise.
+        """
+        # records beyond each edge, from either side
+        above = np.sqrt(np.maximum(self.unit * self.strategy.centred(1.0), 0.0))
+        below = self.sums[1:] > _SEEN * self.sds[1:]
+        beyond = self.size - self.sums[:-1] > _SEEN * above[:-1]
+        if self.below_noise or not below.any() or not beyond.any():
+            return nan
+        first, last = int(np.argmax(below)), int(np.flatnonzero(beyond)[-1])
+        if last < first:
+            return nan
+        middle = ((np.array(self.bins.lows) + np.array(self.bins.highs)) / 2)[
+            np.clip(np.arange(self.bins.size), first, last)
+        ]
+        squares = (middle - float(self.counts @ middle) / self.size) ** 2
+        square = float(self.counts @ squares) / self.size
+        rest = squares - square
+        noise = sqrt(self.unit * float(rest @ self.strategy.covariance @ rest)) / self.size
+        return sqrt(square) if square > _STANDS * noise else nan
+
     # quantiles --------------------------------------------------------------------------------------------------------
 
     def quantiles(self, q: Array, alpha: float) -> Quantiles:
@@ -92,6 +118,11 @@ class Group(CumulativeCounts):
             np.asarray(q), estimates, low, high, np.array([end == (0, last) for end in ends]), np.array(bound)
         )
 
+    def noise_share(self, q: Array) -> Array:
+        """Of the 95 % intervals."""
+        found = [self.widths(float(one), self.bins.edges, self.bins.step) for one in q]
+        return noise_share([whole for whole, _ in found], [alone for _, alone in found])
+
     def _point(self, q: float) -> float:
         """Interpolated in the first bin whose cumulative count reaches q N."""
         target = q * float(self.rising[-1])
@@ -103,6 +134,12 @@ class Group(CumulativeCounts):
         if self.bins.step:
             value = self.bins.lows[j] + np.floor((value - self.bins.lows[j]) / self.bins.step + 1e-9) * self.bins.step
         return float(min(value, self.bins.highs[j]))
+
+    @property
+    def width_at_median(self) -> float:
+        """Of the bin that the median is in."""
+        j = int(np.searchsorted(self.rising, 0.5 * float(self.rising[-1]), side="left"))
+        return float(self.bins.edges[j + 1] - self.bins.edges[j])
 
     def gap(self, low: float, high: float, alpha: float) -> tuple[float, float, float]:
         """(estimate, low, high) of the distance between two quantiles: MOVER with the correlation of their cumulative counts."""

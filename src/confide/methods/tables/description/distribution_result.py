@@ -18,6 +18,7 @@ from confide.noise import keyed_generator
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
 from confide.results.declared_bounds import DECLARED_BOUND, open_ends
+from confide.results.noise_share import DOMINATED, DOMINATES, dominated
 from confide.results.pages.shown import ANSWERED
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ _FLAGS = {
     "below_noise": "the number of records is below three standard deviations of its privacy noise",
     "whole_range": "the noise leaves every value within the bounds possible",
     str(DECLARED_BOUND): DECLARED_BOUND.words,
+    DOMINATES: DOMINATED,
 }
 _DRAWINGS = ("box", "cdf", "density")
 # Bins of a histogram when nobody says how many.
@@ -122,9 +124,15 @@ class DistributionResult(BaseResult):
     def _marks(self, found: Sequence[Quantiles]) -> list[str]:
         marks = []
         for group, own in zip(self.groups, found, strict=True):
-            for whole, sides in zip(own.open, own.bound, strict=True):
+            rules = dominated(group.noise_share(own.q)) & (group.part > 0)
+            for whole, sides, noisy in zip(own.open, own.bound, rules, strict=True):
                 alone = any(sides) and not (whole or group.below_noise)
-                flags = ("below_noise", group.below_noise), ("whole_range", whole), (str(DECLARED_BOUND), alone)
+                flags = (
+                    ("below_noise", group.below_noise),
+                    ("whole_range", whole),
+                    (str(DECLARED_BOUND), alone),
+                    (DOMINATES, noisy and not whole),
+                )
                 marks.append(" ".join(name for name, on in flags if on))
         return marks
 

@@ -9,8 +9,8 @@ from confide.aggregates.cells.cell_sums import CellCounts, CellIndex, CellTotals
 from confide.aggregates.cells.crossing import Attribute, Crossing
 from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps
 from confide.aggregates.cells.weighted_cells import CountRows, WeightedRows
-from confide.aggregates.distributions.cumulative import Bins, CumulativeRows
 from confide.aggregates.lines.rows import BITS, BOUND
+from confide.methods.tables.description.distribution_about import DistributionAbout
 from confide.protocol import Statistic
 from confide.schema import Schema
 
@@ -18,7 +18,6 @@ __all__ = ["STEPS", "TableOneAbout"]
 
 #: Integer steps of a record of the largest weight, and of a missing value.
 STEPS = float(1 << BITS)
-_BINS = 64
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class TableOneAbout:
     order: tuple[str, ...]
     measures: tuple[Measure, ...]
     levels: tuple[Attribute, ...]
-    medians: tuple[Measure, ...]
+    medians: tuple[DistributionAbout, ...]
     weight: Measure | None = None
 
     @property
@@ -88,6 +87,3 @@ class TableOneAbout:
         """The numeric columns by group."""
         rows = self.moments(relation)
         return CellTotals(rows if self.weight is None else WeightedRows(self.groups, self.axes, rows, self.weight))
-
-    def bins(self, measure: Measure) -> CumulativeRows:
-        return CumulativeRows(self.groups, self.axes, measure, Bins.of(measure, _BINS))

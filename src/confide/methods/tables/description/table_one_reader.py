@@ -11,7 +11,6 @@ import numpy as np
 from confide._arrays import Array
 from confide.aggregates.cells.crossing import Attribute
 from confide.aggregates.cells.free_moments import Measure, MomentRows
-from confide.aggregates.distributions.cumulative_strategy import strategy
 from confide.methods.tables.cells.intervals import MeanSums
 from confide.methods.tables.cells.weighted import WeightedSums, mean_weights
 from confide.methods.tables.description.distribution_reading import Group
@@ -100,22 +99,14 @@ class Reader:
             # sums of omega^2 f are those of omega f less those of omega (1 - omega) f, which stand behind them
             n2, s2, q2, c2, d2 = first - _sums(table[rows.block :], rows, column)
             sums = WeightedSums(n, s, q, c, d, cells * v0, cells * v1, n2, s2, q2, c2, d2)
-        quartiles = self._quartiles(measure) if any(own.name == measure.name for own in self.about.medians) else ()
-        return Numeric(measure.name, sums, measure.middle, measure.half, self.part, quartiles)
+        return Numeric(measure.name, sums, measure.middle, measure.half, self.part, self._quartiles(measure))
 
     def _quartiles(self, measure: Measure) -> tuple[Group, ...]:
-        rows, noisy = self.about.bins(measure), self.release[f"quartiles of {measure.name}"]
-        own = strategy(rows.bins.size)
-        counts = own.counts(noisy.decode().reshape(rows.block, rows.cells).T)
-        unit = noisy.variance / 4.0**20
-        whole = Group("", counts.sum(axis=0), unit * rows.cells, rows.bins, own, self.part)
-        return (
-            whole,
-            *(
-                Group(name, one, unit, rows.bins, own, self.part)
-                for name, one in zip(self.about.names, counts, strict=True)
-            ),
-        )
+        """The distribution of all records and of each group, nothing of a column without a median."""
+        axes = self.about.axes
+        groups = [("", (), 0), *((name, axes, cell) for cell, name in enumerate(self.about.names))]
+        asked = (own for own in self.about.medians if own.rows.measure.name == measure.name)
+        return tuple(group for own in asked for group in own.read(self.release, self.part, groups))
 
     def _levels(self, own: Attribute) -> list[Row]:
         noisy = self.release[f"levels of {own.name}"]

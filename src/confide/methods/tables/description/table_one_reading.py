@@ -11,6 +11,7 @@ noise. Of levels m = p and s^2 = p (1 - p), so that all follows from the varianc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf, nan
 
 import numpy as np
@@ -20,19 +21,22 @@ from confide import _special as special
 from confide._arrays import Array
 from confide.methods.tables.cells.intervals import MeanSums, share_interval
 from confide.methods.tables.description.distribution_reading import Group
+from confide.results.noise_share import noise_share
 from confide.results.pages.table import DASH
 
 __all__ = ["Cells", "Level", "Numeric", "Row", "standardised"]
 
 
-# Sds of its noise that a variance stands above, for differences in units of it.
+# Sds of its noise that a variance stands above, for differences in units of it, and where a distribution tells it as well.
 _STANDS = 5.0
+# Half of a 95 % interval in standard errors.
+_Z = 1.959963984540054
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Numbers of one row: of all records, then of each group; (g + 1,) each. texts: as they are printed; weak: cells of means of too few
-    records for so skewed a column, none where it is left out.
+    """Numbers of one row: of all records, then of each group; (g + 1,) each. texts: as they are printed; share: the noise share of 95 %
+    intervals; weak: cells of means of too few records for so skewed a column, none where it is left out.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Cells:
     high: Array
     open: NDArray[np.bool_]
     texts: tuple[str, ...]
+    share: Array
     weak: NDArray[np.bool_] | None = None
 
 
@@ -56,7 +61,8 @@ class Row:
 class Numeric(Row):
     """A numeric column: sums in [-1, 1] units of all records and each group; quartiles: cumulative counts of the same, or none.
 
-    An sd that does not stand above its noise is no figure to print: what is left of its square may be the least that there can be.
+    An sd that does not stand above its noise is no figure to print: what is left of its square may be the least that there can be. Where
+    there are quartiles it is then that of their distribution (`Group.sd`).
     """
 
     sums: MeanSums
@@ -73,11 +79,23 @@ class Numeric(Row):
     def size_variance(self) -> Array:
         return self.sums.v0
 
+    @cached_property
+    def binned(self) -> NDArray[np.bool_]:
+        """Where the sd is that of the distribution: sums that pass at three sds of their noise were mostly helped by it."""
+        stands = self.sums.clear & (self.sums.plain_variance > _STANDS * np.sqrt(self.sums.variance_noise))
+        return np.asarray(~stands & bool(self.quartiles))
+
+    @cached_property
+    def sd(self) -> Array:
+        """In the column's units, NaN where noise hides it."""
+        found = self.half * self.sums.sd
+        return np.where(self.binned, [group.sd for group in self.quartiles], found) if self.quartiles else found
+
     def cells(self, alpha: float) -> list[Cells]:
         """The mean with its sd, and the median with its quartiles."""
         z = float(-special.ndtri(alpha / 2))
         low, high = self.sums.interval(z, self.part)
-        mean, sd = self.middle + self.half * self.sums.mean, self.half * self.sums.sd
+        mean, sd = self.middle + self.half * self.sums.mean, self.sd
         texts = tuple(
             f"{_short(m, s)} ({DASH if np.isnan(s) else _short(s, s)})" for m, s in zip(mean, sd, strict=True)
         )
@@ -89,6 +107,7 @@ class Numeric(Row):
             self.middle + self.half * high,
             (low <= -1) & (high >= 1),
             texts,
+            _share(*(one.interval(_Z, self.part) for one in (self.sums, self.sums.quiet))),
             self.sums.skewed if self.part else None,
         )
         return [own, self._median(alpha)] if self.quartiles else [own]
@@ -102,7 +121,8 @@ class Numeric(Row):
         estimates, low, high, open_ = (
             np.array([getattr(one, name)[1] for one in found]) for name in ("estimates", "low", "high", "open")
         )
-        return Cells(f"{self.name}: median", estimates, np.full(len(found), nan), low, high, open_, tuple(texts))
+        share = np.concatenate([group.noise_share(np.array([0.5])) for group in self.quartiles])
+        return Cells(f"{self.name}: median", estimates, np.full(len(found), nan), low, high, open_, tuple(texts), share)
 
     def difference(self, one: int, other: int, alpha: float) -> tuple[float, float, float]:
         """Standardised, between two groups: estimate, low, high; nothing is said where a variance is lost in its noise.
@@ -173,7 +193,13 @@ class Level(Row):
         errors = np.sqrt(self.part * self._square / np.maximum(self.bases, 1.0) + self._noise)
         numbers = self.heaviest * self.counts
         texts = tuple(f"{count:,.0f} ({share:.1%})" for count, share in zip(numbers, p, strict=True))
-        return [Cells(self.name, p, errors, low, high, (low <= 0) & (high >= 1), texts)]
+        # counts of records alone lie between 0 and those of all
+        bases, nothing = np.maximum(self.bases, 1.0), (0.0 * self.variance,) * 3
+        share = _share(
+            share_interval(self.counts, self.bases, *noises, _Z, self.part, *self.weights),
+            share_interval(np.clip(self.counts, 0.0, bases), bases, *nothing, _Z, self.part, *self.weights),
+        )
+        return [Cells(self.name, p, errors, low, high, (low <= 0) & (high >= 1), texts, share)]
 
     def difference(self, one: int, other: int, alpha: float) -> tuple[float, float, float]:
         """Standardised, between two groups: estimate, low, high; nothing is said where the variances are lost in their noise."""
@@ -187,6 +213,11 @@ class Level(Row):
         )
         slope = 1 - 2 * p
         return standardised(p, square, of_mean, slope**2 * of_mean, slope * of_mean, alpha)
+
+
+def _share(whole: tuple[Array, Array], alone: tuple[Array, Array]) -> Array:
+    """The noise share, from ends with noise and without."""
+    return noise_share(whole[1] - whole[0], alone[1] - alone[0])
 
 
 def standardised(

@@ -14,6 +14,7 @@ from confide.errors import PlanError
 from confide.methods.tables.description.table_one_reading import Cells, Level, Numeric, Row
 from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha
+from confide.results.noise_share import DOMINATED, DOMINATES, dominated
 from confide.results.pages.table import DASH
 
 if TYPE_CHECKING:
@@ -129,20 +130,23 @@ class TableOneResult(BaseResult):
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         """How to read the cells, and the guarantee."""
-        steps = [
-            f"{row.name} {np.diff(row.quartiles[0].bins.edges).max():.4g}"
-            for row in self.rows
-            if isinstance(row, Numeric) and row.quartiles
-        ]
         numeric = [row for row in self.rows if isinstance(row, Numeric)]
-        hidden = any(not row.sums.clear.all() for row in numeric)
-        dash = "; (-): an sd that does not stand above its noise" if hidden else ""
+        widths = [f"{row.name} {row.quartiles[0].width_at_median:.4g}" for row in numeric if row.quartiles]
+        dash = ""
+        if hidden := [row for row in numeric if np.isnan(row.sd).any()]:
+            plain = tuple(row.name for row in hidden if not row.quartiles and self.weights is None)
+            told = f", which medians={plain} tells from the distribution" if plain else ""
+            dash += f"; (-): an sd that does not stand above its noise{told}"
+        if read := [row.name for row in numeric if row.binned.any()]:
+            dash += f"; sds of {', '.join(read)} are the distribution's where noise hides them, as far out as records are seen"
         if len(self.groups) == 2 and any(
             np.isnan(row.difference(1, 2, 0.05)[0]) for row in self.rows if isinstance(row, (Numeric, Level))
         ):
             dash += "; std. diff -: the sds that are its unit do not stand five sds above their noise"
-        told = (
-            [("Medians", f"are told to a bin, and lie anywhere in it; its width: {', '.join(steps)}")] if steps else []
+        bins = (
+            [("Medians", f"are told to a bin, and lie anywhere in it; its width at the median: {', '.join(widths)}")]
+            if widths
+            else []
         )
         return (
             (
@@ -150,9 +154,14 @@ class TableOneResult(BaseResult):
                 "mean (sd), median [quartiles], number (share); with noise; --csv and to_frame() have intervals and flags"
                 + dash,
             ),
-            *told,
+            *bins,
+            *((("Flag", f"{DOMINATES}: {DOMINATED}; to_frame() says in which rows"),) if self._dominated else ()),
             ("In words", self.guarantee.describe()),
         )
+
+    @property
+    def _dominated(self) -> bool:
+        return bool(self._default["flag"].str.contains(DOMINATES).any())
 
     def more(self, alpha: float) -> dict[str, Any]:
         """Entries of the JSON: the long table."""
@@ -168,7 +177,8 @@ class TableOneResult(BaseResult):
 
         records: with weights the sum of them; estimate: of means and medians in the column's units, of levels the share. flag:
         "below_noise" for a group that does not stand above the noise of its number of records, "weak" for a mean of too few records for so
-        skewed a column, "whole_range" where the noise leaves every value possible.
+        skewed a column, "whole_range" where the noise leaves every value possible, "noise_dominates" where privacy noise rules the interval
+        (`confide.results.noise_share`).
         """
         level = self._alpha(alpha)
         parts: list[dict[str, Any]] = []
@@ -177,7 +187,13 @@ class TableOneResult(BaseResult):
             few = row.sizes < _FEW * np.sqrt(row.size_variance)
             weak = np.zeros_like(few) if cells.weak is None else cells.weak
             for k, group in enumerate(self._shown):
-                own = (("below_noise", few[k]), ("weak", weak[k]), ("whole_range", cells.open[k]))
+                rules = bool(row.part > 0 and dominated(cells.share[k]) and not cells.open[k])
+                own = (
+                    ("below_noise", few[k]),
+                    ("weak", weak[k]),
+                    ("whole_range", cells.open[k]),
+                    (DOMINATES, rules),
+                )
                 flags = [name for name, on in own if on]
                 parts.append(
                     {

@@ -62,8 +62,9 @@ def poststratified(table: Any, totals: Any, over: str, of: str | None, alpha: fl
     error = weights**2 @ own.error
     cells = range(len(p))
     noise = sum(weights[i] * weights[j] * own.sums.noise_between(own.theta, i, j) for i in cells for j in cells)
-    sampling, df = (float(part) for part in own.freedom(sampling, error, np.asarray(noise)))
-    if own.weak_sum(p, df):
+    most = own.most_of_sum(p, weights**2 * np.maximum(np.diag(own.sampling), 0.0))
+    sampling, df = (float(part) for part in own.freedom(sampling, error, np.asarray(noise), np.asarray(most)))
+    if own.weak_sum(p):
         raise NoResult(
             f"a post-stratified mean needs every level of {over!r}, and too few records or PSUs are counted for an interval of their sum, "
             "or for so skewed a column; ask for a larger budget, or join rare levels with others before the release"

@@ -84,11 +84,12 @@ class Estimand:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Between which a mean or a share lies by public facts."""
+        """Between which an estimate lies by public facts."""
         if self.kind == "means":
             own = self.layout.measures[self.column]
             return own.middle - own.half, own.middle + own.half
-        return (0.0, 1.0) if self.kind == "shares" else (-np.inf, np.inf)
+        least = 0.0 if self.kind in ("counts", "shares") else -np.inf
+        return least, 1.0 if self.kind == "shares" else np.inf
 
     @property
     def name(self) -> str:
@@ -141,6 +142,32 @@ class Sums:
         if self.of.denominator is not None:
             return self._values(1)
         return self._counts(self.of.column if self.rows is not None else None)
+
+    @property
+    def one_by_one(self) -> Array:
+        """sum omega^2 (y - theta x)^2 of each cell, of no ratios of columns: the variance of Y - theta X with persons drawn one by one."""
+        theta = self.y / np.maximum(self.x, 1e-9) if self.of.base is not None else np.zeros(self._cells)
+        count = self._counts(None if self.of.numerator is None else self.of.column)
+        square = count
+        if self.of.numerator is not None:
+            assert self.rows is not None
+            middle, half = self.of.numerator.middle, self.of.numerator.half
+            start, step = self.rows.starts[self.of.column], 1.0 / self.rows.steps
+            # y^2 = middle^2 + 2 middle half u + half^2 (1 - (1 - u^2))
+            square = tuple(((middle**2 + half**2) * part, number) for part, number in count)
+            square = (*square, (2 * middle * half * step, start), (-(half**2) * step, start + 1))
+        found = self._squared(square, self.of.axes) - 2 * theta * self._squared(self._top, self.of.axes)
+        if self.of.base is not None:
+            found = found + theta**2 * self._squared(count, self.of.base)[self.base_of]
+        return np.asarray(np.maximum(found, 0.0))
+
+    def _squared(self, parts: _Parts, axes: Axes) -> Array:
+        """Sums of omega^2 f: those of omega f less those of omega (1 - omega) f, which stand behind them."""
+        own = self._at(parts, axes)
+        if self.of.layout.weight is None:
+            return own
+        behind = len(self.margins.table(axes)) // 2
+        return own - self._at(tuple((part, number + behind) for part, number in parts), axes)
 
     def _at(self, parts: _Parts, axes: Axes) -> Array:
         table = self.margins.table(axes)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from confide.aggregates.cells.weight_cap import DISTANCE, Cap, ended_words
 from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.aggregates.clusters.beyond import Beyond
+from confide.aggregates.clusters.fewest import fewest
 from confide.aggregates.lines.rows import BITS
 from confide.methods.tables.cells.intervals import MeanSums
 from confide.methods.tables.cells.layout import Layout
@@ -21,6 +22,7 @@ from confide.methods.tables.survey.path import KEPT, MEAT, WEIGHTS, SurveyPath, 
 from confide.methods.tables.survey.result import Estimated, SurveyTable
 from confide.methods.tables.survey.spread import pooled, squares_of
 from confide.protocol import Noisy, Release
+from confide.results.noise_share import sampling_alone
 from confide.results.pages.words import Flag
 
 __all__ = ["survey_table"]
@@ -60,9 +62,6 @@ class _Reading:
         margins = path.margins(release.statistics, layout)
         own = cls(path, release, layout, margins, cap or Cap(layout.heaviest, 0.0, 0.0), 0.0)
         total = float(own.sums(Estimand(path.kind, layout, ())).persons[0])
-        if cap is not None and len(release.public["cap"]) == 3:
-            # older releases have the share alone
-            cap = replace(cap, over=cap.lost / max(1.0 - cap.lost, 1e-9) * max(total, 0.0))
         return replace(own, cap=cap or own.cap, persons=max(total if cap is None else cap.persons, 1.0))
 
     def sums(self, of: Estimand) -> Sums:
@@ -110,7 +109,8 @@ class _Reading:
         scale = np.multiply.outer(units, units)
         width = len(units)
         sampling, error = noisy.decode()[:width, :width] * scale, sqrt(noisy.variance) * np.diag(scale)
-        if of.base is None and not centred and (known := self._known(of)) is not None:
+        known = None if of.base is not None or centred else self._known(of)
+        if known is not None:
             # sums of scores are the totals themselves: what is left is their spread over as many PSUs or persons as were sampled
             total = np.where(np.isfinite(sums.y), sums.y, 0.0)
             sampled, sd = known
@@ -124,13 +124,67 @@ class _Reading:
         bias, unsure = self._cut_away(of, sums)
         moments = self._moments(sums) if of.kind == "means" else None
         lost = max(self.cap.over, 0.0)
-        apart = self.path.split(self.release.statistics) > 0 or not self.cap.error
         return Estimated(
-            sums, factor * sampling, factor * error, count, strata, part, bias, moments, unsure, lost, beyond, apart
+            sums,
+            factor * sampling,
+            factor * error,
+            count,
+            strata,
+            self._most(of, sums, count - strata, centred=centred, around=of.dense or known is not None),
+            part,
+            bias,
+            moments,
+            unsure,
+            lost,
+            beyond,
+            self._unallowed(of, sums, np.diag(factor * sampling), factor * error, apart=centred or strata == 1),
         )
 
+    def _unallowed(self, of: Estimand, sums: Sums, robust: Array, error: Array, *, apart: bool) -> Array | None:
+        """The sampling variance without what is allowed for because of noise: where noise hides M, or took PSUs of all strata together, for
+        which their differences count too, the best estimate is that of persons who are drawn one by one, and the most what M says. None of
+        ratios, of which no sums tell that. apart: whether M is within strata.
+        """
+        if of.kind == "ratios":
+            return None
+        design = self.path.design
+        classical = (design.deff or 1.0) * (1.0 - (design.fraction or 0.0)) * sums.one_by_one
+        alone = sampling_alone(robust, error, classical)
+        if not apart:
+            alone[0] = np.minimum(alone[0], np.maximum(classical, 0.0))
+        return alone
+
+    def _most(self, of: Estimand, sums: Sums, every: float, *, centred: bool, around: bool) -> Array:
+        """The degrees of freedom that the PSUs of each cell allow, by a lower bound of how many K they are; every: those of all PSUs.
+
+        K - 1, as in a table of the cell alone. Centred within strata of n_h PSUs, k_h of them in the cell with sums alike, a stratum adds
+        k_h to the expectation of M and at most k_h n_h/(n_h - 1) to half its variance, so that K^2/sum k_h n_h/(n_h - 1) are left
+        (Satterthwaite), fewest where the smallest strata are full. around: deviations from what all records have, as of shares, are
+        largest in PSUs of the smaller part: of a cell with more than half of all records in those of the others, of which the one that is
+        in most counts.
+        """
+        cells, design, listed = len(sums.y), self.path.design, self.path.listed
+        if design.psu is None:
+            return np.full(cells, max(every, 1.0))
+        name, _ = self.path.contributing(of)
+        noisy, caps = self.release[name], np.asarray(self.release.public[f"caps {name}"], dtype=np.float64)
+        found = fewest(noisy.decode(), sqrt(noisy.variance), caps)
+        if around and cells > 1:
+            beside = sums.base_of[:, None] == sums.base_of
+            others = beside & ~np.eye(cells, dtype=np.bool_)
+            rest = np.where(others, found, -np.inf).max(axis=1)
+            most_of_all = sums.persons > beside @ np.maximum(sums.persons, 0.0) / 2
+            found = np.where(others.any(axis=1) & most_of_all, np.minimum(found, rest), found)
+        most = np.minimum(found - 1.0, every)
+        if centred and listed is not None:
+            sizes = np.sort(np.array(listed.sizes, dtype=np.float64))
+            filled = np.append(0.0, np.cumsum(sizes)), np.append(0.0, np.cumsum(sizes**2 / (sizes - 1)))
+            inside = np.maximum(found, 1.0)
+            most = np.minimum(most, inside**2 / np.maximum(np.interp(inside, *filled), 1.0))
+        return np.asarray(most)
+
     def _beyond(self, label: str, noisy: Noisy) -> Beyond | None:
-        """What the cut of PSU sums left out; None without PSUs, and of older releases."""
+        """What the cut of PSU sums left out; None without PSUs."""
         ruler = self.release.public.get(f"beyond {label}")
         return None if ruler is None else Beyond.of(noisy, np.asarray(ruler, dtype=np.float64))
 

@@ -3,13 +3,15 @@
 Of one estimate theta = k Y/X (or k Y) the variance is k^2/X^2 times the noise of Y - theta X, and M C/(C - 1) in the steps of its scores,
 C the number of PSUs, or of persons; the centred form has the factor within. M has noise of its own: the degrees of freedom are those of
 
-    2 V^2/(2 V_M^2/(C - H) + noise variance of V_M),
+    2 V^2/(2 V_M^2/f + noise variance of V_M),
 
-H the number of strata (Satterthwaite 1946); a small draw of M leaves few. Below 5, at about 1.6 sds of its noise, M is taken at its upper
-95 % bound, with C - H. With normal errors and a normal noise of M, intervals of 95 % cover .948 or more, whatever V_M, its noise and that
-of the estimates are (computed in the tests). Intervals solve (Y - theta X)^2 <= t^2 (variance at theta),
-and are widened for the worst bias of the cut of weights (`weight_cap.allowed`). Where scores were cut short, for means, M is
-taken up by the part of the squares that the cut left out, which the released moments tell.
+f the degrees of freedom that PSUs allow: PSUs less strata, C - H, and at most the PSUs that hold records of the cell, by a lower bound of
+their number, less one (Satterthwaite 1946); a small draw of M leaves few. Below 5, at about 1.6 sds of its noise, M is taken at its upper
+95 % bound, with f. Below f = 2.5 a cell has the flag few_psus, as PSUs do not show how much they differ; one alone has a sum of scores of
+0. With normal errors and a normal noise of M, intervals of 95 % cover .948 or more, whatever V_M, its noise and that of the estimates are
+(computed in the tests). Intervals solve (Y - theta X)^2 <= t^2 (variance at theta), and are widened for the worst bias of the cut of
+weights (`weight_cap.allowed`). Where scores were cut short, for means, M is taken up by the part of the squares that the cut left out,
+which the released moments tell.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from confide._lazy import later
 from confide.aggregates.cells.crossing import Axes
 from confide.aggregates.cells.weight_cap import DISTANCE, allowed
 from confide.aggregates.clusters.beyond import Beyond
+from confide.aggregates.clusters.fewest import LEAST_DF
 from confide.errors import PlanError
 from confide.methods.tables.cells.intervals import MeanSums
 from confide.methods.tables.cells.layout import both_sides
@@ -48,12 +51,11 @@ __all__ = ["Estimated", "SurveyTable", "no_tests"]
 Array = NDArray[np.float64]
 
 _FEW, _ONE_SIDED = 5.0, 1.645
-# Fewer PSUs, persons above noise, or degrees of freedom than this and an interval is not to be relied on.
-_THIN, _LEAST_DF = 10.0, 3.0
-_FEW_PSUS = 12.0
+# Fewer persons above noise than this and an interval is not to be relied on.
+_THIN = 10.0
 _HIDDEN = (
-    "in some cells noise hides how large the sampling variance is, and its upper 95 % bound counts: standard errors are larger for it, by "
-    "a part that the noise share does not have; more PSUs, fewer cells or a larger mu narrow them"
+    "in some cells noise hides how large the sampling variance is, and its upper 95 % bound counts: standard errors are larger for it, "
+    "which the noise share has in it; more PSUs, fewer cells or a larger mu narrow them"
 )
 
 
@@ -69,9 +71,11 @@ def no_tests(design: SurveyDesign) -> str:
 @dataclass(frozen=True, eq=False)
 class Estimated:
     """One estimand's numbers by cell. sampling: the covariance of Y - theta X, noise in it and all; error: the sd of its diagonal's noise;
-    independent, strata: C and H; part: of the sampling variance that counts; bias: what the cut of weights may move an estimate by,
-    noise and all, unsure: the sd of that noise, in units of Y/X; over: the sum of omega that the cut leaves out; beyond: what the cut of
-    PSU sums does; apart: whether what the cut leaves out has a release of its own, or is of the histogram that chose the cut (older ones).
+    independent, strata: C and H; most: the degrees of freedom that PSUs, or all persons, allow each cell; part: of the sampling variance
+    that counts; bias: what the cut of weights may move an estimate by, noise and all, unsure: the sd of that noise, in units of Y/X; over:
+    the sum of omega that the cut leaves out; beyond: what the cut of PSU sums does;
+    alone: the sampling variance of Y - theta X without what is allowed for because of noise, the best estimate and the most that it may
+    be, (2, cells), None where nothing but M tells of it.
     """
 
     sums: Sums
@@ -79,19 +83,18 @@ class Estimated:
     error: Array
     independent: float
     strata: int
+    most: Array
     part: float
     bias: Array
     moments: MeanSums | None = None
     unsure: Array | float = 0.0
     over: float = 0.0
     beyond: Beyond | None = None
-    apart: bool = True
+    alone: Array | None = None
 
     def widened(self, error: Array, bias: Array, unsure: Array, alpha: float) -> Array:
         """Half-widths of intervals at level 1 - alpha, of these standard errors, with what the cut of weights may do."""
-        if self.apart:
-            return allowed(error, bias, unsure, alpha)
-        return allowed(np.hypot(error, unsure), bias, np.zeros_like(bias), alpha)
+        return allowed(error, bias, unsure, alpha)
 
     @cached_property
     def y(self) -> Array:
@@ -126,11 +129,13 @@ class Estimated:
     @cached_property
     def _freedom(self) -> tuple[Array, Array]:
         """(sampling variance of Y - theta X, degrees of freedom)."""
-        return self.freedom(np.maximum(np.diag(self.sampling), 0.0), self.error, self.noise_variance)
+        return self.freedom(np.maximum(np.diag(self.sampling), 0.0), self.error, self.noise_variance, self.most)
 
-    def freedom(self, sampling: Array, error: Array, noise: Array) -> tuple[Array, Array]:
-        """(the sampling variance that counts, degrees of freedom). error: the sd of its noise; noise: the estimates' own variance."""
-        most = max(self.independent - self.strata, 1.0)
+    def freedom(self, sampling: Array, error: Array, noise: Array, most: Array) -> tuple[Array, Array]:
+        """(the sampling variance that counts, degrees of freedom). error: the sd of its noise; noise: the estimates' own variance; most:
+        degrees of freedom without either.
+        """
+        most = np.maximum(most, 1.0)
         if not self.part:
             return np.zeros_like(noise), np.full_like(noise, np.inf)
         own, error = self.part * sampling, self.part * error
@@ -138,8 +143,11 @@ class Estimated:
         with np.errstate(all="ignore"):
             df = 2 * whole**2 / (2 * own**2 / most + error**2)
         df = np.where(np.isfinite(df), df, most)
-        short = df < min(_FEW, most)
-        return np.where(short, own + _ONE_SIDED * error, own), np.where(short, most, np.maximum(df, 1.0))
+        short = df < np.minimum(_FEW, most)
+        # a small variance of few PSUs is no sign that noise is all there is
+        return np.where(short, own + _ONE_SIDED * error, own), np.where(
+            short | (most < LEAST_DF), most, np.maximum(df, 1.0)
+        )
 
     @property
     def hidden(self) -> NDArray[np.bool_]:
@@ -159,10 +167,20 @@ class Estimated:
     def std_err(self) -> Array:
         return np.asarray(self.factor * np.sqrt(self.variance) / self.x)
 
-    @property
-    def share(self) -> Array:
-        """The part of the variance that is noise."""
-        return np.asarray(self.noise_variance / np.maximum(self.variance, 1e-300))
+    def sampled(self, z: float, *, most: bool) -> tuple[Array, Array]:
+        """Ends that sampling alone would give: without noise, the cut of weights, and what is allowed for because M has noise. most: by
+        the most that it may be, in place of the best estimate.
+        """
+        own = self._freedom[0] if self.alone is None else self.part * self.alone[int(most)]
+        # by chance M may be far too small, and what an interval counts with it
+        sampling = own if most else np.minimum(own, self._freedom[0])
+        q = student.quantile(float(special.ndtr(-z)), np.maximum(self.most, 1.0))
+        half = q * self.factor * np.sqrt(sampling) / self.x
+        return self._cut(self.factor * self.theta - half, self.factor * self.theta + half)
+
+    def _cut(self, low: Array, high: Array) -> tuple[Array, Array]:
+        least, most = self.sums.of.bounds
+        return np.clip(low, self.factor * least, most), np.clip(high, low, self.factor * most)
 
     def ends(self, z: float) -> tuple[Array, Array]:
         """At the normal quantile z, taken to Student's t."""
@@ -174,8 +192,7 @@ class Estimated:
             whole = self.widened(self.std_err, self.factor * self.bias, self.factor * unsure, 2 * tail)
             more = q * (whole / z - self.std_err)
             low, high = low - np.maximum(more, 0.0), high + np.maximum(more, 0.0)
-        least, most = self.sums.of.bounds
-        return np.clip(low, self.factor * least, most), np.clip(high, low, self.factor * most)
+        return self._cut(low, high)
 
     def _roots(self, q: Array) -> tuple[Array, Array]:
         if self.sums.of.base is None:
@@ -203,8 +220,8 @@ class Estimated:
 
     @cached_property
     def weak(self) -> NDArray[np.bool_]:
-        """Too few PSUs or degrees of freedom, or a denominator near its noise, or too skewed a column."""
-        found = (self.df < _LEAST_DF) | self.thin
+        """A denominator near its noise, or too skewed a column, or a cut of PSU sums that hides how large they are."""
+        found = self.thin
         if self.moments is not None and self.part:
             found = found | self.moments.skewed
         if self.beyond is not None and not self.beyond.whole:
@@ -217,9 +234,22 @@ class Estimated:
         near = self.sums.x < _THIN * np.sqrt(self.noise[2])
         return np.asarray(near if self.sums.of.base is not None else np.zeros_like(near))
 
-    def weak_sum(self, p: Array, df: float) -> bool:
+    @property
+    def few(self) -> NDArray[np.bool_]:
+        """Too few PSUs, or persons, for the sampling variance to show."""
+        return np.asarray((self.most < LEAST_DF) & (self.part > 0))
+
+    def most_of_sum(self, p: Array, parts: Array) -> float:
+        """The degrees of freedom that PSUs allow the sum of p theta over cells, with these parts of its variance: as if the variances
+        of all cells erred together, as those of the same PSUs do (Satterthwaite 1946).
+        """
+        own = p > 0
+        whole = float((parts[own] / np.sqrt(np.maximum(self.most[own], 1.0))).sum()) ** 2
+        return float(parts[own].sum()) ** 2 / whole if whole > 0 else float(self.most[own].min())
+
+    def weak_sum(self, p: Array) -> bool:
         """Whether the sum of p theta over cells is weak, for the same reasons. Of its skewness counts what the cells' add up to at most."""
-        if df < _LEAST_DF or self.thin[p > 0].any() or (self.beyond is not None and not self.beyond.whole):
+        if self.few[p > 0].any() or self.thin[p > 0].any() or (self.beyond is not None and not self.beyond.whole):
             return True
         if self.moments is None or not self.part:
             return False
@@ -289,15 +319,23 @@ class SurveyTable(CellTable):
     def bounds(self, column: int) -> tuple[float, float]:
         return self.estimated[self.marginals[0], column].sums.of.bounds
 
-    def points(self, axes: Axes, column: int) -> tuple[Array, Array, Array]:
+    def points(self, axes: Axes, column: int) -> tuple[Array, Array]:
         own = self.estimated[axes, column]
-        return own.factor * own.theta, own.std_err, own.share
+        return own.factor * own.theta, own.std_err
+
+    def sampled(
+        self, axes: Axes, column: int, z: float, *, apart: bool = False, most: bool = False
+    ) -> tuple[Array, Array]:
+        return self.estimated[axes, column].sampled(z, most=most)
 
     def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
         return self.estimated[axes, column].ends(z)
 
     def weak(self, axes: Axes, column: int) -> NDArray[np.bool_]:
         return self.estimated[axes, column].weak
+
+    def few_psus(self, axes: Axes, column: int) -> NDArray[np.bool_]:
+        return self.estimated[axes, column].few
 
     def covariance(self, axes: Axes, column: int, one: int, other: int) -> float:
         """Between two cells of a marginal: PSUs that both lie in, and noise that margins share."""
@@ -383,6 +421,9 @@ class SurveyTable(CellTable):
             told = f"taken to be {self.design.alike}; sums of larger or closer ones are cut"
             if cut:
                 told += f", which is made up for{max(cut, key=lambda one: one.factor).words}"
+            told += (
+                "; a cell has the degrees of freedom of the PSUs that are known to have records of it, by a noisy count"
+            )
             own = (*own, ("PSUs", told))
         return own if self.design.plain else (*own, ("Design", NOT_COVERED))
 

@@ -31,7 +31,6 @@ from confide.methods.regression.surveyed import WEIGHTS, needs_terms
 from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
 from confide.schema import Design, Schema, SurveyDesign
-from confide.schema.survey import DRAWN
 
 __all__ = ["SurveyLine"]
 
@@ -76,7 +75,6 @@ class SurveyLine:
             "event": event,
             "statistics": statistics,
             "passes": PASSES + (WEIGHTS in statistics),
-            "constants": dict(DRAWN),
             "target": (
                 f"linear regression of {self.design.response.name} on {', '.join(self.design.names)}, least squares, {self.drawn.words}"
             ),

@@ -133,6 +133,9 @@ class DesignSandwich(OfUnits, Sandwich):
         hidden = HIDDEN * self.factor * self.sd_meat * (k**2).sum(axis=1)
         return np.asarray(np.maximum(robust, np.minimum(least, np.maximum(robust, 0.0) + hidden)))
 
+    def alone(self, factor: float | None = None, light: float = 1.0) -> Array:
+        return super().alone(self.factor if factor is None else factor, self.light)
+
     @property
     def records(self) -> Array:
         return np.minimum(super().records, max(self.free, 1.0))
@@ -150,6 +153,10 @@ class SurveyReading(SurveyRead, LeastSquaresReading):
     def _maps(self, cap: float, limit: float) -> tuple[LimitedFeatures, LimitedScores]:
         features = LongFeatures(self.design, cap=cap, longest=FINE_FEATURES)
         return features, LongScores(self.design, limit=limit, longest=FINE_SCORES)
+
+    @property
+    def _few_units(self) -> str:
+        return self.survey.few
 
     @cached_property
     def sandwich(self) -> Sandwich:
@@ -180,7 +187,8 @@ class SurveyReading(SurveyRead, LeastSquaresReading):
     def _unsure_cut(self) -> Array | float:
         return 0.0 if self._cut is None else self._cut.error
 
-    def _explained(self) -> Explained:
+    @cached_property
+    def explained(self) -> Explained:
         return Explained.nothing("not built under a design")
 
     # how it is told ---------------------------------------------------------------------------------------------------

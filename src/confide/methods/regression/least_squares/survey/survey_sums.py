@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.weight_cap import CELLS, WeightCells, hides, moments_of_omega
+from confide.aggregates.clusters.cluster_meat import unit_caps
 from confide.aggregates.clusters.psu_limits import LEAST, Sampled
 from confide.aggregates.clusters.psu_limits import Limits as PsuLimits
 from confide.aggregates.clusters.psu_meat import PersonMeat, PsuMeat
@@ -85,10 +86,17 @@ class SurveySums(ScoreSums):
         made |= dict.fromkeys(("gram", "short gram"), Gram(LongFeatures(self.design, longest=FINE_FEATURES)))
         return made | dict.fromkeys(("cross", "short cross"), Total(LongScores(self.design, longest=FINE_SCORES)))
 
+    def _explaining(self) -> dict[str, Statistic]:
+        return {}
+
     def _meat(self) -> PersonMeat | PsuMeat:
         own = self.drawn
         scores = ByWeight(LongScores(self.design), own.weight)
-        return PersonMeat(scores, self.bits) if own.design.psu is None else PsuMeat(scores, own.listed, self.bits)
+        return (
+            PersonMeat(scores, self.bits)
+            if own.design.psu is None
+            else PsuMeat(scores, own.listed, self.bits, caps=(1, 1))
+        )
 
     def surveyed(self, statistic: Any) -> Statistic:
         """A statistic of records as one of persons by weight, in listed PSUs; a meat has its weights already."""
@@ -151,7 +159,9 @@ class SurveySums(ScoreSums):
         whole = max(own.psu * unit, person)
         scores = ByWeight(LongScores(self.design).at(frame, person), self.drawn.weight)
         if isinstance(planned, PsuMeat):
-            statistic: PersonMeat | PsuMeat = planned.at(scores, whole / person, own.centred)
+            statistic: PersonMeat | PsuMeat = planned.at(
+                scores, whole / person, own.centred, unit_caps(self.drawn.design, self._sampled(standing.count).persons)
+            )
         else:
             statistic = planned.at(scores)
         facts = {"meat_form": np.array([float(statistic.longest), float(own.centred), whole])}

@@ -32,7 +32,7 @@ from confide.methods.regression.evidence.cells import DesignCell, design_cells
 from confide.methods.regression.evidence.left_out import CORRELATED
 from confide.schema import Design
 
-__all__ = ["Held", "Level", "levels_of"]
+__all__ = ["Held", "Level", "level_of", "levels_of"]
 
 
 # No level with more than this part of the records is held.
@@ -63,11 +63,16 @@ class Level:
 
 def levels_of(design: Design, box: Box) -> list[Level]:
     """Every level that follows from the features."""
+    return [level_of(one, box) for one in design_cells(design)]
+
+
+def level_of(cell: DesignCell, box: Box) -> Level:
+    """A cell in the coordinates of a box."""
     middle, half = box.arrays
     # terms are middle + half z
     to_z = np.diag(np.concatenate([[1.0], half]))
     to_z[0, 1:] = middle
-    return [Level(one, to_z @ one.weights, to_z @ one.along) for one in design_cells(design)]
+    return Level(cell, to_z @ cell.weights, to_z @ cell.along)
 
 
 @dataclass(frozen=True, eq=False)

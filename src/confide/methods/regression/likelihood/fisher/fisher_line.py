@@ -25,16 +25,15 @@ from confide.aggregates.clusters.cluster_meat import OUTCOME, too_few
 from confide.aggregates.scores.fisher_families import LOGIT, Family
 from confide.aggregates.scores.unit_scores import Counting
 from confide.errors import PlanError
-from confide.methods.regression.forecast import Forecast
 from confide.methods.regression.likelihood.fisher.answers.fisher_reading import FisherReading
 from confide.methods.regression.likelihood.fisher.fisher_rounds import PASSES, FisherRounds
 from confide.methods.regression.likelihood.model_results import ModelEstimates
-from confide.methods.regression.likelihood.outcome_forecast import OutcomeForecast
 from confide.methods.regression.scaling import to_units
-from confide.protocol import Allowance, Event, Meter, Plan, Question, Release, Source, Spend, Statistic
+from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
 from confide.protocol.units.whose import independent_words
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Design, Schema
+from confide.schema.formulas.names import with_intercept
 
 __all__ = ["FisherLine", "checked_target", "has_numbers", "no_weighted_reference"]
 
@@ -63,15 +62,10 @@ def no_weighted_reference(target: str) -> None:
         )
 
 
-# Of practice records that a forecast runs the rounds on, for one number of records and for three.
-_SHAPES, _SHAPES_OF_THREE = 96, 24
-
-
 @dataclass(frozen=True)
 class FisherLine:
     """The way of one design over a schema. levels: of an outcome of two values, the base first; None of counts; weighted: the target is
-    the line of records as they count. share: of the second level, where
-    the schema states it, for forecasts alone. counting: how rows of a unit count, where several do.
+    the line of records as they count; counting: how rows of a unit count, where several do.
     """
 
     schema: Schema
@@ -79,20 +73,18 @@ class FisherLine:
     levels: tuple[str, str] | None
     family: Family = LOGIT
     weighted: bool = False
-    share: float | None = None
     counting: Counting | None = None
 
     def __post_init__(self) -> None:
         if not self.design.intercept:
-            instead = ', or mechanism="objective", which needs none' if self.family == LOGIT else ""
-            raise PlanError(f"{self.design.formula!r} has no intercept; write the formula with it{instead}")
+            formula, name = self.design.formula, "Poisson" if self.levels is None else "Logistic"
+            link = "" if self.levels is None or self.family == LOGIT else ', link="probit"'
+            raise PlanError(f"{formula!r} has no intercept; write {name}({with_intercept(formula)!r}{link})")
         to_units(self.design, [])  # refuses bounds in whose units no variance can be computed
 
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
         """The spends of all branches, as keywords of `Plan.of`."""
         event, statistics = self._rounds.plan(allowance)
-        # forecasts are of units of one row: n counts units
-        told = {**statistics, "meat": FisherRounds(self.design, self.family).meat}
         meat = next(one for one in leaves(event) if isinstance(one, Spend) and one.name == "meat")
         far = OUTCOME[has_numbers(self.design)]
         few = partial(too_few, self.schema.cluster, len(self.design.terms) + 1, sqrt(meat.mu_squared), outcome=far)
@@ -102,7 +94,6 @@ class FisherLine:
             "passes": PASSES,
             "target": f"{'weighted line of ' if self.weighted else ''}{self._model}, maximum likelihood",
             "covers": self._covers,
-            "forecast": self._forecast(event, told, n),
             "warnings": few(),
             "notes": few(n=n) if n else (),
         }
@@ -110,17 +101,6 @@ class FisherLine:
     @property
     def _rounds(self) -> FisherRounds:
         return FisherRounds(self.design, self.family, self.counting)
-
-    def _forecast(self, event: Event, statistics: Mapping[str, Statistic], n: int | None) -> Forecast:
-        """From simulated rounds."""
-        response = self.schema[self.design.response.columns[0]]
-        spread = None if isinstance(response, Categorical) else response.spread
-        own = OutcomeForecast.of(
-            self.design, self.schema, event, statistics,
-            family=self.family, share=self.share, typical=spread.high if spread else None, weighted=self.weighted,
-        )  # fmt: skip
-        most = _SHAPES if n else _SHAPES_OF_THREE
-        return Forecast(self.design, self.schema, n, own.expect, bare=own.bare, most=most, far=True)
 
     @property
     def _model(self) -> str:

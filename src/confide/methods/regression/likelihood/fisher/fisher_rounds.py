@@ -1,7 +1,7 @@
 """The rounds behind a line of Fisher scoring: ranges, a linear fit, steps, how far out records count, further steps, its meat.
 
 Guarantee: mu-GDP, add-remove or substitute. The count, the ranges, the linear round (`aggregates.blocks`), every step and the last round
-(`fisher_rows`), the histograms of N^2 and of counts (`count_cells`), the excess and the meat are Gaussian
+(`fisher_rows`), the histograms of N^2, of counts (`count_cells`) and of outcomes (`outcome_cells`), the excess and the meat are Gaussian
 mechanisms on exact integers, adaptively composed: mu^2 adds up, and is the same in all branches, of which a noisy count chooses one.
 Coordinates, lines, bounds and the cut of counts follow from what was drawn before. The meat's rows are taken at the line after the last
 step with N, w and r all recomputed there: with the weights of one line and the residuals of another they would be longer than D.
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.aggregates.cells.histogram import Histogram
+from confide.aggregates.cells.outcome_cells import OutcomeCells
 from confide.aggregates.clusters.cluster_meat import meat_of, ruler_of, scores_of, with_scores
 from confide.aggregates.distributions.count_cells import CountIndices
 from confide.aggregates.lines.blocks import BlockGram
@@ -37,6 +38,7 @@ from confide.aggregates.scores.metric import floored_moments
 from confide.aggregates.scores.rounds import Round
 from confide.aggregates.scores.shrinkage import choose_prior, wiener
 from confide.aggregates.scores.unit_scores import Counting, UnitFisherScores
+from confide.methods.regression.evidence.cells import distinct_rows
 from confide.methods.regression.likelihood.fisher.fisher_bound import Bound, Sizes, chosen_kappa
 from confide.methods.regression.likelihood.fisher.fisher_counts import CountCut, spacing
 from confide.methods.regression.likelihood.fisher.fisher_ends import lengths_at_ends, missed_at_ends
@@ -64,6 +66,8 @@ PASSES = 9
 _COMMON = {"count": 1, "leverage": 2, "excess": 5, "meat": 5}
 # Of counts, for the histogram that says where they are cut; ranges and rounds give it up in proportion.
 _COUNTS = {"counts": 2}
+# Of formulas with columns of few values alone, for the outcomes at each distinct row of the matrix (`fisher_directions`).
+_OUTCOMES = {"outcomes": 5}
 _RANGES, _LINEAR, _STEPS, _LAST = 9, 12, 22, 44
 # From so many noise units for each coefficient on there are ranges and 2, 3 or 4 steps; below, one.
 _ENOUGH = {4: 300, 3: 100, 2: 30}
@@ -120,7 +124,8 @@ class FisherRounds:
 
     @property
     def _common(self) -> Mapping[str, int]:
-        return _COMMON | _COUNTS if isinstance(self.family, Counts) else _COMMON
+        found = _COMMON | _COUNTS if isinstance(self.family, Counts) else _COMMON
+        return found if distinct_rows(self.design) is None else found | _OUTCOMES
 
     # plan -----------------------------------------------------------------------------------------------------------
 
@@ -151,6 +156,9 @@ class FisherRounds:
         made: dict[str, Statistic] = {"count": Total(Present(design), nonnegative=True)}
         if isinstance(self.family, Counts):
             made["counts"] = Histogram(CountIndices(design))
+        rows = distinct_rows(design)
+        if rows is not None:
+            made["outcomes"] = Histogram(OutcomeCells(design, rows.columns, rows.sizes, tuple(rows.row_of.tolist())))
         if ranged(design):
             made["ranges"] = RangeCells(CellIndices(design))
         made |= dict.fromkeys(("linear", "short linear"), linear_sums(design))
@@ -166,9 +174,8 @@ class FisherRounds:
         """The Gram matrix of scores, of records or of units whose rows count."""
         if self.counting is None:
             return Gram(FisherScores(self.design, family=self.family))
-        cluster = self.design.schema.cluster
         scores = UnitFisherScores(self.design, family=self.family, counting=self.counting)
-        return meat_of(scores, None if cluster is None else cluster.spread)
+        return meat_of(scores, self.design.schema.cluster)
 
     # release --------------------------------------------------------------------------------------------------------
 
@@ -180,9 +187,9 @@ class FisherRounds:
         """The meat at a line, and public numbers that it is read with."""
         scores = scores_of(planned)
         assert isinstance(scores, FisherScores)
-        return with_scores(planned, replace(scores, family=at.family).at(at.frame, at.alpha, at.bound)), ruler_of(
-            planned
-        )
+        scores = replace(scores, family=at.family).at(at.frame, at.alpha, at.bound)
+        statistic = with_scores(planned, scores, self.design.schema, at.records)
+        return statistic, ruler_of(statistic)
 
 
 def drawn_rounds(
@@ -212,7 +219,7 @@ class _Draw:
         return len(self.design.terms) + 1
 
     def run(self) -> dict[str, NDArray[Any]]:
-        first = [name for name in ("count", "counts", "ranges") if name in self.plan.statistics]
+        first = [name for name in ("count", "counts", "outcomes", "ranges") if name in self.plan.statistics]
         sums = dict(zip(first, self.source.aggregate(*map(self.plan.statistic, first)), strict=True))
         # by weight, where there are weights
         records = self.weighing.mean * max(float(self.meter.draw("count", sums["count"]).decode()[0]), 1.0)
@@ -222,6 +229,8 @@ class _Draw:
         if not short and "ranges" in sums:
             ranges = self.meter.draw("ranges", sums["ranges"])
             box = private_box(self.design, ranges.decode(), sqrt(ranges.variance))
+        if "outcomes" in sums:
+            self.meter.draw("outcomes", sums["outcomes"])
         own = self if "counts" not in sums else replace(self, family=self._cut(sums["counts"], short + "last", records))
         begun = own._begun(short + "linear", box, records)
         names = ["short step"] if short else [f"step {j + 1} of {steps}" for j in range(steps)]

@@ -27,7 +27,7 @@ from confide.aggregates.clusters.psu_limits import OUTCOME
 from confide.aggregates.scores.fisher_rows import LongFisherScores
 from confide.errors import PlanError
 from confide.methods.regression.likelihood.fisher.answers.fisher_effects import MeanSlope
-from confide.methods.regression.likelihood.fisher.answers.fisher_levels import QuietLevel
+from confide.methods.regression.likelihood.fisher.answers.fisher_levels import AGAINST, QuietLevel
 from confide.methods.regression.likelihood.fisher.answers.fisher_reading import FisherReading
 from confide.methods.regression.likelihood.fisher.answers.fisher_sandwich import FisherSandwich
 from confide.methods.regression.likelihood.fisher.fisher_line import FisherLine, has_numbers
@@ -47,7 +47,6 @@ from confide.methods.regression.surveyed import (
 )
 from confide.protocol import Allowance, Meter, Plan, Question, Release, Source, Spend
 from confide.protocol.events import leaves
-from confide.schema.survey import DRAWN
 
 __all__ = ["SurveyFisherLine", "SurveyLogisticEstimates"]
 
@@ -81,7 +80,6 @@ class SurveyFisherLine(FisherLine):
             "event": event,
             "statistics": statistics,
             "passes": PASSES + (WEIGHTS in statistics),
-            "constants": dict(DRAWN),
             "target": f"{self._model}, maximum likelihood, {rounds.drawn.design.words}",
             "covers": (
                 "the population's plain maximum-likelihood coefficients, whether or not the model holds; linearised variances; "
@@ -131,6 +129,13 @@ class SurveySandwich(OfUnits, FisherSandwich):
         sizes = np.maximum(sizes, np.minimum(FLOOR * self.light, np.maximum(sizes, 0.0) + HIDDEN * noise))
         return np.asarray(root @ (axes * sizes) @ axes.T @ root.T / self.scale)
 
+    def alone(self, factor: float = 1.0, light: float = 1.0) -> Array:
+        return super().alone(self.factor, self.light)
+
+    @property
+    def sampling_df(self) -> float:
+        return min(super().sampling_df, max(self.free, 1.0))
+
     @property
     def df(self) -> Array:
         return np.minimum(super().df, max(self.free, 1.0))
@@ -148,6 +153,10 @@ class SurveyFisherReading(SurveyRead, FisherReading):
     @property
     def _mass(self) -> float:
         return max(self._records * self.survey.omega[0], 1.0)
+
+    @property
+    def _few_units(self) -> str:
+        return self.survey.few
 
     @cached_property
     def _whole(self) -> SurveySandwich:
@@ -177,9 +186,8 @@ class SurveyFisherReading(SurveyRead, FisherReading):
         return np.asarray(super().bias + (0.0 if self._cut is None else self._cut.lengths))
 
     @cached_property
-    def _covariances(self) -> tuple[Array, Array]:
-        whole, noise = super()._covariances
-        return whole + (0.0 if self._cut is None else self._cut.error), noise
+    def _covariance(self) -> Array:
+        return super()._covariance + (0.0 if self._cut is None else self._cut.error)
 
     @cached_property
     def quiet(self) -> list[QuietLevel]:
@@ -187,7 +195,10 @@ class SurveyFisherReading(SurveyRead, FisherReading):
         each = self._mass / self._records
         own = super().quiet
         return [
-            replace(one, count=replace(one.count, count=one.count.count / each, sd=one.count.sd / each)) for one in own
+            one  # counted in records
+            if one.outcome == AGAINST
+            else replace(one, count=replace(one.count, count=one.count.count / each, sd=one.count.sd / each))
+            for one in own
         ]
 
     # how it is told ---------------------------------------------------------------------------------------------------

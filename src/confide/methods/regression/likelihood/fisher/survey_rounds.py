@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.cells.weight_cap import CELLS, WeightCells, moments_of_omega
+from confide.aggregates.clusters.cluster_meat import unit_caps
 from confide.aggregates.clusters.psu_limits import Limits, Sampled
 from confide.aggregates.clusters.psu_meat import PersonMeat, PsuMeat
 from confide.aggregates.lines.coordinates import LocatedRows
@@ -76,7 +77,11 @@ class SurveyRounds(FisherRounds):
     def meat(self) -> Statistic:
         own = self.drawn
         scores = LongFisherScores(self.design, family=self.family, weight=own.weight)
-        return PersonMeat(scores, self.bits) if own.design.psu is None else PsuMeat(scores, own.listed, self.bits)
+        return (
+            PersonMeat(scores, self.bits)
+            if own.design.psu is None
+            else PsuMeat(scores, own.listed, self.bits, caps=(1, 1))
+        )
 
     def surveyed(self, statistic: Any) -> Statistic:
         """A statistic of records as one of persons by weight, in listed PSUs. A meat has its weights already; ranges and cells of N^2 count
@@ -132,7 +137,9 @@ class SurveyRounds(FisherRounds):
         scores = LongFisherScores(self.design, family=at.family, weight=own.weight, limit=person)
         scores = scores.at(at.frame, at.alpha, at.bound)
         if isinstance(planned, PsuMeat):
-            made: PersonMeat | PsuMeat = planned.at(scores, whole / person, limits.centred)
+            made: PersonMeat | PsuMeat = planned.at(
+                scores, whole / person, limits.centred, unit_caps(own.design, sampled.persons)
+            )
         else:
             assert isinstance(planned, PersonMeat)
             made = planned.at(scores)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide._special import stdtrit
 from confide.aggregates.clusters.beyond import Beyond
+from confide.aggregates.clusters.cluster_meat import independent_of
 from confide.aggregates.lines.rows import BOUND
 from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
@@ -29,7 +30,6 @@ from confide.methods.regression.likelihood.fisher.fisher_round import FisherRoun
 from confide.methods.regression.likelihood.fisher.fisher_start import made_points
 from confide.methods.regression.likelihood.logistic_design import log_odds
 from confide.noise import keyed_generator
-from confide.protocol.units.contributions import Independent
 
 __all__ = ["AT_RISK", "FisherFigures"]
 
@@ -84,12 +84,9 @@ class FisherFigures(ReleasedRounds):
         # of units, in steps of as many times the bound as rows of each count
         most = 1.0 if self.counting is None else self.counting.spread
         units, beyond = self.units, Beyond.factor_of(self.release)
-        last: FisherRound = self.last
-        moved: Array | None = None
-        if "change" in self.release.public:
-            last = replace(last, gram=last.gram + self._public("change"))
-            step = np.linalg.solve(self._public("transform"), self._public("meat_line") - self._public("line"))
-            moved = np.asarray(step, dtype=np.float64)
+        last = replace(self.last, gram=self.last.gram + self._public("change"))
+        step = np.linalg.solve(self._public("transform"), self._public("meat_line") - self._public("line"))
+        moved = np.asarray(step, dtype=np.float64)
         return FisherSandwich(
             last=last,
             meat=meat.decode()[: len(last.gram), : len(last.gram)] * beyond * (most / rows.steps) ** 2,
@@ -128,7 +125,7 @@ class FisherFigures(ReleasedRounds):
     @property
     def _independent(self) -> float:
         """How many terms the meat is a sum of that may be taken as independent."""
-        found = None if self.counting is None else Independent.of(self.release, self._records)
+        found = None if self.counting is None else independent_of(self.release, self._records)
         return self._records if found is None else found.units
 
     # which coefficients are answered ------------------------------------------------------------------------------------
@@ -281,14 +278,12 @@ class FisherFigures(ReleasedRounds):
     @cached_property
     def _beyond(self) -> Array:
         """How many times the bound a record at the ends of a feature's bounds may miss of its score, (k,); 0 where that is not so, or the
-        feature is at risk without it. Releases before this number was kept have none.
+        feature is at risk without it.
         """
         if isinstance(self.family, Counts):
-            missed = self._public("missed") if "missed" in self.release.public else np.zeros(len(self.design.terms))
-        elif "ends" in self.release.public:
-            missed = beyond(self._public("ends"), float(self._public("bound")[0]))
+            missed = self._public("missed")
         else:
-            missed = np.zeros(len(self.design.terms))
+            missed = beyond(self._public("ends"), float(self._public("bound")[0]))
         return np.concatenate([[0.0], missed])
 
     @cached_property

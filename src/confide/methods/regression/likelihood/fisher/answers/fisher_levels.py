@@ -1,6 +1,7 @@
 """Levels of which next to no records have one of the two outcomes: their coefficients are at a boundary, or cannot be told from it.
 
-A level is any cell of the design, up to all records (`evidence.cells`); all have one rule.
+A level is any cell of the design, up to all records (`evidence.cells`); all have one rule. So have other directions that no record stands
+against (`fisher_directions`), whose counts are a histogram's.
 
 Two noisy counts of a level's records with its rarer outcome follow from the last round, and neither may be few. With N_l records and mean
 log-odds eta_l the line before it expects N_l p_l, p_l = expit(c eta_l), c = (1 + pi s^2/8)^(-1/2) for log-odds that vary by s within
@@ -33,19 +34,23 @@ from confide._arrays import Array
 from confide._special import expit, log_ndtr
 from confide.aggregates.lines.rows import Box
 from confide.aggregates.scores.fisher_families import LOGIT, Counts, Family
-from confide.methods.regression.evidence.cells import cell_words
-from confide.methods.regression.likelihood.fisher.fisher_hidden import Level, levels_of
+from confide.methods.regression.evidence.cells import all_records, cell_words, distinct_rows
+from confide.methods.regression.likelihood.fisher.fisher_directions import least_against
+from confide.methods.regression.likelihood.fisher.fisher_hidden import Level, level_of, levels_of
 from confide.methods.regression.scaling import extent
 from confide.results.levels import LevelCount
 from confide.schema import Design
 
-__all__ = ["QuietLevel", "Seen", "quiet_words"]
+__all__ = ["AGAINST", "NearLevel", "QuietLevel", "Seen", "quiet_words"]
 
 
 # With fewer records of an outcome than this, noise counted against them, a coefficient has no normal distribution to speak of.
 _FEWEST = 5.0
 # By outcome: 0, 1, or counts of any size.
-_SAID = ("without the outcome", "with the outcome", "counted in all")
+_SAID = ("without the outcome", "with the outcome", "counted in all", "of the other outcome")
+_COUNTED = 2
+#: Records against a direction.
+AGAINST = 3
 # The number of a level's records stands so many sds of its noise above 0.
 _CLEAR = 3.0
 # No level has a smaller share of the records, and none counts less than so much.
@@ -58,7 +63,8 @@ _AT_ONCE, _FAR_OFF = 0.05, 6.0
 
 @dataclass(frozen=True)
 class QuietLevel:
-    """A level with a noisy count of one outcome (0 or 1), or a noisy total of counts (2); places: the coefficients that hang on it."""
+    """A level with a noisy count of one outcome (0 or 1), a noisy total of counts (2), or what a direction moves, with a noisy count of
+    records against it (3); places: the coefficients that hang on it."""
 
     count: LevelCount
     outcome: int
@@ -96,7 +102,8 @@ class Seen:
     """What is known of levels: theta before the last round and the released one (k,), the covariance of its privacy noise (k, k), sum w z
     (y - p) at the first with the covariance of its noise, sum w h z z' there with the sd of its noise for a direction c as a function of
     c, second moments of z per record (k, k), z measured from `box`, and the noisy number of records. numbers: of weights of levels (levels,
-    k), how many records of each the linear round counted, with sds.
+    k), how many records of each the linear round counted, with sds; outcomes: noisy numbers of records by distinct row of the matrix and
+    outcome (rows, 2), with the sd of each.
     """
 
     before: Array
@@ -109,20 +116,42 @@ class Seen:
     family: Family = LOGIT
     information: tuple[Array, Array] | None = None
     numbers: Callable[[Array], tuple[Array, Array]] | None = None
+    outcomes: tuple[Array, float] | None = None
 
     def quiet(self, design: Design) -> list[QuietLevel]:
-        """The levels, and the values of 0/1 columns, whose number of records with the rarer outcome is small or hidden by noise."""
+        """The levels and other directions whose number of records with the rarer outcome, or against them, is small or hidden by noise."""
         found = []
-        for level, look in self._looks(design):
+        levels = levels_of(design, self.box)
+        # where all outcomes are alike each level has its own noise, and what hangs on none would be answered
+        if all(one.column for one in levels):
+            levels.append(level_of(all_records(design), self.box))
+        for level, look in self._looks(design, levels):
             if look.hidden or self._few(level):
                 one = min(look.counts, key=lambda count: count.count - count.margin)
                 found.append(QuietLevel(one, look.outcome, level.cell.places))
-        return found
+        return found + self._separated(design)
+
+    def _separated(self, design: Design) -> list[QuietLevel]:
+        """The directions of separation, by the rows that they move."""
+        rows = distinct_rows(design)
+        if rows is None or self.outcomes is None:
+            return []
+        counts, sd = self.outcomes
+        known = [rows.rows @ one.cell.weights for one in levels_of(design, self.box)]
+        places: dict[tuple[str, str], set[int]] = {}
+        least: dict[tuple[str, str], LevelCount] = {}
+        for one in least_against(rows.rows, counts, sd, known, of_counts=self._counts):
+            said = rows.named(design, one.moved)
+            count = LevelCount(*said, one.count, one.sd)
+            if _lowest(count)[0] < 1.0:
+                places.setdefault(said, set()).add(one.place)
+                least.setdefault(said, count)
+        return [QuietLevel(least[said], AGAINST, tuple(sorted(own))) for said, own in places.items()]
 
     def near(self, design: Design) -> list[NearLevel]:
         """The levels that are told although noise could have hidden them."""
         found = []
-        for level, look in self._looks(design):
+        for level, look in self._looks(design, levels_of(design, self.box)):
             if look.hidden:
                 continue
             ends = [_lowest(count) for count in look.counts]
@@ -132,10 +161,10 @@ class Seen:
                 found.append(NearLevel(noise * look.per**2, (noise + more) * look.per**2, moves))
         return found
 
-    def _looks(self, design: Design) -> Iterator[tuple[Level, _Look]]:
+    def _looks(self, design: Design, levels: Sequence[Level]) -> Iterator[tuple[Level, _Look]]:
         """What each level shows."""
         totals, noise = self.surprise
-        for level in levels_of(design, self.box):
+        for level in levels:
             weights, mean = level.weights, self._mean(design, level)
             eta, error = float(mean @ self.line), sqrt(max(float(mean @ self.noise @ mean), 0.0))
             damped, damped_before = (self._damped(line, level) for line in (self.line, self.before))
@@ -244,7 +273,7 @@ def quiet_words(found: Sequence[QuietLevel], most: int = 3) -> list[str]:
         for one in first
     )
     more = f" and {len(found) - most} more" if len(found) > most else ""
-    counted = first[0].outcome == len(_SAID) - 1
+    counted = first[0].outcome == _COUNTED
     if not all(one.count.column for one in first):
         return [f"{named} are too alike for any coefficient to be told; more records or a larger budget may tell them"]
     crossed = list(dict.fromkeys(one.count.column for one in first if ":" in one.count.column))

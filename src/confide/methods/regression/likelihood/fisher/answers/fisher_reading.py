@@ -11,13 +11,23 @@ from typing import Any, cast
 import numpy as np
 
 from confide._arrays import Array
+from confide.aggregates.clusters.cluster_meat import independent_of
 from confide.aggregates.scores.fisher_families import LOGIT, Counts
 from confide.methods.regression.evidence.far_bounds import NEAR
-from confide.methods.regression.evidence.needs import bounds_words, demand_words, plain, tied_words
+from confide.methods.regression.evidence.needs import (
+    alike_words,
+    bounds_words,
+    demand_words,
+    flat_words,
+    hidden_words,
+    plain,
+    tied_words,
+    unseen_sd,
+)
 from confide.methods.regression.evidence.remarks import PlainSample, count_text, few_records
 from confide.methods.regression.likelihood.fisher.answers.fisher_effects import MeanSlope, mean_slope
 from confide.methods.regression.likelihood.fisher.answers.fisher_figures import AT_RISK, FisherFigures
-from confide.methods.regression.likelihood.fisher.answers.fisher_levels import QuietLevel, Seen, quiet_words
+from confide.methods.regression.likelihood.fisher.answers.fisher_levels import NearLevel, QuietLevel, Seen, quiet_words
 from confide.methods.regression.likelihood.fisher.answers.fisher_needs import assumed_words, held_words, safe_words
 from confide.methods.regression.likelihood.fisher.fisher_bound import TAIL_RESIDUAL
 from confide.methods.regression.likelihood.fisher.fisher_counts import (
@@ -37,7 +47,7 @@ from confide.methods.regression.likelihood.model_results import ModelEstimates
 from confide.methods.regression.likelihood.poisson_results import PoissonEstimates
 from confide.methods.regression.linear import legend
 from confide.noise import keyed_generator
-from confide.protocol.units.contributions import Independent
+from confide.results.noise_share import unsampled
 
 __all__ = ["FisherReading"]
 
@@ -70,13 +80,21 @@ class FisherReading(PlainSample, FisherFigures):
         return self._seen.quiet(self.design)
 
     @cached_property
-    def _covariances(self) -> tuple[Array, Array]:
-        """The covariance of the coefficients (k, k), and the part of the variances that is privacy noise (k,)."""
-        whole, noise = np.array(self.sandwich.covariance), np.array(self.sandwich.noise_variance)
-        for one in self._seen.near(self.design):
+    def _covariance(self) -> Array:
+        """The covariance of the coefficients, (k, k)."""
+        whole = np.array(self.sandwich.covariance)
+        for one in self._near:
             whole += one.variance * np.outer(one.moves, one.moves)
-            noise += one.noise * one.moves**2
-        return whole, noise
+        return whole
+
+    @property
+    def _alone(self) -> Array:
+        """The part of the variances that sampling alone would give, the best estimate and the most that it may be, (2, k)."""
+        return self.sandwich.alone() + sum((one.variance - one.noise) * one.moves**2 for one in self._near)
+
+    @cached_property
+    def _near(self) -> list[NearLevel]:
+        return self._seen.near(self.design)
 
     @cached_property
     def _seen(self) -> Seen:
@@ -85,7 +103,7 @@ class FisherReading(PlainSample, FisherFigures):
         noise = told @ s.bread @ s.noise @ s.bread @ told.T
         surprise = back.T @ self.last.cross, self.last.sd_cross**2 * back.T @ back
         lines = self._public("line"), self._public("meat_line")
-        information = back.T @ self.last.gram @ back, self.last.sd_gram * back.T @ back
+        information = self._information, self.last.sd_gram * back.T @ back
         return Seen(
             *lines,
             noise,
@@ -96,7 +114,16 @@ class FisherReading(PlainSample, FisherFigures):
             self.scored_family,
             information,
             self._records_of,
+            self._outcomes,
         )
+
+    @property
+    def _outcomes(self) -> tuple[Array, float] | None:
+        """Noisy numbers of records by distinct row of the matrix and outcome, (rows, 2), and their sd; None where none were released."""
+        if "outcomes" not in self.release.statistics:
+            return None
+        noisy = self.release["outcomes"]
+        return noisy.decode().reshape(-1, 2), sqrt(noisy.variance)
 
     @cached_property
     def _wide(self) -> list[int]:
@@ -138,11 +165,10 @@ class FisherReading(PlainSample, FisherFigures):
         if self.sandwich.least <= 0:
             return self._points(
                 "not_identified",
-                "noise hides what the data say about some direction (the released information is not positive definite); ask for fewer "
-                "terms, tighter bounds, more records or a larger budget",
+                f"{hidden_words([term.name for term in self.design.terms], self._information)} (the released information is not positive "
+                "definite); ask for fewer terms, tighter bounds, more records or a larger budget",
             )
-        units = None if self.counting is None else Independent.of(self.release, self._records)
-        reason = units.weak if units is not None and units.weak else self._weak()
+        reason = self._few_units or self._weak()
         if reason:
             return self._points("weak", reason)
         hidden = sorted({*self._wide, *self._tied, *self._apart, *(j for one in self.quiet for j in one.places)})
@@ -151,12 +177,24 @@ class FisherReading(PlainSample, FisherFigures):
         return self._intervals(hidden)
 
     @property
+    def _few_units(self) -> str:
+        """Why independent units are too few for intervals, "" where they are not."""
+        units = None if self.counting is None else independent_of(self.release, self._records)
+        return "" if units is None else units.weak
+
+    @property
     def _settling(self) -> Array:
         """A basis of the directions that must have settled: all but those of levels that are not answered, (k, fewer)."""
         quiet = {(one.count.column, one.count.level) for one in self.quiet}
         levels = levels_of(self.design, self.box)
         lost = [one for one in levels if (one.column, one.name) in quiet]
         return self.held.beside(self._public("transform"), lost) if lost else self.held.basis
+
+    @property
+    def _information(self) -> Array:
+        """The released information in z, (p, p)."""
+        back = np.linalg.inv(self._public("transform"))
+        return np.asarray(back.T @ self.last.gram @ back)
 
     def _weak(self) -> str:
         """Why there is no interval at all, "" where there may be."""
@@ -167,11 +205,14 @@ class FisherReading(PlainSample, FisherFigures):
                 self.design.names
             )
             wide = [self._too_wide(j) for j in self.far]
+            terms = [term.name for term in self.design.terms]
+            alike = alike_words(terms, self._information, range(len(terms)))
             return "; ".join(
                 [
                     *self._wide_counts,
                     *wide,
                     *quiet_words(self.quiet),
+                    *([alike] if alike else []),
                     demand_words(names, [demand] * len(names), self._records),
                 ]
             )
@@ -221,15 +262,17 @@ class FisherReading(PlainSample, FisherFigures):
         return ""
 
     def _intervals(self, hidden: list[int]) -> ModelEstimates:
-        covariance, noise = (np.array(one) for one in self._covariances)
+        covariance = np.array(self._covariance)
+        apart = unsampled(np.diag(covariance), self._alone)
         estimates, bias = np.array(self.sandwich.estimates), np.array(self.bias + self.cut_bias + self.full_bias)
-        estimates[hidden] = noise[hidden] = bias[hidden] = nan
+        estimates[hidden] = apart["noise_variance"][hidden] = bias[hidden] = nan
         covariance[hidden] = covariance[:, hidden] = nan
         return self._made(
             estimates=estimates,
             covariance=covariance,
             df=self._df,
-            noise_variance=noise,
+            sampling_df=None if self.sandwich.units is None else self.sandwich.sampling_df,
+            **apart,
             bias=bias if np.nan_to_num(bias).any() else None,
             status="partial" if hidden else "ok",
             reason=self._reasons() if hidden else "",
@@ -321,6 +364,10 @@ class FisherReading(PlainSample, FisherFigures):
     def _too_wide(self, j: int) -> str:
         """The sentence on the bounds of a feature."""
         term, (mean, sd) = self.design.terms[j], self._moments(j)
+        back = np.linalg.inv(self._public("transform"))
+        unseen = self.box.half[j] * unseen_sd(self._information, self.last.sd_gram * back.T @ back, j)
+        if unseen:
+            return flat_words(term.name, (term.low, term.high), (mean - NEAR * unseen, mean + NEAR * unseen))
         if j in self.far and not isinstance(self.family, Counts):
             enough, near = (mean - NEAR * sd, mean + NEAR * sd), NEAR
         elif self._beyond[1 + j] > 0 and not self._counted[1 + j]:

@@ -21,6 +21,7 @@ import numpy as np
 from confide._arrays import Array
 from confide.methods.regression.evidence.sandwich import correlations
 from confide.methods.regression.likelihood.fisher.fisher_round import FisherRound
+from confide.results.noise_share import sampling_alone
 
 __all__ = ["FisherSandwich"]
 
@@ -149,12 +150,30 @@ class FisherSandwich:
         """The part of each variance that is privacy noise, (k,)."""
         return np.asarray(np.diag(self._spread @ self.noise @ self._spread.T))
 
+    def alone(self, factor: float = 1.0, light: float = 1.0) -> Array:
+        """The sampling part of each variance without anything that is allowed for because of noise, the best estimate and the most that it
+        may be, (2, k). factor: of the meat; light: of the model's.
+        """
+        values, _ = self._eigen
+        if not len(values):
+            return np.zeros((2, len(self.rows)))
+        k, model = self.rows @ self.bread, light * (self.dispersion if self.dispersed else 1.0) / self.scale
+        sums = self.meat, model * self.last.gram, self.middle
+        robust, classical, most = (np.einsum("ij,jk,ik->i", k, each, k) for each in sums)
+        alone = sampling_alone(factor * robust, factor * self.sd_meat * (k**2).sum(axis=1), classical)
+        return np.asarray(np.minimum(alone, most))
+
+    @property
+    def sampling_df(self) -> float:
+        """Degrees of freedom that sampling alone would leave: those of the units."""
+        return max((self.units or 0.0) - 1.0, 1.0)
+
     @property
     def df(self) -> Array:
         """Degrees of freedom of each variance where the meat is taken as it is, (k,): by its noise and its units (Satterthwaite 1946)."""
-        spread, units = self._spread, max((self.units or 0.0) - 1.0, 1.0)
+        spread = self._spread
         sampling = np.diag(spread @ self.middle @ spread.T)
-        whole = (self.sd_meat * (spread**2).sum(axis=1)) ** 2 + 2 * sampling**2 / units
+        whole = (self.sd_meat * (spread**2).sum(axis=1)) ** 2 + 2 * sampling**2 / self.sampling_df
         return np.asarray(np.maximum(2 * np.diag(self.covariance) ** 2 / whole, _LEAST_DF))
 
     @property

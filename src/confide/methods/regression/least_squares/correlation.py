@@ -1,0 +1,174 @@
+"""The correlation of two columns: the signed R of the least-squares line of one on the other, and the test of its slope.
+
+A correlation is zero where the slope is: the test is the slope's, Student's t of a sandwich (`least_squares`), from the same released sums.
+The interval is that of R (`explained`): sampling by the released squares of influences, so that no law of the columns is supposed, and the
+noise of the line and of the residuals, on the scale of the arc tangent. It covers the correlation of the columns moved into their bounds.
+
+Guarantee: mu-GDP, add-remove or substitute: that of the line (`score_sums`). Sources: Fisher 1915 for the scale; the influence of a
+correlation as in Devlin, Gnanadesikan, Kettenring 1975.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import nan
+from typing import Any, ClassVar
+
+import numpy as np
+
+from confide._arrays import Array
+from confide.aggregates.cells.free_moments import Measure, practice_places
+from confide.aggregates.column_codes import columns_of
+from confide.aggregates.lines.corners import ends
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.methods.regression.least_squares.least_squares import ScorePath
+from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
+from confide.methods.regression.least_squares.score_sums import SLOPE
+from confide.methods.regression.scaling import to_units
+from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source
+from confide.results.hypothesis import HypothesisTests
+from confide.results.inference import student
+from confide.schema import Design, Practice, Schema
+from confide.schema.formulas.design import checked_bounds
+from confide.schema.formulas.names import parted, sides
+
+__all__ = ["Correlation"]
+
+
+@dataclass(frozen=True)
+class _About:
+    """The two columns, and the way to the line of the second on the first."""
+
+    first: Measure
+    second: Measure
+    way: ScorePath
+
+    @property
+    def columns(self) -> tuple[Measure, Measure]:
+        return self.first, self.second
+
+    @property
+    def name(self) -> str:
+        """Of the test."""
+        return f"r({self.first.name}, {self.second.name})"
+
+
+@dataclass(frozen=True)
+class Correlation(Method):
+    """Pearson's correlation. formula: "x + y", two numeric columns or derived terms; term_bounds: public bounds of derived terms.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 10), "y": cf.Numeric(0, 10)})
+    >>> release = cf.release(Correlation("x + y"), cf.read(schema.sample(2_000, seed=1), schema), cf.GDP(1.0), ledger=None)
+    >>> list(cf.infer(release).to_frame().columns)
+    ['estimate', 'low', 'high', 'statistic', 'df', 'p']
+    """
+
+    formula: str
+    term_bounds: Mapping[str, tuple[float, float]] | None = None
+
+    name: ClassVar[str] = "correlation"
+    family: ClassVar[str] = "tests"
+    source: ClassVar[str] = "the least-squares line's rounds, and its R with the influence of records on it"
+    intervals: ClassVar[str] = (
+        "correlation of the population's columns moved into their bounds; sampling and privacy noise"
+    )
+
+    units: ClassVar[tuple[str, ...]] = ("keep", "weight")
+    unit_meat: ClassVar[bool] = True
+    #: The part of mu^2 behind the slope, for a power.
+    of_slope: ClassVar[float] = SLOPE
+
+    def about(self, schema: Any) -> _About:
+        whole = Schema.of(schema)
+        parts = [part for part in parted(self.formula, "+") if part] if isinstance(self.formula, str) else []
+        if len(parts) != 2 or len(sides(self.formula)) > 1:
+            raise PlanError(f"a correlation is of two columns, got {self.formula!r}; write 'x + y'")
+        first, second = (Measure.of(part, whole, formula=self.formula, term_bounds=self.term_bounds) for part in parts)
+        if first.name == second.name:
+            raise PlanError(f"the correlation of {first.name!r} with itself is 1; write two columns, 'x + y'")
+        bounds = tuple(sorted(checked_bounds(self.term_bounds).items()))
+        design = Design(self.formula, whole, second.term, (first.term,), True, bounds)
+        to_units(design, [])  # refuses bounds in whose units no variance can be computed
+        return _About(first, second, ScorePath(whole, design, clipping_check=False))
+
+    def facts(self, about: _About) -> Mapping[str, Any]:
+        return {
+            "target": f"correlation of {about.first.name} and {about.second.name}",
+            "covers": self.intervals,
+            "warnings": (),
+        }
+
+    def plan(
+        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """The spends of the line, and the guarantee."""
+        about, allowance = self.about(schema), Allowance.of(privacy, self, schema)
+        facts = about.way.plan(allowance, n)
+        event, statistics = facts.pop("event"), facts.pop("statistics")
+        return Plan.of(self, schema, allowance, event, statistics, n=n, **{**facts, **self.facts(about)})
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """Noisy sums in the order of the plan; the noisy count chooses the branch."""
+        return self.about(source.schema).way.draw(source, plan, meter)
+
+    def table(self, release: Release, about: _About, question: Question) -> HypothesisTests:
+        reading = LeastSquaresReading(release, question, about.way.design, [0])
+        line = reading.table()
+        common: dict[str, Any] = {
+            "response": self.formula,
+            "names": (about.name,),
+            "statistic": "t",
+            "null": "Student's t of the slope",
+        }
+        slope = float(line.estimates[1])
+        told = line.status in ("ok", "partial") and np.isfinite(line.covariance[1, 1])
+        explained = reading.explained if told else None
+        if explained is None or explained.r is None:
+            return HypothesisTests.of(
+                release,
+                status="weak",
+                reason=line.reason or f"too few records have one of the two values of {about.first.name}",
+                statistics=[nan],
+                df=[nan],
+                pvalues=[nan],
+                estimates=np.array([nan]),
+                limits=lambda alpha: (np.array([-1.0]), np.array([1.0])),
+                **common,
+            )
+        own, sign = explained.r, -1.0 if slope < 0 else 1.0
+        alone = replace(own, of_line=0.0, of_rss=0.0, lost=0.0).interval(float(student.quantile(0.025, np.inf)))
+        df = float(np.atleast_1d(line.df)[-1])
+
+        def limits(alpha: float) -> tuple[Array, Array]:
+            low, high = sorted(sign * end for end in own.interval(float(student.quantile(alpha / 2, df))))
+            return np.array([low]), np.array([high])
+
+        return HypothesisTests.of(
+            release,
+            covers=line.covers,
+            statistics=[float(line.tvalues.iloc[1])],
+            df=[df],
+            pvalues=[float(line.pvalues.iloc[1])],
+            estimates=np.array([sign * own.r]),
+            limits=limits,
+            alone=np.array([alone[1] - alone[0]]),
+            **common,
+        )
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The correlation of practice records."""
+        practice = Practice.checked(frame)
+        about = self.about(practice.schema)
+        r = float(np.atleast_2d(np.corrcoef(practice_places(about.columns, practice).T))[0, 1])
+        return {about.name: r}
+
+    def worst_pairs(self, schema: Any = None) -> tuple[tuple[Mapping[str, Any], ...], ...]:
+        """Corners of the bounds: opposite ones, and neighbours."""
+        if schema is None:
+            return ()
+        names = columns_of(*self.about(schema).columns)
+        low, high = ends(schema, names)
+        return (low, high), (low, {**low, names[-1]: high[names[-1]]})

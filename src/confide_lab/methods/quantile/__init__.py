@@ -1,0 +1,1 @@
+"""One quantile by the exponential mechanism on ranks."""

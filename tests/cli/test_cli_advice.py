@@ -1,0 +1,235 @@
+"""What the command line advises is typed, literally, and works: options, commands and lines of files, and no Python."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from tests.cli.cli_runner import good, run
+
+from confide.cli.calls import as_commands
+
+S = ("--schema", "schema.toml")
+MU = (*S, "--mu", "1")
+FREE = (*MU, "--no-ledger")
+PYTHON = re.compile(
+    r"\bcf\.(?!read\(cf\.sql|sql)|\bconfide\.\w+\(|\b(?:Numeric|Integer|Categorical|Unit|Schema)\(|\w+=(?:True|None|')"
+)
+
+# a command that is refused, what of its message is typed (group 1), whether in place of the model or after the rest
+CASES = [
+    (("plan", "region", "--method", "counts", *MU), r"write (--set covers=population) where", "after"),
+    (("plan", "region", "--method", "counts", *MU), r"or (--set covers=dataset) for", "after"),
+    (("table", "region", "survey.csv", *FREE, "--covers", "sample"), r"write (--covers population) where", "after"),
+    (("plan", "happy ~ 0 + age", *MU), r"write ('happy ~ age' --method least_squares)", "model"),
+    (("plan", "happy ~ 0 + age", *MU), r"or ('happy ~ 0 \+ age' --method ssp)", "model"),
+    (("plan", "happy ~ age", *MU, "--set", "limit=sharp"), r"write (--set limit=auto)", "set"),
+    (("plan", "happy ~ age", "--method", "ssp", *MU, "--set", "cov=strong"), r"write (--set cov=robust)", "set"),
+    (("table", "region", "survey.csv", *S, "--no-ledger", "--covers", "dataset", "--n", "2000", "--accuracy", "count=2%"),
+     r"write (--cv count=2%)", "accuracy"),
+    (("table", "happy ~ region", "survey.csv", *S, "--no-ledger", "--covers", "dataset", "--n", "2000", "--accuracy", "count=2"),
+     r"write (--accuracy mean=0\.[0-9]+)", "accuracy"),
+    (("plan", "region", "--method", "counts", *S, "--set", "covers=population", "--n", "2000", "--accuracy", "count=1"),
+     r"write (--accuracy count=[0-9.]+) --n 2000", "accuracy"),
+    (("plan", "region", "--method", "counts", *S, "--set", "covers=population", "--n", "2000", "--cv", "1e-5"),
+     r"write (--cv all=[0-9.]+) --n 2000", "cv"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "told", "how"), CASES)
+def test_who_types_what_a_refusal_says_is_not_refused_again(survey, words, told, how):
+    done = run(*words)
+    assert done.code in (2, 3) and not PYTHON.search(done.err), done.err
+    typed = shlex.split(re.search(told, done.err)[1])
+    if how == "model":
+        words = (words[0], *typed, *words[2:])
+    elif how in ("set", "accuracy", "cv"):
+        place = words.index(f"--{how}")
+        words = (*words[:place], *typed, *words[place + 2 :])
+    else:
+        given = [place for place, word in enumerate(words) if word == typed[0] and word != "--set"]
+        words = (
+            *(word for place, word in enumerate(words) if not given or place not in (given[0], given[0] + 1)),
+            *typed,
+        )
+    good(*words)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ("plan", "happy ~ age + children", "--method", "kernel", *MU),
+            "--method efficient_ptr_kernel --set points=...",
+        ),
+        (("plan", "happy ~ age", "--method", "kernel", *MU, "--set", "bandwith=.1"), "did you mean 'bandwidth'"),
+        (("regress", "happy ~ age", "survey.csv", *FREE, "--method", "leastsquares"), "did you mean 'least_squares'"),
+        (("interval", "mena", "survey.csv", *FREE, "--column", "happy"), "did you mean 'mean'"),
+        (("test", "ttest_idn", "happy ~ region", "survey.csv", *FREE), "did you mean 'ttest_ind'"),
+        (("table", "region", "survey.csv", *FREE, "--kind", "count", "--covers", "dataset"), "did you mean 'counts'"),
+        (
+            ("regress", "happy ~ age", "survey.csv", *FREE, "--method", "logistic"),
+            'kind = "integer", low = 0, high = 1',
+        ),
+        (("regress", "happy ~ age", "survey.csv", *FREE, "--method", "within"), 'unit = { column = "person_id" }'),
+        (
+            ("table", "region", "survey.csv", *FREE, "--kind", "person_counts", "--covers", "dataset"),
+            'unit = { column = "person_id" }',
+        ),
+        (("refit", "x.parquet", "happy ~ age"), "make it with confide synthesize 'y ~ a' DATA"),
+        (
+            ("regress", "happy ~ age", "survey.csv", *FREE, "--executor", "dask"),
+            "write --executor dask://host:8786 or --executor spark://",
+        ),
+        (
+            ("regress", "happy ~ age", "postgresql://me:secret@host/db", *FREE),
+            "give CSV or Parquet files, or survey.sqlite/answers",
+        ),
+        (
+            ("interval", "proportion", "survey.csv", *S, "--epsilon", "1", "--no-ledger", "--column", "region"),
+            'write on_missing = "North [N]" in [columns.region]',
+        ),
+        (
+            ("regress", "happy ~ age", "survey.csv", *FREE, "--accuracy", "age=1"),
+            "--accuracy asks for the least budget, and --mu gives one",
+        ),
+        (
+            ("table", "region", "survey.csv", *FREE, "--covers", "dataset", "--cv", "2%"),
+            "--cv asks for the least budget, and --mu",
+        ),
+        (
+            ("interval", "mean", "survey.csv", *S, "--no-ledger", "--column", "happy", "--cv", "2%"),
+            "--cv finds the budget of one question",
+        ),
+        (
+            ("synthesize", "happy ~ age", "survey.csv", *S, "--no-ledger", "-o", "x.csv", "--accuracy", "age=1"),
+            "finds the budget of one",
+        ),
+        (
+            ("plan", "happy ~ age", *S, "--accuracy", "age=1", "--n", "2000", "--relation", "substitute"),
+            "leave --relation out",
+        ),
+    ],
+)
+def test_refusals_speak_the_language_of_the_command_line(survey, words, told):
+    done = run(*words)
+    assert done.code in (2, 3) and told in done.err, done.err
+    assert not PYTHON.search(done.err), done.err
+
+
+def test_a_call_that_no_option_can_say_keeps_its_arguments(survey):
+    done = run("plan", "region", "--method", "select", *MU)
+    assert done.code in (2, 3)
+    assert (
+        "this is asked in Python: cf.select([cf.regression.SSP('y ~ x', leverage_cap=cap) for cap in (1.2, 2)], data"
+        in done.err
+    )
+    assert "--method select" not in done.err
+    assert as_commands("write cf.tables.counts('g', data, within=own(1))") == (
+        "this is asked in Python: cf.tables.counts('g', data, within=own(1))"
+    )
+
+
+def test_an_option_is_named_only_where_the_command_has_it():
+    line = "write cf.regression.LeastSquares('y ~ x'), or cf.regression.SSP('y ~ 0 + x', cov='robust'), which"
+    assert as_commands(line, {"--set", "--method"}) == (
+        "write 'y ~ x' --method least_squares, or 'y ~ 0 + x' --method ssp --set cov=robust, which"
+    )
+    for options in ({"--set", "--test"}, {"--method"}):
+        told = as_commands(line, options)
+        assert "or confide plan 'y ~ 0 + x' --method ssp --set cov=robust, which" in told
+    # of another command its own options, and not those of the one that runs
+    assert as_commands("write cf.tables.counts('g', data, within='x')", {"--set"}) == "write confide table g --within x"
+
+
+def test_what_a_schema_declares_is_told_as_lines_of_its_file(survey):
+    text = Path("schema.toml").read_text()
+    for facts, line in (
+        ('strata = "age"\npsu = "v"\nsize = 3', '[columns.age] with kind = "categorical", levels = [...]'),
+        (
+            'weight = "age"\npsu = "v"\nsize = 0.5',
+            'under [design] the lines weight = "w", strata = "region", psu = "village", size = 10',
+        ),
+        (
+            'weight = "age"\npsu = "v"\npsus = { a = 3 }',
+            'psus = { north = ["n1", "n2"], south = ["s1", "s2"] } under [design]',
+        ),
+    ):
+        Path("wrong.toml").write_text(f"{text}\n[design]\n{facts}\n")
+        done = run("plan", "happy ~ age", "--schema", "wrong.toml", "--mu", "1")
+        assert done.code == 3 and line in done.err and not PYTHON.search(done.err), done.err
+    done = run(
+        "plan", "happy ~ region", "--method", "means", *S, "--set", "covers=population", "--n", "2000", "--cv", "1%"
+    )
+    assert "typical = { low = ..., high = ... } in [columns.NAME]" in done.err and not PYTHON.search(done.err)
+
+
+def test_an_account_that_is_there_is_told_before_its_unit(survey):
+    good("ledger", "init", "own.db", "--dataset", "survey", "--mu", "1", "--unit", "record")
+    text = Path("schema.toml").read_text()
+    whole = re.sub(r"(?m)^(unit|rows_per_unit) = .*\n", "", text)
+    Path("schema.toml").write_text('unit = { column = "person_id" }\n' + whole)
+    assert "has a budget in" in run("ledger", "init", "own.db", "--dataset", "survey", "--mu", "1").err
+    assert "--unit person_id" in run("ledger", "init", "new.db", "--dataset", "survey", "--mu", "1").err
+    assert not Path("new.db").exists()
+
+
+def test_a_file_of_predictions_that_is_refused_is_refused_alone(released):
+    Path("rows.csv").write_text("nothing\n1\n")
+    done = run("infer", "release.json", "--predict", "rows.csv")
+    assert done.code in (2, 3) and not done.out
+
+
+PUBLICATION = "schema = 'schema.toml'\n[questions.a]\nmethod = 'counts'\nformula = 'region'\n"
+
+
+def test_a_publication_is_told_lines_of_its_file(survey):
+    Path("p.toml").write_text("privacy = { mu = 1 }\n" + PUBLICATION)
+    done = run("plan", "p.toml")
+    line = re.search(r"write (covers = \"population\") in \[questions\.a\]", done.err)[1]
+    assert not PYTHON.search(done.err)
+    Path("p.toml").write_text(f"privacy = {{ mu = 1 }}\n{PUBLICATION}{line}\n")
+    good("plan", "p.toml")
+
+
+def test_targets_of_a_publication_stand_beside_no_budget(survey):
+    Path("p.toml").write_text(f"n = 2000\n{PUBLICATION}covers = 'dataset'\naccuracy = {{ count = 20 }}\n")
+    for words in (("plan", "p.toml", "--mu", "1"), ("publish", "p.toml", "survey.csv", "--no-ledger", "--mu", "1")):
+        done = run(*words)
+        assert done.code == 3 and "the question 'a' says how sharp it must be" in done.err
+    done = run("publish", "p.toml", "survey.csv", "--no-ledger", "--accuracy", "count=20")
+    assert done.code == 2 and "in its file beside each question" in done.err
+    asked = (
+        "plan",
+        "region",
+        *S,
+        "--method",
+        "counts",
+        "--set",
+        "covers=dataset",
+        "--n",
+        "2000",
+        "--accuracy",
+        "count=20",
+    )
+    prices = [re.search(r"gives +GDP\(mu=([0-9.]+)", good(*words).out)[1] for words in (("plan", "p.toml"), asked)]
+    assert float(prices[0]) == pytest.approx(float(prices[1]), rel=1e-3), (
+        "one margin in the file and on the command line"
+    )
+
+
+def test_settings_are_options_of_the_running_command_or_of_set():
+    assert as_commands("write bandwidth=0.05") == "write --set bandwidth=0.05"
+    assert as_commands("write q=(0.25, 0.5), or drop it", {"--set", "--q"}) == "write --q '[0.25, 0.5]', or drop it"
+    assert as_commands("write threshold=0.5", {"--alpha"}) == "write threshold=0.5"
+    assert (
+        as_commands("the schema says unit='record'; x=3 is no write")
+        == "the schema says unit='record'; x=3 is no write"
+    )
+    assert as_commands("in log(x) and Nothing(x=1)") == "in log(x) and Nothing(x=1)"
+    assert as_commands("'a': cf.Categorical([...])") == '[columns.a] with kind = "categorical", levels = [...]'
+    assert as_commands("write cf.tables.means('x ~ g', data, ...).diff('g')") == (
+        "write confide table 'x ~ g' -o FILE.json, and .diff('g') of it in Python"
+    )
