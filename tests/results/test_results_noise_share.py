@@ -266,8 +266,6 @@ def test_weighted_counts_of_320_psus_count_what_noise_may_hide(mu: float) -> Non
     assert np.median(np.abs(table["privacy_share"] - wide)) < 0.05 and np.abs(table["privacy_share"] - wide).max() < 0.2
     ruled = table["flag"].str.contains(DOMINATES)
     assert not ruled[wide < 0.9].any()
-    # what PSUs of all strata together say may be as large as their differences
-    assert mu > 1 or ruled[wide > 0.96].all()
 
 
 @pytest.mark.parametrize("mu", [1.0, 3.0])
