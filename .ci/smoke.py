@@ -118,7 +118,7 @@ def _() -> None:
         tables.Means("y + x ~ g", covers="population"),
         tables.Totals("y ~ g", covers="dataset"),
         tables.Ratios("y / x ~ g", covers="population"),
-        tables.Distribution("x ~ g"),
+        tables.Quantiles("x ~ g"),
         tables.TableOne("x + y + g ~ s", medians=("x",)),
     ):
         released(method, GAUSSIAN)
@@ -205,7 +205,7 @@ def _() -> None:
         cf.intervals.MeanAndVariance("x"),
         cf.intervals.Slope("y ~ x"),
         cf.intervals.Difference("s ~ z"),
-        cf.intervals.PureQuantiles("x", (0.25, 0.5)),
+        cf.tables.Quantiles("x", quantiles=(0.25, 0.5)),
     ):
         released(method, PURE)
 
@@ -345,7 +345,7 @@ def _() -> None:
     for place, result in {
         "line": cf.linear_regression("y ~ x + g", data, privacy=GAUSSIAN, ledger=None),
         "counts": cf.tables.counts("g * s", data, covers="population", privacy=GAUSSIAN, ledger=None),
-        "medians": cf.tables.distribution("x ~ g", data, covers="population", privacy=GAUSSIAN, ledger=None),
+        "medians": cf.tables.quantiles("x ~ g", data, covers="population", privacy=GAUSSIAN, ledger=None),
         "curve": cf.infer(cf.release(cf.curves.Kernel("y ~ x"), data, GAUSSIAN, ledger=None)),
         "components": cf.reduction.pca("x + y + v", data, privacy=GAUSSIAN, ledger=None),
     }.items():

@@ -168,7 +168,7 @@ def test_a_cv_is_a_standard_error_over_the_number() -> None:
         (COUNTS, {"accuracy": {"count": 20.0}}, None),
         (COUNTS, {"cv": 0.02}, "a quarter of those records gets a cv of about 0.0799 where 0.02 was asked for"),
         (cf.tables.Shares("region", covers="population"), {"accuracy": {"region": 0.03}}, "a share of one half"),
-        (cf.tables.Distribution("y ~ region"), {"accuracy": {"quantile": 0.06}}, "a group with a quarter"),
+        (cf.tables.Quantiles("y ~ region"), {"accuracy": {"quantile": 0.06}}, "a group with a quarter"),
         (cf.tables.TableOne("y ~ region"), {"accuracy": {"mean": 0.1}}, "a group with a quarter"),
         (
             cf.tables.Shares("region * cut(age, 40)", within="region", covers="population"),
@@ -201,7 +201,7 @@ def test_a_wished_noise_beside_a_smaller_budget_is_refused() -> None:
 @pytest.mark.parametrize(
     ("method", "accuracy"),
     [
-        (cf.tables.Distribution("y ~ region"), {"quantile": 0.06}),
+        (cf.tables.Quantiles("y ~ region"), {"quantile": 0.06}),
         (cf.tables.TableOne("y + age ~ region", medians=("y",)), {"y: mean": 0.1, "y: median": 0.08}),
         pytest.param(cf.regression.LeastSquares("y ~ x"), {"x": 3.0}, marks=pytest.mark.long),
     ],
@@ -275,6 +275,7 @@ def test_a_budget_at_which_next_to_nothing_is_answered_is_no_answer():
         return SimpleNamespace(method=SimpleNamespace(name="logistic"), forecast=forecast, level=level)
 
     wish = Targets.of({"b": 0.1}, n=4_000)
-    assert smallest(plan_at, wish)[0].level == pytest.approx(0.5, rel=0.01)
+    method = cf.regression.Logistic("y ~ b")
+    assert smallest(plan_at, wish, method)[0].level == pytest.approx(0.5, rel=0.01)
     with pytest.raises(PlanError, match="no interval is expected"):
-        smallest(lambda level: plan_at(0.1), wish)
+        smallest(lambda level: plan_at(0.1), wish, method)

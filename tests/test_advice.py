@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.advice import TASKS, Advice, Expectation
-from confide.advice.expectation import ranked
+from confide.advice import TASKS, Advice, Expectation, ranked
 from confide.scenarios import Columns, scenario_frame
 from confide.schema import Practice
 

@@ -31,7 +31,7 @@ FORM = json.loads(schema_text())
 KINDS: dict[str, tuple[Any, Any]] = {
     "line": (cf.regression.LeastSquares("y ~ x + g"), cf.GDP(1.0)),
     "means": (cf.tables.Means("y ~ g", covers="population", where="x > 1"), cf.GDP(1.0)),
-    "pure": (cf.intervals.PureQuantiles("x", (0.25, 0.5)), cf.PureDP(1.0)),
+    "pure": (cf.tables.Quantiles("x", quantiles=(0.25, 0.5)), cf.PureDP(1.0)),
     "choice": (cf.voting.Plurality("s"), cf.ApproxDP(1.0, 1e-6)),
     "asked as (epsilon, delta)": (cf.tables.Counts("g * s", covers="population"), cf.ApproxDP(1.0, 1e-6)),
     "substitute": (cf.intervals.Proportion("s"), cf.PureDP(0.5)),

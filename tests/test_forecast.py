@@ -384,7 +384,7 @@ def test_closed_forms_of_table_one_and_distributions_are_the_general_forecast() 
     halves = {name: (limits.loc[name, 1] - limits.loc[name, 0]) / 2 / 1.959964 for name in limits.index}
     assert halves["y: mean"] == pytest.approx(said["y: mean"], rel=0.1)
     assert halves["region=N"] == pytest.approx(said["region"], rel=0.1)
-    quantiles = cf.tables.Distribution("y ~ 1", quantiles=(0.5,), covers="population")
+    quantiles = cf.tables.Quantiles("y ~ 1", quantiles=(0.5,), covers="population")
     plan = cf.plan(quantiles, CELLS, privacy, n=n)
     result = run(quantiles, plan, source, SimulatedNoise(1)).result
     (low, high) = result.conf_int().to_numpy()[0]

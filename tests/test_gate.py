@@ -14,6 +14,7 @@ import pytest
 
 import confide as cf
 from confide import registry
+from confide.gate import releasing
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Method, Spend
 from confide.sources import RecordSource
@@ -409,3 +410,41 @@ def test_a_request_that_the_guarantee_does_not_give_is_an_altered_file() -> None
     for forged in (cf.GDP(0.01, relation="add-remove"), cf.GDP(1.0, relation="substitute")):
         with pytest.raises(cf.errors.ReleaseError, match="altered"):
             cf.infer(replace(done, plan=replace(done.plan, requested=forged)))
+
+
+class _Wordy(Mean):
+    """A method whose plan says more than any file may hold."""
+
+    def facts(self, about: Any) -> Mapping[str, Any]:
+        return {**super().facts(about), "covers": "x" * 100_001}
+
+
+def test_what_no_file_can_hold_is_refused_before_the_charge_and_where_it_is_written(book: cf.Ledger) -> None:
+    method = _Wordy("y")
+    with pytest.raises(cf.PlanError, match="beyond what a file of confide holds"):
+        cf.release(method, source(), cf.GDP(1.0), ledger=book)
+    assert _left(book) == pytest.approx(4.0, abs=0.02)
+    plan = cf.plan(method, SCHEMA, cf.GDP(1.0))
+    with pytest.raises(cf.PlanError, match="beyond what a file of confide holds"):
+        plan.to_json()
+    release = cf.release(method, source(), cf.GDP(1.0), ledger=None)
+    with pytest.raises(cf.ReleaseError, match="at most 100000"):
+        release.to_json()
+
+
+def test_without_a_ledger_nothing_is_rehearsed_and_no_file_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unasked(*_: Any, **__: Any) -> None:
+        raise AssertionError("a release in memory pays for a file")
+
+    for name in ("check_body", "_rehearse"):
+        monkeypatch.setattr(releasing, name, unasked)
+    for kind in (cf.Plan, cf.Release):
+        monkeypatch.setattr(kind, "to_json", unasked)
+    assert cf.release(METHOD, source(), cf.GDP(1.0), ledger=None).status == "released"
+
+
+def test_a_plan_has_its_schema_as_an_object_made_or_loaded() -> None:
+    schema = cf.Schema({"a": cf.Numeric(0, 1), "y": cf.Numeric(0, 2, typical=(0.5, 1.0))})
+    plan = cf.plan(METHOD, schema, cf.GDP(1.0))
+    loaded = cf.Plan.from_json(plan.to_json())
+    assert plan.declared == loaded.declared == cf.Schema.from_dict(plan.schema) == schema.without_typical

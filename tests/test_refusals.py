@@ -58,11 +58,11 @@ CASES = [
     (planned("cf.regression.LeastSquares('y ~ x', limit='sharp')"), -1),
     (planned("cf.regression.SSP('y ~ x', cov='strong')"), -1),
     (planned("cf.regression.Logistic('k ~ x', link='cauchit')"), -1),
-    (planned("cf.tables.Distribution('x', bins=1)"), 0),
+    (planned("cf.tables.Quantiles('x', bins=1)"), 0),
     # how sharp it must be
     (sharp("cf.tables.Counts('g', covers='dataset')", "cv='2%'"), 0),
     (sharp("cf.tables.Counts('g', covers='dataset')", "cv={'g': 0}"), 0),
-    (sharp("cf.tables.Distribution('x ~ g')", "accuracy={'mean': 0.1}"), 0),
+    (sharp("cf.tables.Quantiles('x ~ g')", "accuracy={'mean': 0.1}"), 0),
     (sharp("cf.tables.Shares('g', covers='dataset')", "cv={'count': 0.1}"), 0),
     (sharp("cf.tables.Counts('g', covers='dataset')", "accuracy={'count': .001}"), 0),
     (sharp("cf.tables.Counts('g', covers='population')", "cv=1e-5"), 0),

@@ -18,16 +18,18 @@ from confide.regression import SSP, LeastSquares, Logistic
 from confide.schema import Categorical, Design, Numeric, Schema
 from confide.schema.practice import Practice
 from confide_lab.benchmarks import log_odds, outside_tables
-from confide_lab.benchmarks.truth import adversary as truth_adversary
-from confide_lab.benchmarks.truth import bench as truth
-from confide_lab.benchmarks.truth import cases as truth_cases
-from confide_lab.benchmarks.truth import domains as truth_domains
-from confide_lab.benchmarks.truth import judge as truth_judge
-from confide_lab.benchmarks.truth import page as truth_page
-from confide_lab.benchmarks.truth import plain as truth_plain
-from confide_lab.benchmarks.truth import records as truth_records
-from confide_lab.benchmarks.truth import rows as truth_rows
-from confide_lab.benchmarks.truth import runs as truth_runs
+from confide_lab.benchmarks.truth import (
+    adversary as truth_adversary,
+    bench as truth,
+    cases as truth_cases,
+    domains as truth_domains,
+    judge as truth_judge,
+    page as truth_page,
+    plain as truth_plain,
+    records as truth_records,
+    rows as truth_rows,
+    runs as truth_runs,
+)
 from confide_lab.benchmarks.truth.answers import ELSEWHERE
 from confide_lab.benchmarks.truth.runs import Cell
 
@@ -325,7 +327,7 @@ def test_the_judge_asks_for_all_that_the_rule_names() -> None:
 def test_resamples_that_lack_a_group_are_left_out_of_a_bootstrap() -> None:
     schema = Schema({"f": Categorical(["common", "rare"]), "y": Numeric(0, 1)})
     frame = pd.DataFrame({"f": ["common"] * 200 + ["rare"] * 2, "y": np.linspace(0, 1, 202)})
-    method = cf.tables.Distribution("y ~ f", quantiles=(0.5,))
+    method = cf.tables.Quantiles("y ~ f", quantiles=(0.5,))
     found = truth_plain.plain_intervals(method, Practice.of(frame, schema))
     assert found and all(np.isfinite(ends).all() for ends in found.values())
     alone = frame[frame["f"] == "common"].reset_index(drop=True)

@@ -14,12 +14,11 @@ import confide as cf
 from confide.audit import audit
 from confide.methods.tables.contributions import Contributions as UnitRows
 from confide.noise import SimulatedNoise
-from confide.protocol import leaves
+from confide.protocol import Source, leaves
 from confide.protocol.units.contributions import Contributions
 from confide.protocol.units.weighted import Weighted
 from confide.registry import list_methods
-from confide.sources.grouping import keep
-from confide.sources.grouping import units as clustering
+from confide.sources.grouping import keep, units as clustering
 from confide_lab.methods import AnalyzeGauss
 from tests.golden.golden_cases import CASES, SCHEMA, schema_of
 
@@ -180,7 +179,7 @@ def test_a_stream_that_is_read_once_serves_several_rounds() -> None:
 
 
 def test_a_source_that_cannot_bound_units_is_refused() -> None:
-    class Bare:
+    class Bare(Source):
         schema, dataset, rereadable = UNIT, "survey", True
 
         def aggregate(self, *statistics: Any) -> Any:
@@ -294,7 +293,7 @@ def test_titles_say_which_rows_of_a_unit_are_counted_by_its_own_name() -> None:
     frame = once.sample(900, seed=1)
     frame["household"] //= 3
     said = "one row of each household, chosen at random"
-    for method in (counts, cf.tables.Distribution("x"), cf.tables.TableOne("x ~ station", covers="population")):
+    for method in (counts, cf.tables.Quantiles("x"), cf.tables.TableOne("x ~ station", covers="population")):
         found = cf.infer(cf.release(method, cf.read(frame, once), cf.GDP(5.0), ledger=None))
         assert found.target.endswith(f"; {said}") and "rows_truncated" in found.flags
         for text in (found.summary(), found.to_markdown(), found.to_latex(), found._repr_html_()):

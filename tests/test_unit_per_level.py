@@ -15,11 +15,10 @@ from confide.aggregates.cells.cell_sums import CellCounts, CellIndex
 from confide.aggregates.cells.crossing import Attribute, Crossing
 from confide.audit import audit
 from confide.noise import SimulatedNoise
-from confide.protocol import Total
+from confide.protocol import RecordMap, Statistic, Total
 from confide.protocol.units.orthogonal import separates, unit_squared
 from confide.protocol.units.over import StatisticOver
-from confide.sources.grouping import keep
-from confide.sources.grouping import units as clustering
+from confide.sources.grouping import keep, units as clustering
 from confide.testing import ZeroNoise
 from confide_lab.methods.gradient_descent import GradientDescent
 from tests.sources.executors_toy import Here
@@ -145,12 +144,12 @@ def test_a_smaller_bound_would_be_wrong() -> None:
         cf.plan(cf.tables.Counts("cut(year, 2020) * g", covers="dataset"), schema(), cf.GDP(1.0))
 
 
-class _Closer:
+class _Closer(Statistic):
     """A statistic that a row replaced moves by less than one that comes: by 1 and by 2."""
 
     shape, norm = (1,), "l2"
 
-    class map:
+    class map(RecordMap):
         columns, separates = ("year",), ("year",)
 
     def sensitivity_squared(self, relation: str) -> Fraction:
@@ -294,7 +293,7 @@ def test_what_is_refused() -> None:
     for method in (
         cf.regression.LeastSquares("x ~ g"),
         cf.regression.Within("x ~ g"),
-        cf.tables.Distribution("x ~ year", covers="dataset"),
+        cf.tables.Quantiles("x ~ year", covers="dataset"),
     ):
         with pytest.raises(cf.PlanError, match="in several levels of year"):
             cf.plan(method, schema(), cf.GDP(1.0))

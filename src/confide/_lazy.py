@@ -10,10 +10,11 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
+from pathlib import Path
+from types import ModuleType
 from typing import Any
-
-__all__ = ["later", "names", "opened"]
 
 
 def names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -38,6 +39,67 @@ def names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any],
     return fetch, lambda: sorted(homes)
 
 
+_SYNTAX_ALONE = 0x400  # ast.PyCF_ONLY_AST, of a library that a start does without
+
+
+def stubbed(package: str, stub: Path) -> dict[str, Any]:
+    """What a module consists of whose public names stand once, in its stub file: `__getattr__`, `__dir__`, `__all__` and `__doc__`.
+
+    Read of the stub: its docstring; `from place import name as name`, which is public, and `from place import name`, which is not; and
+    `name: type = made(argument, ...)`, a call that is made when the name is first asked for.
+    """
+    tree: Any = compile(stub.read_text(encoding="utf-8"), str(stub), "exec", _SYNTAX_ALONE)
+    homes: dict[str, tuple[str, str]] = {}
+    calls: dict[str, Any] = {}
+    public: list[str] = []
+    for node in tree.body:
+        match type(node).__name__:
+            case "ImportFrom":
+                homes |= {one.asname or one.name: (node.module, one.name) for one in node.names}
+                public += [one.asname for one in node.names if one.asname]
+            case "AnnAssign":
+                calls[node.target.id] = node.value
+                public.append(node.target.id)
+
+    def imported(name: str) -> Any:
+        place, own = homes[name]
+        home = import_module(place)
+        return import_module(f"{place}.{own}") if place == package or not hasattr(home, own) else getattr(home, own)
+
+    def value(node: Any) -> Any:
+        match type(node).__name__:
+            case "Call":
+                return value(node.func)(*map(value, node.args))
+            case "Name":
+                return imported(node.id)
+            case _:
+                return node.value
+
+    def fetch(name: str) -> Any:
+        if name not in public:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        found = value(calls[name]) if name in calls else imported(name)
+        setattr(sys.modules[package], name, found)
+        return found
+
+    first = tree.body[0]
+    said = first.value.value if type(first).__name__ == "Expr" else None
+    made = {"__getattr__": fetch, "__dir__": lambda: sorted(public), "__all__": sorted(public)}
+    return made if said is None else {**made, "__doc__": said}
+
+
+def rooms(package: str, folder: Path) -> None:
+    """Make a module of each stub of a folder that has no file of its own beside it: nothing stands in it but names of other places."""
+    for stub in folder.glob("*.pyi"):
+        if not stub.with_suffix(".py").exists():
+            name = f"{package}.{stub.stem}"
+            module = ModuleType(name)
+            module.__spec__ = ModuleSpec(name, None, origin=str(stub))
+            vars(module).update(stubbed(name, stub))
+            sys.modules[name] = module
+            setattr(sys.modules[package], stub.stem, module)
+
+
 class _Later:
     """A library that is loaded when one of its names is first read."""
 
@@ -45,7 +107,8 @@ class _Later:
         self.__dict__["__name__"] = name
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self.__dict__["__name__"]), name)
+        found = self.__dict__[name] = getattr(import_module(self.__dict__["__name__"]), name)
+        return found
 
 
 def later(name: str) -> Any:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from confide._lazy import later
 
-__all__ = ["as_html", "clean", "near_match"]
+__all__ = ["as_html", "clean", "near_match", "progress_bar"]
 
 difflib, html = later("difflib"), later("html")
+
+_EVERY = 10.0  # seconds between two lines of progress
 
 
 def clean(text: str) -> str:
@@ -17,6 +23,8 @@ def clean(text: str) -> str:
     >>> clean("age\n\x1b[2J")
     'age\\n\\x1b[2J'
     """
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
@@ -38,3 +46,32 @@ def near_match(name: str, names: tuple[str, ...]) -> str:
     lowered = {known.lower(): known for known in reversed(names)}
     found = difflib.get_close_matches(name.lower(), list(lowered), n=1)
     return f" (did you mean {lowered[found[0]]!r}?)" if found else ""
+
+
+@contextmanager
+def progress_bar(name: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar on stderr in a terminal, elsewhere a line every ten seconds: a large grid may take minutes."""
+    if not sys.stderr.isatty():
+        from time import monotonic
+
+        last = monotonic()
+
+        def line(done: int, of: int, what: str) -> None:
+            nonlocal last
+            if monotonic() - last > _EVERY:
+                last = monotonic()
+                sys.stderr.write(f"{name}: step {done} of {of}, {what}\n")
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name)
+
+        def step(done: int, of: int, what: str) -> None:
+            bar.update(task, completed=done, total=of, description=what)
+
+        yield step

@@ -17,7 +17,7 @@ from confide._lazy import later
 from confide._text import near_match
 from confide.errors import ConfideError, PlanError
 from confide.guarantees.validation import is_finite, is_number
-from confide.protocol import Plan
+from confide.protocol import Method, Plan
 from confide.protocol.plan import BESIDE
 
 if TYPE_CHECKING:
@@ -37,17 +37,8 @@ _CLOSE = 1.005
 _ANSWERED = 0.5
 _EXAMPLE = 'write cf.plan(method, schema, accuracy={"all": 0.02}, n=5000)'
 _RELATIVE = "write cf.plan(method, schema, cv=0.02, n=5000)"
-# What stands for every number of its kind in a forecast; of a method that is in neither list for every number.
+# What stands for every number of its kind in a forecast (`Method.numbers`); of a method that names no kind for every number.
 _KINDS = ("count", "share", "mean", "quantile", "all")
-_KIND_OF = {
-    "counts": "count",
-    "person_counts": "count",
-    "shares": "share",
-    "person_shares": "share",
-    "means": "mean",
-    "distribution": "quantile",
-}
-_TABLE_ONE = {": mean": "mean", ": median": "quantile", "": "share"}
 
 PlanAt = Callable[[float], Plan]
 
@@ -103,13 +94,15 @@ def _positive(given: Any) -> bool:
     return isinstance(given, Mapping) and bool(given) and all(is_finite(x) and x > 0 for x in given.values())
 
 
-def smallest(plan_at: PlanAt, targets: Targets) -> tuple[Plan, tuple[str, ...]]:
+def smallest(plan_at: PlanAt, targets: Targets, method: Method) -> tuple[Plan, tuple[str, ...]]:
     """(the plan at the smallest level whose forecast is as sharp as asked, what its reader must know); of a range its upper end counts.
+
+    method: what is planned for, which says what its numbers are.
 
     Raises `PlanError` for names that the forecast does not have, for a cv of a number that public facts do not tell, and where no level
     would do, with what the largest one is expected to give.
     """
-    best = _Reached.at(plan_at, _MOST)
+    best = _Reached.at(plan_at, _MOST, method)
     wished = _wished(best, targets)
     for name, (error, relative) in wished.items():
         if best.errors[name] > error:
@@ -117,7 +110,7 @@ def smallest(plan_at: PlanAt, targets: Targets) -> tuple[Plan, tuple[str, ...]]:
     low, high, made = _LEAST, _MOST, best
     while high > low * _CLOSE:
         middle = exp((log(low) + log(high)) / 2)
-        tried = _Reached.at(plan_at, middle)
+        tried = _Reached.at(plan_at, middle, method)
         if all(tried.errors.get(name, inf) <= error for name, (error, _) in wished.items()):
             high, made = middle, tried
         else:
@@ -133,19 +126,20 @@ class _Reached:
     """A plan, the upper ends of its standard errors, for how many records, and the numbers that public facts tell."""
 
     plan: Plan
+    method: Method
     errors: Mapping[str, float] = field(default_factory=dict)
     n: int = 0
     values: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def at(cls, plan_at: PlanAt, level: float) -> _Reached:
+    def at(cls, plan_at: PlanAt, level: float, method: Method) -> _Reached:
         """At a level rounded up to four digits; without errors where no plan can be made."""
         try:
             made = plan_at(_rounded(level))
         except ConfideError:
             if level >= _MOST / 2:
                 raise
-            return cls(plan_at(_MOST))
+            return cls(plan_at(_MOST), method)
         counts = [key for key in made.forecast if key not in BESIDE]
         if not counts:
             raise PlanError(
@@ -160,7 +154,7 @@ class _Reached:
             for name, cell in rows.items()
         }
         known = made.forecast.get("value", {}).get(counts[0], {})
-        return cls(made, upper, int(counts[0].replace(",", "")), known)
+        return cls(made, method, upper, int(counts[0].replace(",", "")), known)
 
 
 def _rounded(level: float) -> float:
@@ -176,9 +170,9 @@ def _wished(best: _Reached, targets: Targets) -> dict[str, tuple[float, bool]]:
     for name, cv in _spread(best, targets.cv, "cv").items():
         value = abs(best.values.get(name, 0.0))
         if not value:
-            method = best.plan.method.name
             where = ", or declare where the values of its column lie, typical=(low, high) in the schema"
-            where = where if _kind(method, name) == "mean" or method == "totals" else ""
+            kind = _kind(best.method, name)
+            where = where if kind == "mean" or (kind is None and best.method.extensive) else ""
             raise PlanError(
                 f"a cv is relative to the number itself, and public facts do not tell {name!r}; "
                 f"{_call({'accuracy': {name: _reachable(best, [name], 'accuracy', 0.02)}}, best.n)}, a half-width{where}"
@@ -189,7 +183,7 @@ def _wished(best: _Reached, targets: Targets) -> dict[str, tuple[float, bool]]:
 
 def _spread(best: _Reached, wishes: Mapping[str, float], option: str) -> dict[str, float]:
     """The wishes by the names of the forecast: one of `_KINDS` that it does not have stands for all of that kind."""
-    method, forecast = best.plan.method.name, best.errors
+    method, forecast = best.method, best.errors
     wanted: dict[str, float] = {}
     for name, x in wishes.items():
         every = name in _KINDS and name not in forecast
@@ -198,7 +192,7 @@ def _spread(best: _Reached, wishes: Mapping[str, float], option: str) -> dict[st
             kinds = list(dict.fromkeys(str(_kind(method, one)) for one in forecast))
             names = [one for one in forecast if _kind(method, one) == kinds[0]]
             raise PlanError(
-                f"{method} forecasts no {name}, but {' and '.join(f'{one}s' for one in kinds)}; "
+                f"{method.name} forecasts no {name}, but {' and '.join(f'{one}s' for one in kinds)}; "
                 + _call({option: {kinds[0]: _reachable(best, names, option, 0.05)}}, best.n)
             )
         for one in meant:
@@ -211,11 +205,9 @@ def _spread(best: _Reached, wishes: Mapping[str, float], option: str) -> dict[st
     return wanted
 
 
-def _kind(method: str, name: str) -> str | None:
+def _kind(method: Method, name: str) -> str | None:
     """What a number of a forecast is, of `_KINDS`; None where a forecast is of one kind that has no name."""
-    if method == "table_one":
-        return next(kind for end, kind in _TABLE_ONE.items() if name.endswith(end))
-    return _KIND_OF.get(method)
+    return next((kind for end, kind in method.numbers.items() if name.endswith(end)), None)
 
 
 def _call(targets: Mapping[str, Any], n: int) -> str:

@@ -25,7 +25,7 @@ from confide.aggregates.scores.metric import factor_name
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import Guarantee
 from confide.noise import SimulatedNoise
-from confide.protocol import Gram, Method, Plan, Statistic, Total, seal
+from confide.protocol import Gram, Method, Plan, Source, Statistic, Total, seal
 from confide.protocol.plan import method_parameters
 from confide.protocol.units.whose import UNIT_ROW, WHOLE_ROW
 from confide.results.base import BaseResult, Foreseen
@@ -59,7 +59,7 @@ _WITHOUT = frozenset({"opaque", "positions", "public_table", "stream"})
 
 
 @dataclass(frozen=True, eq=False)
-class Simulated:
+class Simulated(Source):
     """A source of simulated records: codes of each column (rows,), and how often each row stands among the records (rows,)."""
 
     schema: Schema

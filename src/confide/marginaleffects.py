@@ -25,8 +25,10 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
+from confide.methods.regression.likelihood.model_results import ModelEstimates
 from confide.methods.regression.likelihood.poisson_results import PoissonEstimates
 from confide.methods.regression.linear import DesignEstimates, LinearEstimates
+from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.schema import Categorical, Design
 from confide.schema.columns import Column
 
@@ -111,8 +113,7 @@ class ReleasedRegression(ModelAbstract):  # type: ignore[misc]
         """The mean outcome at given coefficients: of a logistic regression the second level's probability, of a Poisson one the rate."""
         rows = newdata if isinstance(newdata, np.ndarray) else self.get_exog(newdata)
         line = rows @ np.asarray(params, dtype=np.float64)
-        mean = getattr(self._result, "_mean", None)
-        values = line if mean is None else mean(line)
+        values = self._result._mean(line) if isinstance(self._result, ModelEstimates) else line
         return pl.DataFrame({"rowid": np.arange(len(rows), dtype=np.int32), "estimate": values})
 
     def step(self, name: str) -> float:
@@ -167,8 +168,8 @@ def _checked(result: Any) -> Design:
             f"adapt takes the result of a linear, logistic or Poisson regression, got {type(result).__name__}; write "
             "adapt(cf.infer(release), data)"
         )
-    if getattr(result, "tables", None):
-        raise PlanError(f"the release holds several responses; adapt one: result[{next(iter(result.tables))!r}]")  # type: ignore[union-attr]
+    if isinstance(result, SharedEstimates) and result.tables:
+        raise PlanError(f"the release holds several responses; adapt one: result[{next(iter(result.tables))!r}]")
     if result.design is None or result.status != "ok" or not result.has_intervals:
         raise NoResult(
             f"coefficients without a valid covariance have no margins: the status is {result.status!r}: {result.reason or 'no interval'}"
@@ -178,7 +179,7 @@ def _checked(result: Any) -> Design:
             "these coefficients have a bound on their bias beside their standard errors, which marginaleffects would leave out; "
             "write result.get_prediction(frame), whose intervals hold it"
         )
-    if getattr(result, "within", None) is not None:
+    if isinstance(result, LinearEstimates) and not result.predicts_the_line:
         raise NoResult(
             "this line was fitted for prediction alone, and moves predictions into the response's bounds; write result.predict(frame)"
         )

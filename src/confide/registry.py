@@ -15,8 +15,8 @@ from typing import Any
 from confide._text import near_match
 from confide.errors import PlanError
 from confide.protocol import Method, Plan, parameters_of
+from confide.protocol.plan import check_read
 from confide.protocol.units.contributions import with_contributions
-from confide.protocol.units.subgroup import check_read
 
 __all__ = [
     "FAMILIES",
@@ -59,7 +59,7 @@ FAMILIES = (
     Family("publications", "Several questions on one budget", "Publication", "confide publish"),
     Family("synthesis", "A file of synthetic rows to share", "synthesis", "confide synthesize"),
     Family("local", "Records protected before anyone sees them", "local", "confide protect"),
-    Family("intervals", "One share, mean or slope with a posterior; pure quantiles", "intervals", "confide interval"),
+    Family("intervals", "One share, mean or slope with a posterior", "intervals", "confide interval"),
     Family("reduction", "Correlations and principal components", "reduction", "confide plan"),
     Family("voting", "Votes: which of several most records have; labels by teachers", "voting", "confide plan"),
     Family("selection", "The best of several methods or settings", "select", "confide plan"),
@@ -208,8 +208,8 @@ def remake(plan: Plan, schema: Any) -> tuple[Method, Plan]:
     same digest. Raises `PlanError` when it does not, because the file was made by another version or was altered.
     """
     method = make(plan.method.name, **plan.method.parameters)
-    again = with_contributions(method.plan(getattr(schema, "without_typical", schema), plan.requested, n=plan.n))
-    check_read(again, getattr(method, "where", None))
+    again = with_contributions(method.plan(schema.without_typical, plan.requested, n=plan.n))
+    check_read(again, method.where)
     if again.sha256 != plan.sha256:
         raise PlanError(
             f"the plan cannot be made again from its own method, schema and request: it was written by another version than "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide.cli.files import check_places, put, reserve
+from confide.cli.files import check_places, reserve, write_output
 from confide.cli.options import Force, Json
 from confide.cli.session import Refused, Session, strict
 from confide.cli.tables import table
@@ -144,7 +144,9 @@ def run_experiment(
             )
         _show(session, experiment, found)
         if place is not None:
-            put(place, json_module.dumps([strict(record) for record in found], indent=1, allow_nan=False) + "\n")
+            write_output(
+                place, json_module.dumps([strict(record) for record in found], indent=1, allow_nan=False) + "\n"
+            )
             session.say(f"wrote {len(found)} records to {output}")
 
 
@@ -212,7 +214,7 @@ def report_experiment(
                 from confide_lab.report import page
 
                 text = page(experiment, found)
-            put(place, text)
+            write_output(place, text)
             session.say(f"wrote {output}")
     session.answer({"experiment": name, "records": [dict(record) for record in found], "wrote": output and str(output)})
 

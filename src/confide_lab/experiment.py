@@ -33,8 +33,7 @@ import pandas as pd
 from confide.errors import PlanError
 from confide_lab.layouts import Layout
 from confide_lab.quantities import Printed, Quantity, Record, judged, record
-from confide_lab.runner import Measure, Study, Value
-from confide_lab.runner import run as run_study
+from confide_lab.runner import Measure, Study, Value, run as run_study
 from confide_lab.runner.parts import Parts
 from confide_lab.runner.versions import code_version, measure_version
 

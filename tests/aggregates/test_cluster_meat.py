@@ -20,8 +20,7 @@ from confide.noise import SimulatedNoise
 from confide.protocol import leaves
 from confide.protocol.units.whose import UNIT_ROW
 from confide.schema import Design
-from confide.sources.grouping import keep, spill
-from confide.sources.grouping import units as clustering
+from confide.sources.grouping import keep, spill, units as clustering
 from confide.sources.grouping.groups import Groups
 
 COLUMNS = {

@@ -16,7 +16,7 @@ from confide.aggregates.lines.coordinates import Coordinates, Frame, PartialFram
 from confide.aggregates.lines.rows import BOUND, Box, steps
 from confide.aggregates.lines.whitened_rows import WhitenedRows
 from confide.aggregates.scores.score_rows import Influences, LimitedFeatures, LimitedScores, SizeIndices, SquareOf
-from confide.protocol import Gram, Total
+from confide.protocol import Gram, RecordMap, Total
 from confide.schema import Design
 from confide.sources.aggregation import _alike
 from confide_lab.methods.huber.residual_rows import FarResiduals, ScoreRows
@@ -258,7 +258,7 @@ def test_a_sum_with_an_update_of_its_own_shares_nothing() -> None:
 
 
 def test_no_statistic_writes_on_the_codes_of_the_others() -> None:
-    class Greedy:
+    class Greedy(RecordMap):
         columns, width, l1, l2_squared, digest = ("x",), 1, 1, 1, "greedy"
 
         def __call__(self, codes: np.ndarray) -> np.ndarray:

@@ -29,7 +29,7 @@ SCHEMA = cf.Schema(
 METHODS: dict[str, Any] = {
     "counts": cf.tables.Counts("g + h:cut(y, 1)", covers="dataset"),
     "means": cf.tables.Means("x + y ~ g", covers="dataset"),
-    "distribution": cf.tables.Distribution("y ~ h", bins=4),
+    "distribution": cf.tables.Quantiles("y ~ h", bins=4),
     "table one": cf.tables.TableOne("y + g ~ h", medians=("y",)),
     "ranks": cf.tests.MannWhitney("y ~ h"),
     "signed ranks": cf.tests.Wilcoxon("y"),

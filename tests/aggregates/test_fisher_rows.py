@@ -25,7 +25,7 @@ from confide.aggregates.scores.fisher_rows import (
 )
 from confide.aggregates.scores.fisher_sums import Excess, FisherSum, SumAndExcess
 from confide.errors import PlanError
-from confide.protocol import Gram, Total, moved_squared
+from confide.protocol import Gram, Total
 from confide.schema import Design
 
 SCHEMA = cf.Schema(
@@ -79,7 +79,7 @@ def test_no_record_moves_a_statistic_beyond_its_sensitivity(relation: str) -> No
             assert (rows * rows).sum(axis=0).max() <= statistic.map.l2_squared
             assert abs(rows).sum(axis=0).max() <= statistic.map.l1
             owns = [np.zeros(len(rows), dtype=object), *(rows.T[::5] if relation == "substitute" else ())]
-            moved = max(int(moved_squared(statistic, own, rows).max()) for own in owns)
+            moved = max(int(statistic.moved_squared(own, rows).max()) for own in owns)
             assert moved <= statistic.sensitivity_squared(relation), (name, seed)
             worst[name] = max(worst.get(name, 0.0), sqrt(moved / statistic.sensitivity_squared(relation)))
     assert min(worst.values()) > 0.99, worst
@@ -149,7 +149,7 @@ def test_saturated_opposite_records_attain_twice_the_bound() -> None:
     frame = Frame.of(Box.of(LINE), np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([60.0, 0.0]), 1.0)
     statistic = FisherSum(FisherRows(LINE).at(frame, 1.0, 0.5))
     rows = statistic.map(np.array([[0.0, LINE.terms[0].steps - 1.0], [0.0, 0.0]])).astype(np.int64).astype(object)
-    moved = int(moved_squared(statistic, rows[:, 0], rows[:, 1:]).max())
+    moved = int(statistic.moved_squared(rows[:, 0], rows[:, 1:]).max())
     assert 0.9999 * statistic.sensitivity_squared("substitute") < moved <= statistic.sensitivity_squared("substitute")
     assert (
         statistic.sensitivity_squared("substitute") == 4 * statistic.sensitivity_squared("add-remove") == 4 * BOUND**2
@@ -168,7 +168,7 @@ def test_the_bound_holds_whatever_the_floats_are() -> None:
                 rows = FisherRows(DESIGN).at(frame, 1.0, bound)(codes)
                 whole = rows.astype(np.int64).astype(object)
                 assert (rows == np.rint(rows)).all()
-                moved = moved_squared(FisherSum(FisherRows(DESIGN)), np.zeros(2 * P, dtype=object), whole)
+                moved = FisherSum(FisherRows(DESIGN)).moved_squared(np.zeros(2 * P, dtype=object), whole)
                 assert max(moved) <= BOUND**2
                 meat = FisherScores(DESIGN).at(frame, 1.0, bound)(codes)
                 assert (meat**2).sum(axis=0).max() <= BOUND

@@ -24,7 +24,7 @@ from confide.aggregates.lines.rows import BOUND, Box
 from confide.aggregates.lines.whitened_rows import Frame
 from confide.aggregates.scores.score_rows import SizeIndices
 from confide.methods.regression.factors.factor_means import FactorMeans
-from confide.protocol import Gram, Total, moved_squared
+from confide.protocol import Gram, Total
 from confide.schema import Design
 
 SCHEMA = cf.Schema(
@@ -75,9 +75,9 @@ def worst(statistic: Any, codes: np.ndarray, relation: str) -> int:
     """The largest squared change over all neighbours: no record for one, or every record for every other one."""
     rows = whole(statistic.map(codes))
     nothing = np.zeros(len(rows), dtype=object)
-    found = int(moved_squared(statistic, nothing, rows).max())
+    found = int(statistic.moved_squared(nothing, rows).max())
     if relation == "substitute":
-        found = max(found, *(int(moved_squared(statistic, own, rows).max()) for own in rows.T))
+        found = max(found, *(int(statistic.moved_squared(own, rows).max()) for own in rows.T))
     return found
 
 

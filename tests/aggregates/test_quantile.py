@@ -265,7 +265,7 @@ def test_a_plan_with_n_says_how_far_the_intervals_reach():
     few = cf.plan(Quantile("x"), SCHEMA, cf.PureDP(1.0), n=10)
     assert "from open to open" in few.summary()
     (only,) = cf.plan(Quantile("x"), SCHEMA, cf.PureDP(1.0)).notes
-    assert 'cf.tables.distribution("x", ...)' in only
+    assert 'cf.tables.quantiles("x", ...)' in only
 
 
 @pytest.mark.parametrize(

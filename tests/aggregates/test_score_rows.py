@@ -21,7 +21,7 @@ from confide.aggregates.scores.score_rows import (
     SizeIndices,
     SquareOf,
 )
-from confide.protocol import Gram, Total, moved_squared
+from confide.protocol import Gram, Total
 from confide.schema import Design
 
 SCORE_SCHEMA = cf.Schema(
@@ -100,7 +100,7 @@ def test_no_record_moves_a_sum_of_scores_beyond_its_sensitivity_in_any_frame(rel
             rows = given.astype(np.int64).astype(object)
             none = np.zeros(statistic.map.width, dtype=object)
             pairs = [none] if relation == "add-remove" else [none, *(rows[:, i] for i in range(0, 200, 20))]
-            moved = max(int(moved_squared(statistic, own, rows).max()) for own in pairs)
+            moved = max(int(statistic.moved_squared(own, rows).max()) for own in pairs)
             assert moved <= bound
             worst[name] = max(worst[name], moved / float(bound))
     for name, found in worst.items():
@@ -115,7 +115,7 @@ def test_opposite_scores_attain_twice_the_bound_and_not_the_root_of_two() -> Non
     codes[:, 1] = codes[:, 0]
     codes[-1] = [0, SCORE_SCHEMA["y"].steps - 1]
     rows = statistic.map(codes).astype(np.int64).astype(object)
-    moved = float(moved_squared(statistic, rows[:, 0], rows[:, 1:])[0])
+    moved = float(statistic.moved_squared(rows[:, 0], rows[:, 1:])[0])
     assert sqrt(moved / BOUND) == pytest.approx(2.0, rel=1e-5)
     assert moved > 2.01 * BOUND  # what a factor of sqrt(2) would allow
     assert moved <= statistic.sensitivity_squared("substitute")

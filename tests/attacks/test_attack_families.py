@@ -22,6 +22,7 @@ from confide.aggregates.distributions.count_cells import COUNT_CELLS, CountIndic
 from confide.methods.regression.likelihood.fisher.fisher_counts import CountCut
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
+from confide.protocol.source import Behind
 from confide.regression import Logistic, Poisson
 
 #: The method and the largest outcome.
@@ -71,13 +72,7 @@ def test_every_sum_of_a_line_of_counts_is_cut_where_the_release_says(monkeypatch
     monkeypatch.setattr(CountCut, "cut", property(lambda self: 6.25))
     asked: list[Any] = []
 
-    class Spied:
-        def __init__(self, source: Any) -> None:
-            self._source = source
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self._source, name)
-
+    class Spied(Behind):
         def aggregate(self, *statistics: Any) -> Any:
             asked.extend(statistics)
             return self._source.aggregate(*statistics)

@@ -17,6 +17,7 @@ from confide.aggregates import ColumnMoments
 from confide.guarantees.selection import run_law
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Method, Noisy, Plan, Total, leaves
+from confide.protocol.source import Behind
 from confide.sources.simulated import SIMULATED_ROWS
 from confide_lab.methods.logistic.methods import LogisticObjective
 
@@ -99,18 +100,14 @@ def test_exact_sums_among_public_numbers_are_found_by_the_contract() -> None:
     assert any("public" in str(problem) for _, problem in found.checks)
 
 
-class Watched:
+class Watched(Behind):
     """A source that notes whether its records were counted."""
 
-    def __init__(self, source: Any) -> None:
-        self._source, self.counted = source, 0
+    counted = 0
 
     def count(self) -> int:
         self.counted += 1
         return int(self._source.count())
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
 
 
 def _answers(ledger: cf.Ledger, n: int, privacy: cf.GDP) -> tuple[tuple[str, str], ...]:

@@ -14,12 +14,12 @@ from confide.aggregates.isolation.collected import Collected
 from confide.aggregates.isolation.shards import fresh_key
 from confide.aggregates.kernels.kernel_cells import UNIT
 from confide.aggregates.kernels.kernel_points import WEIGHT, KernelSafety
-from confide.faces.selection import Select
 from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
 from confide.methods.curves.kernel import Kernel
 from confide.methods.curves.kernel_reading import Smooth
 from confide.noise import SimulatedNoise
 from confide.protocol import seal, threshold
+from confide.selection import Select
 from confide_lab.methods import AdaSSP
 from confide_lab.methods.logistic.labelled_rows import CurvatureRows, LabelledRows
 from confide_lab.methods.logistic.methods import LogisticObjective, LogisticPTR

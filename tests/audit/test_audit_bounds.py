@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import ndtr
-from scipy.stats import beta as beta_law
-from scipy.stats import binom
+from scipy.stats import beta as beta_law, binom
 
 from confide.audit.outcomes import encode
 from confide.audit.runs.attacks import learn

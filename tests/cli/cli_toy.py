@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from confide.forecast import Simulated
-from confide.protocol import Allowance, Method, Plan, Total
+from confide.protocol import Allowance, Method, Plan, RecordMap, Total
 from confide.protocol.exact import digest
 from confide.results import Estimates
 from confide.schema import Schema
@@ -18,7 +18,7 @@ from confide.sources.simulated import SIMULATED_ROWS
 
 
 @dataclass(frozen=True)
-class CountAndSum:
+class CountAndSum(RecordMap):
     """(steps - 1, code) of a record, (0, 0) where it is missing: a count and a sum on one scale."""
 
     column: str

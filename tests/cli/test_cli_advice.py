@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.cli.cli_runner import good, run
 
-from confide.cli.calls import as_commands
+from confide.cli.messages import as_commands
 
 S = ("--schema", "schema.toml")
 MU = (*S, "--mu", "1")

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from confide.cli.colours import painted, paints
+from confide.cli.session import painted, paints
 
 
 class Terminal:

@@ -21,7 +21,7 @@ from tests.cli.cli_runner import entries, good, run, strict_json
 from confide import cli
 from confide._version import __version__
 from confide.cli import app
-from confide.cli.commands import OURS, Commands
+from confide.cli.registry import OURS, Commands
 from confide.cli.session import Session, strict
 from confide.cli.tables import table
 
@@ -210,9 +210,13 @@ def _ends(*_, **__):
 
 
 BROKEN = {
-    "ends while options are read": (cli.Front, "make_context", _ends),
-    "reads and runs nothing": (cli.Front, "invoke", lambda *_: None),
-    "runs another command": (cli.Front, "resolve_command", lambda front, *_: ("methods", Commands()["methods"], [])),
+    "ends while options are read": (cli.CommandGroup, "make_context", _ends),
+    "reads and runs nothing": (cli.CommandGroup, "invoke", lambda *_: None),
+    "runs another command": (
+        cli.CommandGroup,
+        "resolve_command",
+        lambda front, *_: ("methods", Commands()["methods"], []),
+    ),
     "leaves out the command's function": (typer.core.TyperCommand, "invoke", lambda *_: None),
     "hands nothing on": (cli, "app", lambda: None),
 }

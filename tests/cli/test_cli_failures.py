@@ -9,7 +9,7 @@ import pytest
 from tests.cli.cli_runner import entries, good, run
 
 from confide import Release, gate
-from confide.cli import facts
+from confide.cli import files
 from confide.errors import PlanError
 from confide.ledger import Ledger
 from confide.regression import LeastSquares
@@ -58,7 +58,7 @@ def test_ctrl_c_in_the_search_for_bounds_does_not_deny_a_charge(book, monkeypatc
     def press(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("confide.faces.calls.bounds.find_bounds", press)
+    monkeypatch.setattr("confide.ask.bounds.find_bounds", press)
     words = ("schema", "bounds", "survey.csv", "--column", "age", "--epsilon", ".1")
     done = run(*words, "--ledger", "book.db")
     assert done.code == 130
@@ -148,7 +148,7 @@ def test_a_table_that_cannot_be_shown_after_the_charge(book, monkeypatch):
 
 
 def test_a_report_that_cannot_be_written_after_the_charge_keeps_the_release(book, monkeypatch):
-    right, drawings = facts._save_plot, []
+    right, drawings = files._save_plot, []
 
     def fail(drawn, path):
         drawings.append(path)
@@ -156,7 +156,7 @@ def test_a_report_that_cannot_be_written_after_the_charge_keeps_the_release(book
             return right(drawn, path)
         raise PlanError("the plot cannot be written: " + "No space left on device")
 
-    monkeypatch.setattr(facts, "_save_plot", fail)
+    monkeypatch.setattr(files, "_save_plot", fail)
     with_file = run(*REGRESS, "-o", "release.json", "--plot", "plot.png")
     assert with_file.code == 6
     assert "the release is in release.json" in with_file.err
@@ -169,8 +169,6 @@ def test_a_report_that_cannot_be_written_after_the_charge_keeps_the_release(book
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.EIO, "Input/output error"), MemoryError()])
 def test_whatever_stops_the_writing_the_release_comes_out(book, monkeypatch, error):
-    from confide.cli import files
-
     def stop(self, content):
         raise error
 

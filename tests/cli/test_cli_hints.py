@@ -11,7 +11,7 @@ import pytest
 from tests.cli.cli_runner import SCHEMA, entries, good, run
 
 from confide import GDP, Ledger, Plan, Question, Release, Schema, gate, read, regression
-from confide.cli.hints import for_command_line, plan_command
+from confide.cli.messages import for_command_line, plan_command
 from confide.errors import PrivacyError
 
 PLAN = ("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1")

@@ -7,7 +7,9 @@ import re
 import pytest
 from tests.cli.cli_runner import entries, good, run
 
-from confide.faces.calls import bounds
+from confide.ask import bounds
+from confide.cli.commands.analysis import quantiles_of
+from confide.cli.session import Refused
 
 _ASK = ("--schema", "schema.toml", "--no-ledger")
 
@@ -18,7 +20,6 @@ _ASK = ("--schema", "schema.toml", "--no-ledger")
         ("mean", "happy", ("--mu", "1", "--relation", "substitute")),
         ("mean", "children", ("--epsilon", "1", "--relation", "substitute", "--kind", "poisson")),
         ("mean", "age", ("--mu", "1", "--relation", "add-remove")),
-        ("quantile", "age", ("--mu", "1", "--q", ".25,.5")),
     ],
 )
 def test_an_interval_in_one_go(survey, verb, column, asked):
@@ -48,15 +49,18 @@ def test_what_is_not_answered_under_add_remove_names_commands(survey, verb, colu
     assert not re.search(r"cf\.|relation=", done.err)
 
 
-def test_a_missing_value_that_must_count_and_a_percentile_are_told_in_words_of_the_command(survey):
+def test_a_missing_value_that_must_count_is_told_in_words_of_the_command(survey):
     text = survey.joinpath("schema.toml").read_text()
     survey.joinpath("dropping.toml").write_text(re.sub(r"on_missing = .*", 'on_missing = "drop"', text))
     asked = ("--schema", "dropping.toml", "--no-ledger", "--epsilon", "1", "--relation", "substitute")
     done = run("interval", "mean", "survey.csv", "--column", "age", *asked)
     assert done.code == 3 and 'write on_missing = "midpoint" in [columns.age]' in done.err
     assert not re.search(r"cf\.|relation=", done.err)
-    done = run("interval", "quantile", "survey.csv", "--column", "age", "--q", "10,50", *asked)
-    assert done.code == 2 and "write --q .25,.5,.75" in done.err
+
+
+def test_percentiles_are_no_quantiles():
+    with pytest.raises(Refused, match=r"write --q \.25,\.5,\.75"):
+        quantiles_of("10,50")
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_a_test_of_a_release_leads_to_the_command_that_asks_it(survey):
 
 def test_medians_and_table_one_in_one_go(survey):
     rest = (*TABLE[2:], "--covers", "population")
-    assert "0.5" in good("table", "happy ~ region", *rest, "--kind", "distribution").out
+    assert "0.5" in good("table", "happy ~ region", *rest, "--kind", "quantiles").out
     assert "Table One" in good("describe", "happy + age ~ region", *rest, "--medians", "happy").out
 
 

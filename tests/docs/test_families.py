@@ -10,8 +10,8 @@ from tests.studio.served import Visitor, served
 from typer.testing import CliRunner
 
 import confide as cf
+from confide.ask.menu import QUESTIONS, by_family
 from confide.cli import app
-from confide.faces.questions import QUESTIONS, by_family
 from confide.registry import FAMILIES, list_methods
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,12 +18,12 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import confide as cf
 from confide import classification
-from confide.faces.selection import Select
 from confide.methods.synthesis.table import SyntheticTable
 from confide.noise import SimulatedNoise
 from confide.protocol import Opaque, Spend, exact_cost, leaves, method_parameters
 from confide.protocol.events import event_to_dict
 from confide.protocol.exact import array_to_dict, digest, fraction_to_text, pack
+from confide.selection import Select
 from confide_lab.methods import (
     AdaOPS,
     AdaSSP,
@@ -134,8 +134,8 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "shares": (cf.tables.Shares("g * z", within="g", covers="dataset"), cf.GDP(1.0)),
     "totals": (cf.tables.Totals("y ~ g", covers="dataset"), cf.GDP(1.0)),
     "ratios": (cf.tables.Ratios("y / x ~ g", covers="population"), cf.GDP(1.0)),
-    "distribution": (cf.tables.Distribution("x ~ g", bins=16), cf.GDP(1.0)),
-    "distribution fitted": (cf.tables.Distribution("x ~ g", fitted=128), cf.GDP(1.0)),
+    "quantiles": (cf.tables.Quantiles("x ~ g", bins=16), cf.GDP(1.0)),
+    "quantiles fitted": (cf.tables.Quantiles("x ~ g", fitted=128), cf.GDP(1.0)),
     "publication": (
         cf.Publication(
             {
@@ -191,7 +191,7 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "mean_and_variance laplace": (cf.intervals.MeanAndVariance("x"), cf.PureDP(1.0)),
     "slope": (cf.intervals.Slope("y ~ x"), cf.GDP(1.0)),
     "slope laplace": (cf.intervals.Slope("y ~ x"), cf.PureDP(1.0)),
-    "pure_quantiles": (cf.intervals.PureQuantiles("x", (0.25, 0.5)), cf.PureDP(1.0)),
+    "quantiles pure": (cf.tables.Quantiles("x", quantiles=(0.25, 0.5)), cf.PureDP(1.0)),
     "correlations": (cf.reduction.Correlations("x + w + y"), cf.GDP(1.0)),
     "pca": (cf.reduction.PCA("x + w + y"), cf.GDP(1.0)),
     "pca covariance": (cf.reduction.PCA("x + w + y", 2, "covariance"), cf.GDP(1.0)),

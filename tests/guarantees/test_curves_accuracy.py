@@ -10,8 +10,7 @@ from math import exp, expm1, inf, sqrt
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats
 from tests.guarantees.guarantees_accuracy import reference_delta
 from tests.pace import quick

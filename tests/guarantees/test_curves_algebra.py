@@ -11,8 +11,7 @@ from math import exp, inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.pace import quick
 
 from confide.errors import ConfideError, NoConversion, PrivacyError

@@ -8,8 +8,7 @@ from math import exp, inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 from confide.errors import NoConversion, PrivacyError

@@ -8,8 +8,7 @@ from math import exp, expm1, inf, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.integrate import quad
 from scipy.special import kv
 from tests.pace import quick

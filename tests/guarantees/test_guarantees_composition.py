@@ -8,8 +8,7 @@ from math import exp, inf, nextafter
 
 import mpmath
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP, compose, group

@@ -8,8 +8,7 @@ from math import exp, inf, log, nextafter, sqrt
 
 import mpmath
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from tests.guarantees.guarantees_accuracy import reference_delta
 
 from confide.errors import NoConversion, PrivacyError

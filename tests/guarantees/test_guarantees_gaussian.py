@@ -8,8 +8,7 @@ from math import exp, inf, isfinite, log, log10
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from tests.guarantees.guarantees_accuracy import random_points, reference_delta, relative, worst_errors
 
 from confide.guarantees import gaussian_delta, gaussian_epsilon, gaussian_mu, log_gaussian_delta

@@ -10,8 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as theirs
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.guarantees.guarantees_accuracy import reference_delta
 from tests.pace import quick
 

@@ -9,8 +9,7 @@ from math import exp, inf
 import mpmath
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as theirs
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.guarantees.guarantees_accuracy import reference_delta
 
 import confide.guarantees as guarantees

@@ -13,8 +13,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import confide.guarantees as guarantees
 from confide.errors import ConfideError, NoConversion, PrivacyError

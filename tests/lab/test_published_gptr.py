@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from confide_lab.published import generalized_ptr_glm as glm
-from confide_lab.published import generalized_ptr_ops as ops
+from confide_lab.published import generalized_ptr_glm as glm, generalized_ptr_ops as ops
 from confide_lab.published.generalized_ptr import algorithm_6
 from confide_lab.published.selection import run_budget, theorem_46
 from confide_lab.published.sparse_erm import block_votes, sparse_erm, support_distance

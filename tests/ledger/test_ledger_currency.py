@@ -9,8 +9,7 @@ from pathlib import Path
 
 import mpmath
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.ledger.ledger_workers import ABOUT
 
 from confide.errors import BudgetExceeded, NoConversion, PrivacyError

@@ -7,8 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import mpmath
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.ledger.ledger_workers import charge
 
 from confide.errors import BudgetExceeded, PrivacyError

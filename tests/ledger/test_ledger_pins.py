@@ -110,7 +110,7 @@ def _line() -> object:
 
 def _faces(folder: Path) -> dict[str, tuple[Ledger, Callable[[object, cf.Schema], object]]]:
     """Each face that charges: a ledger of its terms, and the release of one of its kind from records that were read under a name."""
-    from confide.faces.local import protect_source
+    from confide.ask.local import protect_source
 
     central = Ledger.create(folder / "central.db", dataset="acs", budget=GDP(4.0, relation="add-remove"))
     own = GDP(9.0, 1e-3, relation="substitute", trust="local")

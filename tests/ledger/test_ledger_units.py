@@ -6,8 +6,7 @@ from fractions import Fraction
 from math import nextafter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.ledger.counting.currencies import currency_of

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.ledger.ledger_workers import charge, gdp, release_digest
 
 from confide.errors import ConfideError
@@ -20,8 +19,7 @@ from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.ledger import Ledger, Receipt
 from confide.ledger.counting.currencies import currency_of
 from confide.ledger.history.chain import canonical, guarantee_to_text, row_hash
-from confide.ledger.storage.tables import budget as budgets
-from confide.ledger.storage.tables import entry as entries
+from confide.ledger.storage.tables import budget as budgets, entry as entries
 
 ROWS = {"entry": 7, "budget": 1}
 CELLS = [(table.name, column.name) for table in (budgets, entries) for column in table.columns]

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.protocol import SAFETY_STEPS, Allowance, Meter, Method, Plan, Total
+from confide.protocol import SAFETY_STEPS, Allowance, Meter, Method, Plan, RecordMap, Statistic, Total
 
 FINE = 1 << 20
 
 
 @dataclass(frozen=True)
-class HighRows:
+class HighRows(RecordMap):
     """1 and the code of x, for records above 1/2."""
 
     steps: int
@@ -40,7 +40,7 @@ class HighRows:
 
 
 @dataclass(frozen=True)
-class OfSums:
+class OfSums(Statistic):
     """A function of the exact sums, as the protocol wants a statistic."""
 
     map: HighRows

@@ -61,7 +61,7 @@ CASES: dict[str, tuple[Any, Callable[[Release, Mapping[str, str]], Any]]] = {
     "kruskal": (_one(cf.tests.Kruskal, "y ~ h"), lambda r, s: [cf.infer(r).statistic]),
     "wilcoxon": (_one(cf.tests.Wilcoxon, "y"), lambda r, s: cf.infer(r).conf_int().to_numpy()),
     "distribution": (
-        _one(cf.tables.Distribution, "y ~ g"),
+        _one(cf.tables.Quantiles, "y ~ g"),
         lambda r, s: [found._band(own, 0.05) for found in [cf.infer(r)] for own in found.groups],
     ),
     "joint": (_one(LeastSquares, "y ~ z + g"), _joint),

@@ -295,8 +295,15 @@ def test_the_largest_plans_are_within_the_limits() -> None:
 
 def test_a_plan_that_could_not_be_read_back_is_refused_before_the_charge(tmp_path: Any) -> None:
     schema = cf.Schema({"a": _COLUMN, "y": _COLUMN}, unit="u" * 2_000)
+    method, book = (
+        registry.make("wavelet", formula="y ~ a"),
+        cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=cf.GDP(1.0)),
+    )
     with pytest.raises(cf.PlanError, match="never be read"):
-        cf.plan(registry.make("wavelet", formula="y ~ a"), schema, cf.GDP(1.0))
+        cf.plan(method, schema, cf.GDP(1.0)).to_json()
+    with pytest.raises(cf.PlanError, match="never be read"):
+        cf.release(method, cf.read(schema.sample(50, 1), schema, dataset="d"), cf.GDP(1.0), ledger=book)
+    assert not any(row.kind == "charge" for row in book.show().rows)
 
 
 def test_a_setting_may_be_called_float() -> None:

@@ -8,13 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from confide.protocol import Gram, Total
-from confide.protocol import statistic as room
+from confide.protocol import Gram, RecordMap, Total, statistic as room
 from confide.protocol.statistic import _gram
 
 
 @dataclass(frozen=True)
-class Plain:
+class Plain(RecordMap):
     """Codes handed on as they are."""
 
     width: int = 3

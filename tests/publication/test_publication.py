@@ -16,9 +16,10 @@ import confide as cf
 from confide import registry
 from confide.audit.watching.replay import replay
 from confide.errors import BudgetExceeded, NoResult, PlanError, PrivacyError, ReleaseError, SchemaError
-from confide.faces.selection import Select, register_loss
 from confide.noise import SimulatedNoise
 from confide.protocol import Meter, Plan, Release, exact_cost, leaves
+from confide.protocol.source import Behind
+from confide.selection import Select, register_loss
 from confide.testing import check_method
 from confide.testing.practice import ZeroNoise
 from confide_lab.methods.logistic.methods import LogisticObjective, LogisticPTR
@@ -279,18 +280,14 @@ def test_a_question_gives_the_integers_that_it_gives_alone() -> None:
         assert own == whole.child(name)
 
 
-class _Counting:
+class _Counting(Behind):
     """A source that counts its passes."""
 
-    def __init__(self, source: Any) -> None:
-        self._source, self.passes = source, 0
+    passes = 0
 
     def aggregate(self, *statistics: Any) -> Any:
         self.passes += 1
         return self._source.aggregate(*statistics)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
 
 
 def test_one_pass_serves_all_questions_and_as_many_as_the_longest_needs() -> None:

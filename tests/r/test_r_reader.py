@@ -40,7 +40,7 @@ RELEASES: Mapping[str, tuple[Any, cf.Schema]] = {
     "poisson": (cf.regression.Poisson("visits ~ age"), SCHEMA),
     "means": (cf.tables.Means("income ~ region", covers="population"), SCHEMA),
     "counts": (cf.tables.Counts("region * smoker", covers="population"), SCHEMA),
-    "distribution": (cf.tables.Distribution("income ~ smoker", bins=32), SCHEMA),
+    "distribution": (cf.tables.Quantiles("income ~ smoker", bins=32), SCHEMA),
     "rank test": (cf.tests.MannWhitney("income ~ smoker"), SCHEMA),
     "survey": (cf.tables.Means("income", covers="population"), SURVEY),
     "table one": (cf.tables.TableOne("income + age + region ~ smoker", covers="population", medians="age"), SCHEMA),

@@ -8,8 +8,7 @@ import io
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import confide as cf
 from confide.methods.synthesis.sidecar import load

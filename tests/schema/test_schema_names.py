@@ -6,11 +6,10 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, settings, strategies as st
 
 import confide as cf
-from confide.cli.options import named
+from confide.cli.options import parse_names
 from confide.errors import PlanError, SchemaError
 from confide.methods.regression.likelihood.logistic_design import binary_design
 from confide.methods.regression.moments.shared_moments import responses_of
@@ -88,7 +87,7 @@ def test_a_name_is_read_verbatim_in_every_place(name: str) -> None:
         assert cf.Unit("pid", per=f"`{name}`").per == name
         assert cf.Schema(dict(labels.columns), unit=cf.Unit("pid", per=f"`{name}`")).rows_per_unit == 2
         # on the command line several names are separated by commas
-        assert [column_named(one, schema.names) for one in named(f"`{name}`, g") or ()] == [name, "g"]
+        assert [column_named(one, schema.names) for one in parse_names(f"`{name}`, g") or ()] == [name, "g"]
 
 
 @FEW

@@ -14,8 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from confide.errors import SchemaError
 from confide.schema import Categorical, Integer, Numeric, Provenance, Schema, Unit

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from confide.protocol import RecordMap
 from confide.schema import Categorical, Integer, Numeric, Schema
 
 
 @dataclass(frozen=True)
-class Plain:
+class Plain(RecordMap):
     """The record itself: (1, its codes), or zeros when a code is missing."""
 
     columns: tuple[str, ...]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from confide.sources.formats import csvfile, lines
 from confide.sources.formats.csvfile import CsvPart

@@ -12,8 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.sources.records import SCHEMA, Plain, codes_of, gram_of, table
 
 from confide.protocol import Gram

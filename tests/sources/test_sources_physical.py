@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from confide.sources.physical import Coded, Labels, Numbers, is_readable, sliced
 from confide.sources.text import text_numbers

@@ -21,7 +21,7 @@ import pytest
 from tests.sources.records import SCHEMA, Plain, table
 
 from confide.errors import SchemaError, SourceError
-from confide.protocol import Gram, Total
+from confide.protocol import Gram, Statistic, Total
 from confide.schema import Numeric, Schema
 from confide.sources import read
 
@@ -210,13 +210,14 @@ def _behind(source: Any) -> str:
 
 def test_public_attributes():
     """Nothing private can be asked for by name: only `count`, whose docstring says whom it is for. `lacks` is about columns,
-    `reads` about a path of the caller's, `simulated` about rows of the schema."""
+    `check_statistics` about kinds of sums, `reads` about a path of the caller's, `simulated` about rows of the schema."""
     source = read(frame(), SCHEMA)
     public = {name for name in dir(source) if not name.startswith("_")}
     known = {
         "aggregate",
         "bounded",
         "check",
+        "check_statistics",
         "count",
         "dataset",
         "kept",
@@ -264,7 +265,7 @@ PLAIN_X = Plain(("x",))
 
 
 @dataclass(frozen=True)
-class Broken:
+class Broken(Statistic):
     """A statistic of a third party that quotes what it saw, in one of its steps."""
 
     step: str

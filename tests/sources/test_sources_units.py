@@ -16,8 +16,7 @@ import confide as cf
 from confide.protocol import Gram, Total
 from confide.protocol.units.contributions import Contributions
 from confide.sources import read
-from confide.sources.grouping import gathered, keep, spill
-from confide.sources.grouping import units as clustering
+from confide.sources.grouping import gathered, keep, spill, units as clustering
 from confide.sources.grouping.ids import canonical
 from confide.sources.physical import Coded
 

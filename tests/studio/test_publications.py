@@ -11,7 +11,7 @@ import pytest
 from tests.studio.served import LEDGER, SCHEMA, Visitor, approval, served, settled, survey
 
 import confide as cf
-from confide.faces.questions import method_of, named_in, reading_of
+from confide.ask.menu import method_of_form, named_in, reading_of
 from confide.ledger import Ledger
 from confide.noise import SimulatedNoise
 from confide.protocol import Release
@@ -41,7 +41,7 @@ def visitor(tmp_path):
 
 
 def test_the_rows_of_a_form_are_questions():
-    made = method_of(MANY)
+    made = method_of_form(MANY)
     assert list(made.methods) == list(named_in(MANY)) == ["people", "t_test", "means", "line"]
     assert [str(one) for one in made.fractions.values()] == ["2/11", "4/11", "3/11", "2/11"]
     twice = {"kind": "publication", "kind0": "means", "formula0": "x ~ 1", "kind1": "means", "formula1": "y ~ 1"}
@@ -61,14 +61,14 @@ def test_the_rows_of_a_form_are_questions():
 )
 def test_what_is_wrong_is_told_of_its_question(given, said):
     with pytest.raises(cf.errors.PlanError, match=said):
-        method_of(given)
+        method_of_form(given)
 
 
 def test_a_test_is_read_as_a_test(tmp_path):
     survey(tmp_path)
     schema = Schema({"age": cf.Integer(18, 90), "region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 6e4)})
     data = cf.read(tmp_path / "survey.csv", schema)
-    done = cf.release(method_of(MANY), data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(2))
+    done = cf.release(method_of_form(MANY), data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(2))
     plain, report = cf.infer(done), reading_of(MANY)(cf.infer(done))
     assert type(report["t_test"]).__name__ == "HypothesisTests" and report.shares == plain.shares
     assert type(report["means"]) is type(plain["t_test"]) and "t test" in report.summary()
@@ -148,7 +148,7 @@ def test_a_test_that_its_table_cannot_answer_is_refused_in_the_plan(visitor):
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_question_that_fails_after_the_charge(visitor, tmp_path, monkeypatch, kept):
     """Nothing is released, unless the steward said before that the others are; her steps say the same."""
-    kind = type(method_of(MANY).methods["means"])
+    kind = type(method_of_form(MANY).methods["means"])
     right = kind.draw
 
     def draw(self, source, plan, meter):

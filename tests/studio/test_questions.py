@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import confide as cf
+from confide.ask.menu import QUESTIONS, method_of_form, question
 from confide.errors import PlanError
-from confide.faces.questions import QUESTIONS, method_of, question
 
 FULL = cf.Schema(
     {
@@ -28,7 +28,7 @@ def test_what_is_proposed_can_be_planned(asked):
     schema = PERSONS if asked.name == "persons" else FULL
     formula = asked.asked_of(schema)
     assert formula is not None
-    made = cf.plan(method_of({"kind": asked.name, "formula": formula, "covers": "dataset"}), schema, cf.GDP(1.0))
+    made = cf.plan(method_of_form({"kind": asked.name, "formula": formula, "covers": "dataset"}), schema, cf.GDP(1.0))
     assert made.method.name and asked.example
 
 
@@ -47,7 +47,7 @@ def test_fewer_columns_are_asked_less():
 def test_what_is_no_question():
     for form in ({"kind": "nonsense"}, {"kind": "means"}, {"kind": "means", "formula": "age ~ 1"}):
         with pytest.raises(PlanError):
-            method_of(form)
+            method_of_form(form)
 
 
 @pytest.mark.parametrize("asked", QUESTIONS, ids=lambda one: one.name)
@@ -56,6 +56,6 @@ def test_what_intervals_are_about_is_never_guessed(asked):
     for covers in ({}, {"covers": ""}, {"covers": "everybody"}):
         if asked.covers:
             with pytest.raises(PlanError, match="say what intervals are about"):
-                method_of(form | covers)
+                method_of_form(form | covers)
         else:
-            method_of(form | covers)
+            method_of_form(form | covers)

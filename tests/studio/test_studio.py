@@ -19,7 +19,7 @@ import pytest
 from tests.studio.served import LEDGER, MEANS, SCHEMA, Visitor, approval, prepared, served, settled, survey
 
 from confide import gate
-from confide.faces.questions import QUESTIONS
+from confide.ask.menu import QUESTIONS
 from confide.ledger import Ledger
 from confide.protocol import Release
 from confide.schema import Categorical, Numeric, Schema, Unit

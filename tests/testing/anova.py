@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import confide as cf
-from confide.protocol import Method, Question, Release, Total
+from confide.protocol import Method, Question, RecordMap, Release, Total
 from confide.protocol.exact import digest
 from confide.results import Estimates
 
@@ -23,7 +23,7 @@ _UNIT = 1 << 20
 
 
 @dataclass(frozen=True)
-class GroupMoments:
+class GroupMoments(RecordMap):
     """One record as (1, u, u^2) in the block of its group, u in [-1, 1] between the bounds."""
 
     schema: cf.Schema

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
+from confide.protocol import RecordMap
 from confide.protocol.exact import digest
 from confide.schema import Categorical, Schema
 
@@ -17,7 +18,7 @@ _UNIT = 1 << 20
 
 
 @dataclass(frozen=True)
-class OfColumn:
+class OfColumn(RecordMap):
     """What maps of one column share: its name in the schema, and a digest of all that the column declares."""
 
     schema: Schema

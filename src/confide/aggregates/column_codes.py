@@ -10,6 +10,7 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.errors import PlanError
+from confide.protocol import RecordMap
 from confide.protocol.exact import digest
 from confide.schema import Categorical, Practice, Schema
 
@@ -57,7 +58,7 @@ def practice_codes(part: _Reads, practice: Practice) -> Array:
 
 
 @dataclass(frozen=True)
-class CodedColumns:
+class CodedColumns(RecordMap):
     """What maps of one record to codes of its columns share: no code is larger than its column's last."""
 
     schema: Schema

@@ -14,7 +14,7 @@ from confide.protocol import Beginning, Statistic, Total
 __all__ = ["Derived", "FunctionOf", "OfRecords"]
 
 
-class Derived:
+class Derived(Statistic):
     """Base of frozen dataclasses with a `map` whose value is a function `of` that of another statistic, which stands `behind` them."""
 
     norm: ClassVar[str] = "l2"
@@ -38,7 +38,7 @@ class Derived:
     @property
     def begins(self) -> Beginning | None:
         """That of what stands behind."""
-        return getattr(self.behind, "begins", None)
+        return self.behind.begins
 
     def take(self, state: Any, begun: Any) -> Any:
         """`update`, from the beginning on."""

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from confide.errors import PrivacyError
-from confide.guarantees import GDP, ApproxDP, PureDP
+from confide.guarantees import GDP, ApproxDP, PureDP, TradeOff
+from confide.guarantees.statement import Statement
 from confide.guarantees.validation import real
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class Audit:
         return tuple(finding for finding in self.findings if finding.violated)
 
     def __add__(self, other: Audit | Iterable[Finding]) -> Audit:
-        return Audit((*self.findings, *other), self.title or getattr(other, "title", ""))
+        return Audit((*self.findings, *other), self.title or (other.title if isinstance(other, Audit) else ""))
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -295,15 +296,25 @@ def curve_of(claim: Any, *, quantity: str = "mu", delta: float = 0.0) -> Curve:
             claim = GDP(number)
         else:
             claim = ApproxDP(number, delta) if delta > 0 else PureDP(number)
-    f = getattr(claim, "f", None) or getattr(getattr(claim, "curve", None), "f", None)
-    if callable(f):
+    f = trade_off_of(claim)
+    if f is not None:
         return lambda alpha: float(f(min(max(alpha, 0.0), 1.0)))
-    limit = getattr(claim, "detection_limit", None)
-    if callable(limit):
-        return lambda alpha: 1.0 - _limit(limit, alpha)
+    if isinstance(claim, Statement):
+        return lambda alpha: 1.0 - _limit(claim.detection_limit, alpha)
     raise PrivacyError(
         f"a claim is a guarantee such as GDP(1.0), a curve such as guarantees.gaussian(1.0), or a number, got a {type(claim).__name__}"
     )
+
+
+def trade_off_of(claim: Any) -> Callable[[Any], Any] | None:
+    """f of a claim that is a curve, or anybody's object with such a function; None of any other."""
+    f = claim.curve.f if isinstance(claim, TradeOff) else getattr(claim, "f", None)
+    return f if callable(f) else None
+
+
+def relation_of(claim: Any) -> str | None:
+    """Whose neighbours a claim is about; None where it leaves that open, as a curve or a number does."""
+    return claim.relation if isinstance(claim, Statement) else None
 
 
 def _limit(limit: Callable[[float], float], alpha: float) -> float:

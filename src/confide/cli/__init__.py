@@ -1,6 +1,6 @@
 """The command line: a thin face over gate, registry, ledger and schema.
 
-Commands are loaded when they are called (`confide.cli.commands`), and heavy rooms inside them.
+Commands are loaded when they are called (`confide.cli.registry`), and heavy rooms inside them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import typer
 from typer.core import TyperGroup
 
 from confide._version import __version__
-from confide.cli.commands import OURS, Commands
 from confide.cli.options import Json
+from confide.cli.registry import OURS, Commands
 from confide.cli.session import Refused, Session
 
 __all__ = ["app", "main"]
@@ -69,7 +69,7 @@ def _told(given: Sequence[str]) -> bool:
     return "--help" in given or "--version" in takewhile(lambda word: word.startswith("-"), given)
 
 
-class Front(TyperGroup):
+class CommandGroup(TyperGroup):
     """The outermost command: it makes the session, and every way to end goes through it.
 
     A command that is not ours is looked up among those of other packages, which are loaded when they are called or listed.
@@ -132,7 +132,7 @@ class Front(TyperGroup):
 
 
 app = typer.Typer(
-    cls=Front,
+    cls=CommandGroup,
     help=_HELP,
     no_args_is_help=True,
     add_completion=False,
@@ -169,6 +169,6 @@ def main() -> None:
             # a terminal that cannot show a character shows its escape, instead of an error after the charge
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     app()
-    # `Front.main` ends the process: whoever comes here did not come by it
+    # `CommandGroup.main` ends the process: whoever comes here did not come by it
     sys.stderr.write(f"error (UsageError): {_NOT_RUN}\n")
     sys.exit(2)

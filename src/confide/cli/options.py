@@ -1,15 +1,19 @@
 """Options that several commands share, each written once: privacy, ledger, JSON, settings of a method.
 
-An option is an annotated type; options that go together are a group (`confide.cli.spread`) with what is checked about them.
+An option is an annotated type. Options that go together are a group, a frozen dataclass whose fields are options, or groups again, with
+what is checked about them. A command takes a group as one parameter (`spread`), and the command line shows each of its options.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import update_wrapper
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -18,37 +22,6 @@ from confide.cli.session import Refused
 if TYPE_CHECKING:
     from confide.guarantees import Guarantee
 
-__all__ = [
-    "RECORDS",
-    "Account",
-    "Alpha",
-    "Charged",
-    "Covers",
-    "Csv",
-    "Data",
-    "Dataset",
-    "Delimiter",
-    "Executor",
-    "Force",
-    "Json",
-    "Keep",
-    "KeepOthers",
-    "LedgerFile",
-    "Medians",
-    "Nominal",
-    "Parameters",
-    "Plot",
-    "Privacy",
-    "Report",
-    "SchemaFile",
-    "Seed",
-    "Weights",
-    "Within",
-    "Written",
-    "delimiter_of",
-    "named",
-    "value_of",
-]
 
 _PRIVACY = "Privacy: one of --mu, --rho, --epsilon; of a question also --accuracy, --cv"
 _LEDGER = "Ledger: one of --ledger, --no-ledger"
@@ -436,10 +409,10 @@ def delimiter_of(text: str) -> str:
     return "\t" if text in ("\\t", "tab") else text
 
 
-def named(text: str | None) -> tuple[str, ...] | None:
+def parse_names(text: str | None) -> tuple[str, ...] | None:
     """Names that commas outside of parentheses and backticks separate; None stays None.
 
-    >>> named("age, income"), named("cut(age, 40), sex")
+    >>> parse_names("age, income"), parse_names("cut(age, 40), sex")
     (('age', 'income'), ('cut(age, 40)', 'sex'))
     """
     from confide.schema.formulas.names import parted  # here, because schemas are slow to load
@@ -478,3 +451,72 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _frozen(item) for key, item in value.items()}
     return value
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as a parser reads it: each group among its parameters stands there as its options.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Size:
+    ...     width: int = 1
+    ...     height: int = 2
+    >>> @spread
+    ... def area(name: str, *, size: Size) -> None:
+    ...     print(name, size.width * size.height)
+    >>> area(name="hall", height=3)
+    hall 3
+    >>> list(signature(area).parameters)
+    ['name', 'width', 'height']
+    """
+    hints = get_type_hints(command, include_extras=True)
+    own = signature(command).parameters.values()
+    groups = {parameter.name: hints[parameter.name] for parameter in own if _is_group(hints[parameter.name])}
+    shown = [
+        option
+        for parameter in own
+        for option in (
+            _options(groups[parameter.name])
+            if parameter.name in groups
+            else [parameter.replace(annotation=hints[parameter.name], kind=Parameter.KEYWORD_ONLY)]
+        )
+    ]
+
+    def run(**given: Any) -> None:
+        made = {name: _gathered(kind, given) for name, kind in groups.items()}
+        # messages name the options of the command that they are read beside
+        if (session := getattr(given.get("ctx"), "obj", None)) is not None:
+            session.options = frozenset(option for one in given["ctx"].command.params for option in one.opts)
+        command(**{parameter.name: given[parameter.name] for parameter in own if parameter.name in given}, **made)
+
+    update_wrapper(run, command)
+    run.__signature__ = Signature(shown, return_annotation=None)  # type: ignore[attr-defined]
+    run.__annotations__ = {option.name: option.annotation for option in shown}
+    return run
+
+
+def _is_group(kind: Any) -> bool:
+    return isinstance(kind, type) and is_dataclass(kind)
+
+
+def _options(kind: Any) -> Iterator[Parameter]:
+    """The options of a group, in the order of its fields."""
+    hints = get_type_hints(kind, include_extras=True)
+    for field in fields(kind):
+        if _is_group(hints[field.name]):
+            yield from _options(hints[field.name])
+        else:
+            default = Parameter.empty if field.default is MISSING else field.default
+            yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name])
+
+
+def _gathered(kind: Any, given: Mapping[str, Any]) -> Any:
+    """A group from what was given; what was not has its default."""
+    hints = get_type_hints(kind)
+    return kind(
+        **{
+            field.name: _gathered(hints[field.name], given) if _is_group(hints[field.name]) else given[field.name]
+            for field in fields(kind)
+            if _is_group(hints[field.name]) or field.name in given
+        }
+    )

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from math import floor, log10
+from typing import TYPE_CHECKING
 
+from confide._lazy import later
 from confide.cli.session import Session, printable
 
-__all__ = ["facts", "table"]
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
 
 # A pipe has no width: wide enough for any line, so that rich neither folds nor cuts.
 _PIPE = 100_000
@@ -48,3 +54,13 @@ def facts(session: Session, pairs: Sequence[tuple[str, object]]) -> None:
     """Print labelled facts, one on each line, values aligned."""
     width = max((len(label) for label, _ in pairs), default=0) + 2
     session.say("\n".join(f"{label:<{width}}{value}" for label, value in pairs))
+
+
+def fine(frame: pd.DataFrame) -> pd.DataFrame:
+    """As text, the digits of a row by its standard error; degrees of freedom whole."""
+
+    def row(own: pd.Series[float]) -> list[str]:
+        decimals = max(1 - floor(log10(own["std_err"])), 0) if own["std_err"] > 0 else 2
+        return [f"{value:,.{0 if name == 'df' else decimals}f}" for name, value in own.items()]
+
+    return pd.DataFrame([row(own) for _, own in frame.iterrows()], index=frame.index, columns=frame.columns)

@@ -171,18 +171,16 @@ def _unit(plan: Plan, guarantee: Guarantee) -> dict[str, Any]:
 
 def _guarantee(plan: Plan, release: Release) -> dict[str, Any]:
     native = release.charged
-    gaussian = _converted(native, "to_gdp")
+    gaussian, concentrated = _converted(native, "to_gdp"), _converted(native, "to_zcdp")
+    at = {delta: _converted(native, "to_approx", delta=delta) for delta in _DELTAS}
     return {
         "requested": plain(stated(plan.requested)),
         "stated": [plain(stated(one)) for one in release.guarantees],
         "assumptions": list(native.assumptions),
         "follows": {
-            "zcdp_rho": getattr(_converted(native, "to_zcdp"), "rho", None),
+            "zcdp_rho": None if concentrated is None else concentrated.rho,
             "gdp": None if gaussian is None else {"mu": gaussian.mu, "delta": gaussian.delta},
-            "epsilon_at_delta": {
-                f"{delta:g}": getattr(_converted(native, "to_approx", delta=delta), "epsilon", None)
-                for delta in _DELTAS
-            },
+            "epsilon_at_delta": {f"{delta:g}": None if one is None else one.epsilon for delta, one in at.items()},
         },
         "detection_at_false_alarm": {f"{rate:g}": native.detection_limit(rate) for rate in _FALSE_ALARMS},
         "words": native.describe(),
@@ -207,8 +205,8 @@ def _method(plan: Plan) -> dict[str, Any]:
         "name": own.name,
         "version": own.version,
         "parameters": _ordered(pack(own.parameters)),
-        "family": getattr(kind, "family", None),
-        "source": getattr(kind, "source", None),
+        "family": None if kind is None else kind.family,
+        "source": None if kind is None else kind.source,
     }
 
 

@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from confide import registry
 from confide.accuracy import Precision, Targets, smallest
-from confide.errors import ConfideError, NoConversion, PlanError, ReleaseError
+from confide.errors import ConfideError, NoConversion, PlanError
 from confide.forecast import Forecast
 from confide.gate.terms import as_asked, check_ledger, check_method, check_schema
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
 from confide.protocol import Method, Plan, check_plan, parameters_of
-from confide.protocol.serialization.reading import check_body
+from confide.protocol.plan import check_read
 from confide.protocol.spending.allowance import checked_privacy
 from confide.protocol.units.contributions import with_contributions
-from confide.protocol.units.subgroup import check_read
 from confide.protocol.units.where import subgroup_size
 from confide.schema import Schema
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
 
-__all__ = ["made_again", "plan", "precision"]
+__all__ = ["made_again", "paid_for", "plan", "precision"]
 
 
 def plan(
@@ -52,38 +51,55 @@ def plan(
     check_method(method)
     check_schema(schema)
     if accuracy is not None or cv is not None:
-        if hasattr(method, "sharpened"):
-            own, request, notes = method.sharpened(schema, accuracy, cv, privacy, n=n, ledger=ledger)
+        if isinstance(method, Plan):
+            raise PlanError("a plan has its budget already; give the method itself to plan for an accuracy")
+        shared = method.sharpened(schema, accuracy, cv, privacy, n=n, ledger=ledger)
+        if shared is not None:
+            own, request, notes = shared
             made = plan(own, schema, request, n=n, ledger=ledger, guess=guess)
         else:
             targets = Targets.of(accuracy, cv, privacy, n)
-            made, notes = smallest(_at_levels(method, schema, n, ledger, guess), targets)
+            made, notes = smallest(_at_levels(method, schema, n, ledger, guess), targets, method)
         return replace(made, notes=(*made.notes, *notes))
     if isinstance(method, Plan):
         return made_again(method, schema)[1]
-    if privacy is None and hasattr(method, "priced"):
-        relation = method.relations[0] if ledger is None else ledger.show().relation
-        privacy = method.priced(schema, relation, n)
-    request = _resolved(checked_privacy(privacy), ledger)
-    _check_kind(method, request, ledger, schema)
-    public = (request.relation or method.relations[0]) == "substitute"
-    # a number of records that is not public, and typical spreads, never reach the plan that is charged and published, only the
-    # forecast beside it
-    bare = getattr(schema, "without_typical", schema)
-    size, note, where = n, "", getattr(method, "where", None)
+    made, request = paid_for(method, schema, privacy, ledger, n)
+    size, note, where = n, "", method.where
     if where is not None:
         size, note = subgroup_size(where, schema, n, guess)
-    made = with_contributions(method.plan(bare, request, n=n if public and where is None else None))
-    check_plan(made, request)
-    check_read(made, where)
-    _check_file(made)
     seen = made
-    if where is not None or bare is not schema or not (public or n is None):
+    if where is not None or schema.without_typical is not schema or made.n != n:
         seen = made.outlook(method.plan(schema, request, n=size), n)
     if not seen.forecast and not seen.children:
         # simulated when it is looked at, so that a release pays nothing for it
         seen = replace(seen, forecast=Forecast(made, method, Schema.of(schema), size))
     return replace(seen, notes=(*seen.notes, note)) if note else seen
+
+
+def paid_for(
+    method: Method, schema: Schema, privacy: Guarantee | None, ledger: Ledger | None, n: int | None
+) -> tuple[Plan, Guarantee]:
+    """The plan that is charged and published, checked whoever wrote its method; and the request, with the ledger's relation.
+
+    A number of records that is not public, and typical spreads, never reach it, only the forecast beside it.
+    """
+    if privacy is None:
+        relation = method.relations[0] if ledger is None else ledger.show().relation
+        privacy = method.priced(schema, relation, n)
+    request = checked_privacy(privacy)
+    if ledger is not None and request.relation is None:
+        request = request.resolve(ledger.relation)  # the method's own default comes later, in the plan
+    if isinstance(request, PureDP) and method.native == "GDP":
+        raise _no_gaussian(method, request, ledger, schema)
+    where = method.where
+    public = where is None and (request.relation or method.relations[0]) == "substitute"
+    made = method.plan(schema.without_typical, request, n=n if public else None)
+    if isinstance(made.schema["unit"], Mapping):
+        made = with_contributions(made)
+    check_plan(made, request)
+    if where is not None or made.where is not None:
+        check_read(made, where)
+    return made, request
 
 
 def made_again(asked: Plan, schema: Any) -> tuple[Method, Plan]:
@@ -94,11 +110,9 @@ def made_again(asked: Plan, schema: Any) -> tuple[Method, Plan]:
 
 
 def _at_levels(
-    method: Method | Plan, schema: Any, n: int | None, ledger: Ledger | None, guess: Mapping[str, Any] | None
+    method: Method, schema: Any, n: int | None, ledger: Ledger | None, guess: Mapping[str, Any] | None
 ) -> Callable[[float], Plan]:
     """The plans of a method by their level: mu, or epsilon where its guarantee is pure."""
-    if isinstance(method, Plan):
-        raise PlanError("a plan has its budget already; give the method itself to plan for an accuracy")
     kind = PureDP if method.native == "PureDP" else GDP
     return lambda level: plan(method, schema, kind(level), n=n, ledger=ledger, guess=guess)
 
@@ -123,32 +137,21 @@ def precision(
     return Precision.of(_at_levels(method, schema, n, ledger, guess), levels, kind)
 
 
-def _check_file(made: Plan) -> None:
-    """Refuse a plan that no file can hold: what is paid for must be readable."""
-    try:
-        check_body("plan", made.to_dict())
-    except ReleaseError as error:
-        raise PlanError(
-            f"the plan of {made.method.name!r} is beyond what a file of confide holds, so that its release could never be read: {error}"
-        ) from None
-
-
-def _check_kind(method: Any, request: Guarantee, ledger: Ledger | None, schema: Any) -> None:
-    """Refuse a pure guarantee of a Gaussian method with equal ones that it has, and the names of methods that can give it."""
-    if isinstance(request, PureDP) and getattr(method, "native", "") == "GDP":
-        pure = _pure(method, request, schema)
-        other = (
-            f", or for a method with a pure guarantee: {', '.join(pure)}"
-            if pure
-            else "; no method here has a pure guarantee for this question"
-        )
-        # the three are one release: the Gaussian one whose curve meets (epsilon, delta), and its rho = mu^2/2
-        asked = ApproxDP(request.epsilon, _delta_beside(request.epsilon, ledger))
-        mu = float(f"{calibrate_gaussian(asked):.4g}")
-        raise NoConversion(
-            f"{method.name} adds Gaussian noise, and there is no Gaussian noise for {request}; ask for "
-            f"cf.ApproxDP({asked.epsilon!r}, {asked.delta!r}), which is cf.GDP({mu!r}) or cf.ZCDP({float(f'{mu**2 / 2:.4g}')!r}){other}"
-        )
+def _no_gaussian(method: Any, request: PureDP, ledger: Ledger | None, schema: Any) -> NoConversion:
+    """The refusal of a pure guarantee of a Gaussian method: equal ones that it has, and the names of methods that can give it."""
+    pure = _pure(method, request, schema)
+    other = (
+        f", or for a method with a pure guarantee: {', '.join(pure)}"
+        if pure
+        else "; no method here has a pure guarantee for this question"
+    )
+    # the three are one release: the Gaussian one whose curve meets (epsilon, delta), and its rho = mu^2/2
+    asked = ApproxDP(request.epsilon, _delta_beside(request.epsilon, ledger))
+    mu = float(f"{calibrate_gaussian(asked):.4g}")
+    return NoConversion(
+        f"{method.name} adds Gaussian noise, and there is no Gaussian noise for {request}; ask for "
+        f"cf.ApproxDP({asked.epsilon!r}, {asked.delta!r}), which is cf.GDP({mu!r}) or cf.ZCDP({float(f'{mu**2 / 2:.4g}')!r}){other}"
+    )
 
 
 def _pure(method: Any, request: PureDP, schema: Any) -> list[str]:
@@ -171,10 +174,3 @@ def _delta_beside(epsilon: float, ledger: Ledger | None) -> float:
     if not isinstance(budget, ApproxDP):
         return 1e-6
     return float(f"{min(budget.delta * epsilon / (2 * budget.epsilon), budget.delta):.2g}")
-
-
-def _resolved(privacy: Guarantee, ledger: Ledger | None) -> Guarantee:
-    """An open relation is the ledger's; the method's default comes later, in the plan."""
-    if ledger is not None and privacy.relation is None:
-        return privacy.resolve(ledger.relation)
-    return privacy

@@ -9,28 +9,28 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from confide import noise as randomness
-from confide import registry
+from confide import noise as randomness, registry
 from confide._version import __version__
 from confide.aggregates.isolation.isolated import QUIET, fallbacks_only
 from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError, SchemaError, SourceError
-from confide.gate.planning import made_again, plan
+from confide.gate.planning import made_again, paid_for, plan
 from confide.gate.terms import check_ledger, check_method, key_of, keyed, pins
 from confide.guarantees import Guarantee
 from confide.protocol import Method, Noise, Plan, Release, Source, seal
 from confide.protocol.serialization.reading import check_body
 from confide.protocol.units.whose import as_record
+from confide.schema import Schema
 
 if TYPE_CHECKING:
     from confide.ledger import Ledger
 
-__all__ = ["bounded", "drawn", "rehearsed", "release"]
+__all__ = ["drawn", "rehearsed", "release"]
 
 
 def release(
@@ -59,40 +59,57 @@ def release(
     facts, nothing charged; also what fails on simulated rows of the schema, on which the plan is run first), and `ReleaseError` after the
     charge: then the charge stays and there is no release.
     """
-    check_ledger(ledger)
+    if ledger is not None:
+        check_ledger(ledger)
     check_method(method)
     noise = randomness.SecureNoise() if noise is None else noise
-    if not hasattr(noise, "grid_gaussian") or not hasattr(noise, "simulated"):
-        raise PrivacyError(
-            f"noise must be left out, or be cf.noise.SimulatedNoise(seed) in simulations, got {type(noise).__name__}"
-        )
-    if not noise.simulated and not isinstance(noise, randomness.SecureNoise):
-        raise PrivacyError(
-            f"noise that is not simulated must be cf.noise.SecureNoise, got {type(noise).__name__}; leave noise out"
-        )
-    if ledger is not None and noise.simulated:
-        raise PrivacyError(
-            "simulated noise protects nobody and is never charged; write ledger=None with SimulatedNoise, or leave noise out"
-        )
+    is_noise = hasattr(noise, "grid_gaussian") and hasattr(noise, "simulated")
+    if not (is_noise and (ledger is None if noise.simulated else isinstance(noise, randomness.SecureNoise))):
+        raise _no_noise(noise, is_noise)
     _check_data(source)
-    made, planned = _planned(method, source, privacy, ledger, n)
-    charged = planned.guarantees
+    key = key_of(source.schema, ledger)
+    if isinstance(method, Plan):
+        made, planned = _from_plan(method, source, privacy, n)
+    elif n is None:
+        made, (planned, _) = method, paid_for(method, source.schema, privacy, ledger, n)
+    else:  # looked at as a planning value too, where it is not public
+        made, planned = method, plan(method, source.schema, privacy, n=n, ledger=ledger)
+    if key is not None:
+        planned = keyed(planned, key)
+    charged, terms = planned.guarantees, {}
     if charge_as is not None:
         charged = (as_record(planned.guarantees, charge_as, planned.schema),)
-    terms = {} if ledger is None else pins(planned.schema, source.dataset, charge_as)
     if ledger is not None:
+        planned.to_json()  # what is paid for must be readable
+        terms = pins(planned.schema, source.dataset, charge_as)
         # the ledger's own terms come before any look at the records: a refusal must not tell what nobody has paid for
         ledger.check(**terms)
         ledger.preview(charged, charge_delta=charge_delta, convert=convert)
     # before any method sees the records: what one unit contributes is bounded here, so that no method can forget it
-    with bounded(source, ledger, planned) as records:
+    with source.opened() if key is None else _bounded(source, key, planned) as records:
         _check_source(records, planned)
         if ledger is not None:
-            _rehearse(made, source, planned, ledger)
-        done = _released(made, records, planned, ledger, noise, charged, terms, charge_delta, convert)
-    if not keep_others:
+            _rehearse(made, source, planned, key)
+        if planned.n is not None and (ledger is None or ledger.relation == "substitute"):
+            _check_count(records, planned.n)
+        if ledger is None:
+            done = drawn(made, records, planned, noise, "no ledger was charged", paid=False)
+        else:
+            done = _released(made, records, planned, ledger, noise, charged, terms, charge_delta, convert)
+    if done.statuses and not keep_others:
         _check_failed(done)
     return done
+
+
+def _no_noise(noise: Any, is_noise: bool) -> PrivacyError:
+    given = type(noise).__name__
+    if not is_noise:
+        return PrivacyError(f"noise must be left out, or be cf.noise.SimulatedNoise(seed) in simulations, got {given}")
+    if not noise.simulated:
+        return PrivacyError(f"noise that is not simulated must be cf.noise.SecureNoise, got {given}; leave noise out")
+    return PrivacyError(
+        "simulated noise protects nobody and is never charged; write ledger=None with SimulatedNoise, or leave noise out"
+    )
 
 
 def _check_failed(done: Release) -> None:
@@ -110,7 +127,7 @@ def _released(
     made: Method,
     source: Source,
     planned: Plan,
-    ledger: Ledger | None,
+    ledger: Ledger,
     noise: Noise,
     charged: tuple[Guarantee, ...],
     terms: Mapping[str, Any],
@@ -118,10 +135,6 @@ def _released(
     convert: bool,
 ) -> Release:
     """Charge, draw, write the receipt."""
-    if planned.n is not None and (ledger is None or ledger.relation == "substitute"):
-        _check_count(source, planned.n)
-    if ledger is None:
-        return drawn(made, source, planned, noise, "no ledger was charged")
     charge = ledger.charge(
         charged,
         **terms,
@@ -136,6 +149,7 @@ def _released(
         planned,
         noise,
         f"the charge stays in the ledger as entry {charge.seq} of {ledger.dataset!r}, unfinished",
+        paid=True,
     )
     try:
         ledger.receipt(charge, release_sha256=done.sha256, version=__version__)
@@ -146,11 +160,12 @@ def _released(
 
 def rehearsed(planned: Plan, source: Source, ledger: Ledger | None) -> Release:
     """What a plan releases of simulated rows, for whoever would try what comes after a release before the charge; see `_rehearse`."""
-    made, planned = _planned(planned, source, None, ledger, None)
-    return _rehearse(made, source, planned, ledger)
+    key = key_of(source.schema, ledger)
+    made, planned = made_again(planned, source.schema)
+    return _rehearse(made, source, planned if key is None else keyed(planned, key), key)
 
 
-def _rehearse(method: Method, source: Source, planned: Plan, ledger: Ledger | None) -> Release:
+def _rehearse(method: Method, source: Source, planned: Plan, key: bytes | None) -> Release:
     """Run a plan on simulated rows; nothing is charged and no record is read.
 
     The rows are of `Schema.sample`, in the physical types of the source's columns, CSV and Parquet behind their own readers. They are drawn
@@ -160,7 +175,7 @@ def _rehearse(method: Method, source: Source, planned: Plan, ledger: Ledger | No
     Raises `PlanError` with the words and the cause of whatever fails; errors that name a public fact stay what they are.
     """
     try:
-        return _run_on_simulated(method, source, planned, ledger)
+        return _run_on_simulated(method, source, planned, key)
     except (PlanError, SchemaError, PrivacyError, SourceError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # a panic of a compiled library is no Exception
@@ -170,67 +185,52 @@ def _rehearse(method: Method, source: Source, planned: Plan, ledger: Ledger | No
         ) from error
 
 
-def _run_on_simulated(method: Method, source: Source, planned: Plan, ledger: Ledger | None) -> Release:
+def _run_on_simulated(method: Method, source: Source, planned: Plan, key: bytes | None) -> Release:
     from confide.sources.parts import of_simulated  # here, because pyarrow is slow to load and a plan does without it
     from confide.sources.simulated import simulated_source
 
     noise, charged = randomness.SimulatedNoise(1), "nothing was charged"
-    with fallbacks_only(), of_simulated(), bounded(simulated_source(source), ledger, planned) as records:
-        done = drawn(method, records, planned, noise, charged)
+    rows = simulated_source(source)
+    opened = rows.opened() if key is None else _bounded(rows, key, planned)
+    with fallbacks_only(), of_simulated(), opened as records:
+        done = drawn(method, records, planned, noise, charged, paid=False)
         for name in (name for name, status in done.statuses.items() if status == "failed"):
             # alone, because nothing is kept of what fails among others
             child = planned.children[name]
-            drawn(registry.make(child.method.name, **child.method.parameters), records, child, noise, charged)
+            drawn(
+                registry.make(child.method.name, **child.method.parameters), records, child, noise, charged, paid=False
+            )
             raise PlanError(f"question {name!r} fails on simulated rows of the schema; nothing was charged")
     return Release.from_json(done.to_json())
 
 
 def _check_data(source: Any) -> None:
     """A table is no source: its records have no schema, and pandas frames have an `aggregate` of their own."""
-    if not all(hasattr(source, name) for name in ("schema", "rereadable", "aggregate", "check")):
+    verbs = ("rereadable", "aggregate", "check", "opened")
+    if not isinstance(getattr(source, "schema", None), Schema) or not all(hasattr(source, name) for name in verbs):
         raise PlanError(
             f"data must come from cf.read, got {type(source).__name__}; write cf.read(frame, schema) and give what it returns"
         )
 
 
-def _planned(
-    method: Method | Plan, source: Source, privacy: Guarantee | None, ledger: Ledger | None, n: int | None
-) -> tuple[Method, Plan]:
-    if isinstance(method, Plan):
-        if privacy is not None or n is not None:
-            raise PlanError(
-                "a plan says its own privacy and n; write confide.release(plan, source, ledger=...) without them"
-            )
-        made, planned = made_again(method, source.schema)
-    else:
-        made, planned = method, plan(method, source.schema, privacy, n=n, ledger=ledger)
-    return made, keyed(planned, key_of(source.schema, ledger))
-
-
-def bounded(source: Source, ledger: Ledger | None, planned: Plan) -> AbstractContextManager[Source]:
-    """The source with at most the rows of each unit that its schema allows; as it is where a record is a unit, in one snapshot of it."""
-    key = key_of(source.schema, ledger)
-    if key is None:
-        opened = getattr(type(source), "opened", None)
-        return nullcontext(source) if opened is None else cast("AbstractContextManager[Source]", opened(source))
-    bound = getattr(source, "bounded", None)
-    if bound is None:
-        raise SourceError(
-            f"the schema protects {source.schema.unit.column!r}, and a {type(source).__name__} cannot bound its rows; "
-            "read the records with cf.read(data, schema)"
+def _from_plan(method: Plan, source: Source, privacy: Guarantee | None, n: int | None) -> tuple[Method, Plan]:
+    if privacy is not None or n is not None:
+        raise PlanError(
+            "a plan says its own privacy and n; write confide.release(plan, source, ledger=...) without them"
         )
-    weighted = any(one.rule == "weight" for one in (planned, *planned.children.values()))
-    return cast("AbstractContextManager[Source]", bound(key, whole=True) if weighted else bound(key))
+    return made_again(method, source.schema)
+
+
+def _bounded(source: Source, key: bytes, planned: Plan) -> AbstractContextManager[Source]:
+    """The source with at most the rows of each unit that its schema allows, in one snapshot of it."""
+    return source.bounded(key, whole=any(one.rule == "weight" for one in (planned, *planned.children.values())))
 
 
 def _check_source(source: Source, planned: Plan) -> None:
     """Everything that public facts of the source can refuse, before the charge."""
-    source.check(
-        tuple(dict.fromkeys(column for statistic in planned.statistics.values() for column in statistic.map.columns))
-    )
-    sums_alone = getattr(type(source), "check_statistics", None)
-    if sums_alone is not None:
-        sums_alone(source, tuple(planned.statistics.values()))
+    statistics = tuple(planned.statistics.values())
+    source.check(tuple(dict.fromkeys(column for statistic in statistics for column in statistic.map.columns)))
+    source.check_statistics(statistics)
     if planned.passes > 1 and not source.rereadable:
         raise SourceError(
             f"the plan reads the records {planned.passes} times and this source can be read once; write it to a Parquet file first"
@@ -249,14 +249,15 @@ def _check_count(source: Source, n: int) -> None:
 # in silence ---------------------------------------------------------------------------------------------------------
 
 
-def drawn(method: Method, source: Source, planned: Plan, noise: Noise, charged: str) -> Release:
+def drawn(method: Method, source: Source, planned: Plan, noise: Noise, charged: str, *, paid: bool) -> Release:
     """Run the private part; no exception or warning of it leaves with words of its own."""
     done, problem = None, ""
     try:
         with QUIET, np.errstate(all="ignore"):
             done = seal(method, source, planned, noise)
             done = replace(done, plan=done.plan.published())
-            check_body("release", done.to_dict())  # what was paid for can be read, and its digest be told
+            if paid:
+                check_body("release", done.to_dict())  # what was paid for can be read, and its digest be told
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # a panic of a compiled library is no Exception, and its text may quote a record

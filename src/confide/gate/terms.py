@@ -33,13 +33,15 @@ def check_ledger(ledger: Ledger | None) -> None:
 
 def check_method(method: Any) -> None:
     """Refuse what is neither a method nor a plan, with the call that makes one of it."""
-    if not isinstance(method, type) and all(hasattr(method, name) for name in ("name", "plan")):
-        return
-    if isinstance(method, Plan):
-        return
+    is_method = not isinstance(method, type) and all(hasattr(method, name) for name in ("name", "plan"))
+    if not is_method and not isinstance(method, Plan):
+        raise _no_method(method)
+
+
+def _no_method(method: Any) -> PlanError:
     formula = method if isinstance(method, str) and "~" in method else "y ~ x"
     given = f"the class {method.__name__}" if isinstance(method, type) else type(method).__name__
-    raise PlanError(
+    return PlanError(
         f"method must be a method, such as cf.regression.LeastSquares, or a plan, got {given}; write "
         f"cf.plan(cf.regression.LeastSquares({formula!r}), schema, cf.GDP(1.0)); confide methods lists them all"
     )

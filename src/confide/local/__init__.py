@@ -1,14 +1,14 @@
 """The other trust: a table is protected before anyone sees it, and analysed from the protected records alone.
 
 `cf.local` is this room: `protect` writes a table in which every row carries noise of its own, `fit` needs that table and nothing else.
-The calls that read records stand in `confide.faces.local`, as those of every family do.
+The calls that read records stand in `confide.ask.local`, as those of every family do.
 """
 
 from __future__ import annotations
 
 from confide._lazy import names
 
-_FACE = "confide.faces.local"
+_FACE = "confide.ask.local"
 
 __getattr__, __dir__ = names(
     __name__,

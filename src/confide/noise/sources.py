@@ -12,11 +12,12 @@ from confide.noise.laws import Scales, described, exact_rational, whole
 from confide.noise.opendp import OpenDPSamplers
 from confide.noise.samplers import cauchy, lattice, multivariate, sampler, selection, uniform
 from confide.noise.words import SecureWords, SimulatedWords, Words
+from confide.protocol.spending.noise import Noise
 
 __all__ = ["SecureNoise", "SimulatedNoise"]
 
 
-class _GridNoise:
+class _GridNoise(Noise):
     """The samplers over a stream of words; what the two sources share.
 
     Every scale is an exact rational: an int, a Fraction, or a float at its exact value; or a list, tuple or array of
@@ -271,6 +272,7 @@ class SimulatedNoise(_GridNoise):
     """
 
     simulated: ClassVar[bool] = True
+    spawns: ClassVar[bool] = True
 
     def __init__(self, seed: int) -> None:
         self._words: SimulatedWords = SimulatedWords(whole(seed, "seed", "SimulatedNoise(7)"))

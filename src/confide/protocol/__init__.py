@@ -28,7 +28,7 @@ from confide.protocol.spending.laws import LAWS, Law
 from confide.protocol.spending.noise import Noise
 from confide.protocol.spending.proof import check_plan, implies, statements_hold
 from confide.protocol.spending.proved import Proved
-from confide.protocol.statistic import Beginning, Gram, RecordMap, Statistic, Total, moved_squared
+from confide.protocol.statistic import Beginning, Gram, RecordMap, SparseMap, Statistic, Total
 from confide.protocol.units.where import Subset, Where
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "Release",
     "Result",
     "Source",
+    "SparseMap",
     "Spend",
     "Statistic",
     "Subset",
@@ -70,7 +71,6 @@ __all__ = [
     "implies",
     "leaves",
     "method_parameters",
-    "moved_squared",
     "mu_squared",
     "parameters_of",
     "paths",

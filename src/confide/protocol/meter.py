@@ -8,6 +8,8 @@ seals the release from what it drew (`seal`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, inf
 from types import MappingProxyType, TracebackType
@@ -16,7 +18,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.errors import ReleaseError
+from confide.errors import PlanError, ReleaseError
 from confide.guarantees.validation import is_whole
 from confide.protocol.events import (
     Event,
@@ -33,11 +35,14 @@ from confide.protocol.events import (
 from confide.protocol.parts import names_of, prefixed
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
-from confide.protocol.source import Source
+from confide.protocol.source import Source, Through
 from confide.protocol.spending.laws import ADDITIVE
 from confide.protocol.spending.noise import Noise
+from confide.protocol.statistic import Statistic
 from confide.protocol.units.contributions import NAME as CONTRIBUTIONS
-from confide.protocol.units.subgroup import for_one_draw, within
+from confide.protocol.units.weighted import Weighted, weighing
+from confide.protocol.units.where import Subset
+from confide.schema.formulas.predicate import Predicate, parse_predicate
 
 __all__ = ["Draws", "Meter", "PartMeter", "seal"]
 
@@ -285,14 +290,10 @@ class Meter:
             )
 
     def _source(self, name: str) -> Noise:
-        """The noise, told for which name it is asked where it listens (a recording under audit does)."""
-        mark = getattr(self._noise, "mark", None)
-        if mark is not None:
-            mark(name)
+        """The noise, told for which name it is asked (a recording under audit listens)."""
+        self._noise.mark(name)
         part = name.partition("/")[0]
-        if part in self._plan.children and hasattr(self._noise, "spawn"):
-            return self._stream(part)
-        return self._noise
+        return self._stream(part) if part in self._plan.children and self._noise.spawns else self._noise
 
     def _stream(self, part: str) -> Noise:
         """Seeded noise of a question's own: the other questions' numbers are the same whatever becomes of it."""
@@ -353,6 +354,54 @@ class PartMeter:
             )
 
 
+# what a draw reads ---------------------------------------------------------------------------------------------------
+
+
+def for_one_draw(source: Source, plan: Plan) -> AbstractContextManager[Source]:
+    """What a plan's draw reads: where it reads the records more than once, a source that codes them once (`RecordSource.kept`).
+
+    A source that stands before another one, to watch it, is asked for every pass itself (`Behind`).
+    """
+    if plan.passes < 2:
+        return nullcontext(source)
+    rows = dict.fromkeys(row for statistic in plan.statistics.values() for row in statistic.map.columns)
+    return source.kept(tuple(rows))
+
+
+class _Subgroup(Through):
+    """A source whose sums are those of a subgroup: what a method's draw is handed."""
+
+    def __init__(self, source: Source, predicate: Predicate) -> None:
+        super().__init__(source, lambda one: Subset(one, predicate))
+
+    def count(self) -> int:
+        raise PlanError("the number of records in a subgroup is private; count them with noise")
+
+
+def within(source: Source, plan: Plan) -> tuple[Source, Plan]:
+    """What a method's draw is handed: the records of its subgroup, and the plan with the method's own statistics.
+
+    A histogram of units is drawn beside them, of all units.
+    """
+    own = {name: _own(one) for name, one in plan.statistics.items() if not one.by_unit}
+    if plan.where is not None:
+        source = _Subgroup(source, parse_predicate(plan.where, source.schema))
+    if plan.rule == "weight":
+        source = weighing(source, int(plan.schema["rows_per_unit"]))
+    changed = plan.where is not None or plan.rule == "weight" or len(own) != len(plan.statistics)
+    return source, replace(plan, statistics=own) if changed else plan
+
+
+def _own(statistic: Statistic) -> Statistic:
+    """A method's own statistic, which `Weighted` and `Subset` stand around."""
+    while isinstance(statistic, (Subset, Weighted)):
+        statistic = statistic.statistic
+    return statistic
+
+
+# the whole of a draw -------------------------------------------------------------------------------------------------
+
+
 def seal(
     method: Draws, source: Source, plan: Plan, noise: Noise, make: Callable[[Plan, Noise], Meter] | None = None
 ) -> Release:
@@ -395,7 +444,7 @@ def _drawn_by(method: Draws, source: Source, plan: Plan, meter: Any) -> dict[str
 def _count_units(source: Source, plan: Plan, meter: Any) -> None:
     """The histogram of contributions, where the plan pays for one: of all units, whatever subgroup the method is about."""
     statistic = plan.statistics.get(CONTRIBUTIONS)
-    if getattr(statistic, "by_unit", False):
+    if statistic is not None and statistic.by_unit:
         (counts,) = source.aggregate(plan.statistic(CONTRIBUTIONS))
         meter.draw(CONTRIBUTIONS, counts)
 

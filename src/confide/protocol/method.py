@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from numpy.typing import NDArray
 
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.protocol.events import Together
 from confide.protocol.meter import Meter
 from confide.protocol.plan import Plan
-from confide.protocol.question import Question
+from confide.protocol.question import NOTHING_ELSE, Question
 from confide.protocol.release import Release
 from confide.protocol.result import Result
 from confide.protocol.source import Source
@@ -20,6 +22,9 @@ from confide.protocol.spending.allowance import Allowance
 from confide.protocol.statistic import Statistic
 from confide.protocol.units.contributions import shown
 from confide.schema import Design, Schema
+
+if TYPE_CHECKING:
+    from confide.protocol.spending.noise import Noise
 
 __all__ = ["FormulaMethod", "Method"]
 
@@ -37,7 +42,9 @@ class Method:
     do where a unit counts once in each level of a column (`Unit(per=)`), and never rest on a public number of rows; designs: whether they
     hold under the weights, strata and PSUs of a survey, and in clusters; outcome: how its response is asked for, whatever the schema says
     of the column, which simulated records follow: as one of "two" values, as a "count", or "" as what it is declared as; least_rows: of a
-    unit, without which it says nothing.
+    unit, without which it says nothing; extensive: whether its numbers grow with the number of records, so that a sample's are compared
+    with a population's scaled to it; example: of a call, what it is given before the data, as it is written;
+    numbers: what the numbers of its forecast are by the ending of their names, "count", "share", "mean" or "quantile", {} without a name.
 
     where: the subgroup that is asked about, as text ("age >= 65 & region == 'N'"), or None for all records; every method has it by name,
     and none has to do anything about it: the plan and the records that a draw is handed are those of the subgroup.
@@ -60,6 +67,9 @@ class Method:
     designs: ClassVar[bool] = False
     outcome: ClassVar[str] = ""
     least_rows: ClassVar[int] = 1
+    extensive: ClassVar[bool] = False
+    example: ClassVar[str] = '"y ~ x"'
+    numbers: ClassVar[Mapping[str, str]] = {}
 
     where: str | None = field(default=None, kw_only=True, repr=False)
 
@@ -124,6 +134,42 @@ class Method:
         """
         return ()
 
+    # what few methods write -----------------------------------------------------------------------------------------
+
+    def sharpened(
+        self, schema: Any, accuracy: Any, cv: Any, privacy: Any = None, *, n: int | None = None, ledger: Any = None
+    ) -> tuple[Method, Guarantee, tuple[str, ...]] | None:
+        """What to plan where an accuracy is asked for: the method, its level, what a reader must know; None where one level decides alone.
+
+        Override where a method divides its level among questions of which each has an accuracy of its own.
+        """
+        return None
+
+    def priced(self, schema: Any, relation: str, n: int | None = None) -> Guarantee | None:
+        """What it costs, for whoever plans without a privacy; None where a privacy must be given. n: of records, if it is public.
+
+        Override where the parameters say how little noise is wanted.
+        """
+        return None
+
+    def worst_data(self, plan: Plan, schema: Any) -> Iterable[tuple[Any, Any]]:
+        """Pairs of whole data sets, lists of records, that the audit should try.
+
+        Override where the worst neighbours are more than a pair of records beside any others: close votes, blocks.
+        """
+        return ()
+
+    def _design(self, schema: Any) -> Any:
+        """The terms of its formula, by which a private choice scores its line; None where it has none. Override in methods of a line."""
+        return None
+
+    def repeated(self, source: Source, plan: Plan, noise: Noise) -> Callable[[int], NDArray[Any]] | None:
+        """A function of a number of runs to so many outputs of its opaque release, (runs, numbers), drawn at once; None for none.
+
+        Override where an audit that calls `draw` for each run would be too slow.
+        """
+        return None
+
     # what it gets ---------------------------------------------------------------------------------------------------
 
     def plan(
@@ -142,9 +188,10 @@ class Method:
 
     def infer(self, release: Release, question: Question | None = None) -> Result:
         """`table`, of a question that the method answers; `PlanError` for any other."""
-        question = question or Question()
-        question.only(*self.asks)
-        return shown(self.table(release, self.about(Schema.from_dict(release.plan.schema)), question), release)
+        if question is not None:
+            question.only(*self.asks)
+        found = self.table(release, self.about(release.plan.declared), question or NOTHING_ELSE)
+        return shown(found, release)
 
 
 class FormulaMethod(Method):
@@ -157,6 +204,6 @@ class FormulaMethod(Method):
         return self._design(schema)
 
     def _design(self, schema: Any) -> Design:
-        """The terms of the formula; a private score among several methods asks for it too."""
+        """The terms of the formula."""
         whole = Schema.of(schema)
         return Design.of(self.formula, whole, term_bounds=self.term_bounds)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from math import prod
 from textwrap import wrap
 from typing import Any, get_args
 
 from confide._text import as_html
-from confide.errors import PlanError
-from confide.guarantees import Guarantee
+from confide.errors import PlanError, ReleaseError
+from confide.guarantees import GDP, ApproxDP, Guarantee
 from confide.guarantees.validation import is_count
 from confide.guarantees.wording import weakness
 from confide.protocol.events import (
@@ -29,12 +30,13 @@ from confide.protocol.events import (
 from confide.protocol.exact import clean, digest
 from confide.protocol.question import Question
 from confide.protocol.serialization.codec import LIVE, decode, encode, register
-from confide.protocol.serialization.files import read, to_file
+from confide.protocol.serialization.files import read, written
 from confide.protocol.spending.allowance import Allowance
 from confide.protocol.spending.proved import Proved
 from confide.protocol.statistic import Statistic
-from confide.protocol.units.where import in_subgroup
+from confide.protocol.units.where import Subset, in_subgroup
 from confide.protocol.units.whose import RULE, WHOLE, check_rows, counted_words, kept_words, unit_words
+from confide.schema import Schema
 
 __all__ = ["BESIDE", "MethodId", "Plan", "check_n", "method_parameters", "parameters_of"]
 
@@ -88,7 +90,7 @@ class Plan:
     `statistics` holds the live record maps of a plan that was just made; a plan that was loaded has none, and the gate makes
     it anew from its method, schema and request before it believes any number in the file. `forecast`, `notes` and `planned_n` are live
     too: they are computed when a plan is made, may follow from a number of records that is no public fact, and so stand in no
-    file, no digest and no release.
+    file, no digest and no release. `made_for` is what `schema` says, as the object that it was written from (`declared`).
     """
 
     method: MethodId
@@ -109,6 +111,7 @@ class Plan:
     forecast: Mapping[str, Any] = field(default_factory=dict, repr=False, metadata=LIVE)
     notes: tuple[str, ...] = field(default=(), repr=False, metadata=LIVE)
     planned_n: int | None = field(default=None, repr=False, metadata=LIVE)
+    made_for: Schema | None = field(default=None, repr=False, metadata=LIVE)
 
     @classmethod
     def of(
@@ -127,11 +130,12 @@ class Plan:
         n: kept as a public fact under "substitute" alone. What follows from it otherwise goes into `forecast` and `notes`.
         """
         check_n(n)
-        check_rows(method, schema)
-        secret = allowance.relation == "add-remove"
-        delta = getattr(allowance.requested, "delta", 0.0)
-        if n and delta > 1 / n:
-            facts["notes"] = (*facts.get("notes", ()), _DELTA.format(delta, 1 / n))
+        bare = schema.without_typical
+        if not bare.plain:
+            check_rows(method, bare)
+        asked = allowance.requested
+        if n and isinstance(asked, GDP | ApproxDP) and asked.delta > 1 / n:
+            facts["notes"] = (*facts.get("notes", ()), _DELTA.format(asked.delta, 1 / n))
         parameters = method_parameters(method)
         guarantees = allowance.guarantees(event)
         if isinstance(allowance, Allowance) and allowance.weighted:
@@ -140,21 +144,29 @@ class Plan:
         if parameters.get("where") is not None:
             event, statistics = in_subgroup(method, schema, allowance.relation, event, statistics)
             facts["target"] = _of_subgroup(facts.get("target", ""), method.where)
-        constants = facts.get("constants", {})
-        facts["target"] = facts.get("target", "") + counted_words(
-            schema.to_dict(), constants.get(RULE), whole=WHOLE in constants
-        )
+        public = bare.to_dict()
+        if not bare.plain:
+            constants = facts.get("constants", {})
+            facts["target"] = facts.get("target", "") + counted_words(
+                public, constants.get(RULE), whole=WHOLE in constants
+            )
         return cls(
             method=MethodId(method.name, method.version, parameters),
-            schema=schema.without_typical.to_dict(),
+            schema=public,
             requested=allowance.requested,
             guarantees=guarantees,
             event=event,
             statistics=dict(statistics),
-            n=None if secret else n,
+            n=None if allowance.relation == "add-remove" else n,
             planned_n=n,
+            made_for=bare,
             **facts,
         )
+
+    @cached_property
+    def declared(self) -> Schema:
+        """The schema as an object; of a plan from a file it is read from the plan's facts."""
+        return Schema.from_dict(self.schema) if self.made_for is None else self.made_for
 
     @property
     def where(self) -> str | None:
@@ -173,7 +185,9 @@ class Plan:
 
     def titled(self, target: str) -> str:
         """What is estimated, with the subgroup that it is estimated of and how units count in it, once."""
-        counted = counted_words(self.schema, self.rule, whole=WHOLE in self.constants)
+        counted = ""
+        if not self.declared.plain:
+            counted = counted_words(self.schema, self.rule, whole=WHOLE in self.constants)
         bare = target.replace(counted, "")
         return (bare if self.where is None else _of_subgroup(bare, self.where)) + counted
 
@@ -225,8 +239,16 @@ class Plan:
         return digest(self.to_dict())
 
     def to_json(self) -> str:
-        """The plan as a file that a steward can be handed: `confide release plan.json data.parquet`."""
-        return to_file("plan", self.to_dict())
+        """The plan as a file that a steward can be handed: `confide release plan.json data.parquet`.
+
+        Raises `PlanError` for a plan that no file can hold.
+        """
+        try:
+            return written("plan", self.to_dict())
+        except ReleaseError as error:
+            raise PlanError(
+                f"the plan of {self.method.name!r} is beyond what a file of confide holds, so that its release could never be read: {error}"
+            ) from None
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
@@ -431,3 +453,13 @@ def _outlook(chance: float, price: float | None, whole: str) -> str:
 for _kind in (Event, *get_args(Event)):
     register(_kind, event_to_dict, event_from_dict)
 register(Plan, Plan.to_dict, Plan.from_dict)
+
+
+def check_read(made: Plan, where: str | None) -> None:
+    """Raise `PlanError` for a plan that is about other records than its method asks for, as one is that was not made by `Plan.of`."""
+    read = where is None or all(isinstance(one, Subset) or one.by_unit for one in made.statistics.values())
+    if made.where != where or not read:
+        raise PlanError(
+            f"the plan of {made.method.name!r} is not about the subgroup where={where!r}: its record maps cannot be told to leave the "
+            "others out; leave where out, or make the plan in the method with Plan.of"
+        )

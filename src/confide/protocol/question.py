@@ -10,7 +10,7 @@ from confide.errors import PlanError
 from confide.protocol.exact import pack, unpack
 from confide.protocol.serialization.codec import register
 
-__all__ = ["Question"]
+__all__ = ["NOTHING_ELSE", "Question"]
 
 
 @dataclass(frozen=True)
@@ -58,5 +58,8 @@ class Question:
             can = f"it answers: {', '.join(allowed)}" if allowed else "it takes no question: infer(release)"
             raise PlanError(f"this method does not answer {', '.join(unknown)}; {can}")
 
+
+#: The question that keeps all that the plan says.
+NOTHING_ELSE = Question()
 
 register(Question, Question.to_dict, Question.from_dict)

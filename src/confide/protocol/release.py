@@ -20,7 +20,7 @@ from confide.protocol.exact import Numbers, clean, digest
 from confide.protocol.parts import names_of
 from confide.protocol.plan import Plan
 from confide.protocol.serialization.codec import SPARSE, decode, encode, register
-from confide.protocol.serialization.files import read, text_of, to_file
+from confide.protocol.serialization.files import read, text_of, written
 from confide.protocol.spending.laws import law_named
 
 __all__ = ["Noisy", "Release"]
@@ -150,8 +150,8 @@ class Release:
         return digest(sorted(digest(noisy.to_dict()) for noisy in self.statistics.values()))
 
     def to_json(self) -> str:
-        """The publishable file, the same bits on every machine."""
-        return to_file("release", self.to_dict())
+        """The publishable file, the same bits on every machine; `ReleaseError` for what no file of confide holds."""
+        return written("release", self.to_dict())
 
     @classmethod
     def from_json(cls, text: str) -> Release:

@@ -15,66 +15,130 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import isqrt
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide.protocol.products import exact_sums, gram
 
-__all__ = ["Beginning", "Gram", "RecordMap", "SparseMap", "Statistic", "Total", "moved_squared"]
+if TYPE_CHECKING:
+    from confide.schema import Design
+
+__all__ = ["Beginning", "Gram", "RecordMap", "SparseMap", "Statistic", "Total"]
 
 Codes = NDArray[np.float64]
 
 
-@runtime_checkable
 class RecordMap(Protocol):
-    """A deterministic map of one record to integers, from public configuration only; the same bits in any batch.
+    """Base of maps of one record to integers, deterministic, from public configuration only; the same bits in any batch.
 
     `columns` names the schema columns whose codes arrive, in this order; `outside(NAME)` stands for 1 where the value of
     the numeric column NAME lay outside its bounds and 0 elsewhere. `codes` has shape (columns, rows); -1 marks a missing
     value under "drop". The result has shape (width, rows) and holds exact integers. `l1` and `l2_squared` bound one record.
     """
 
+    if TYPE_CHECKING:  # what each map has, as fields or properties of its own
+
+        @property
+        def columns(self) -> tuple[str, ...]: ...
+        @property
+        def width(self) -> int: ...
+        @property
+        def l1(self) -> int: ...
+        @property
+        def l2_squared(self) -> int: ...
+        @property
+        def digest(self) -> str: ...
+        def __call__(self, codes: Codes, /) -> Codes: ...
+
     @property
-    def columns(self) -> tuple[str, ...]: ...
+    def begins(self) -> Beginning | None:
+        """What it computes first. Override where several maps compute the same first (`Beginning`); it then goes on in `of`."""
+        return None
+
     @property
-    def width(self) -> int: ...
+    def derived_by(self) -> Design | None:
+        """The design whose terms it computes. Override where a term may have no value for a record that lacks no code."""
+        return None
+
     @property
-    def l1(self) -> int: ...
-    @property
-    def l2_squared(self) -> int: ...
-    @property
-    def digest(self) -> str: ...
-    def __call__(self, codes: Codes, /) -> Codes: ...
+    def separates(self) -> tuple[str, ...]:
+        """Columns in which two records that differ have no number in common. Override where numbers are of the cells of a crossing."""
+        return ()
 
 
-class SparseMap(RecordMap, Protocol):
-    """A map of which a record has few numbers that are not 0: class sums, whose width grows with the classes and whose records do not.
+class SparseMap(RecordMap):
+    """Base of maps of which a record has few numbers that are not 0: class sums, whose width grows with the classes, records do not.
 
     `sparse` gives, number by number, the place of each record's number among the rows (the width for none) and the number itself; they are
     what a `Total` adds up, and what the rows are made of. A record's places are different ones. Where the map has a beginning,
     `sparse_of` goes on from its result.
     """
 
+    @abstractmethod
     def sparse(self, codes: Codes, /) -> Iterator[tuple[NDArray[np.int64], Codes]]: ...
+    @abstractmethod
+    def sparse_of(self, begun: Any, /) -> Iterator[tuple[NDArray[np.int64], Codes]]: ...
 
 
 class Statistic(Protocol):
-    """A sum over records: associative and commutative on integers, so that order, batches and threads do not matter."""
+    """Base of sums over records: associative and commutative on integers, so that order, batches and threads do not matter.
+
+    by_unit: whether its map is of units, whatever number of rows of each counts.
+    """
+
+    by_unit: ClassVar[bool] = False
+
+    if TYPE_CHECKING:  # what each statistic has, as fields, properties or methods of its own
+
+        @property
+        def map(self) -> RecordMap: ...
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+        @property
+        def norm(self) -> str: ...
+        def sensitivity_squared(self, relation: str) -> Fraction: ...
+        def sensitivity_l1(self, relation: str) -> Fraction: ...
+        def zero(self) -> Any: ...
+        def update(self, state: Any, codes: Codes) -> Any: ...
+        def merge(self, a: Any, b: Any) -> Any: ...
+        def value(self, state: Any) -> NDArray[Any]: ...
 
     @property
-    def map(self) -> RecordMap: ...
+    def begins(self) -> Beginning | None:
+        """What it computes first of a block of codes. Override, with `take`, where its map may have a beginning."""
+        return None
+
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def grain(self) -> Fraction:
+        """What its values are multiples of. Override where they are no whole numbers, as sums by weight are."""
+        return Fraction(1)
+
     @property
-    def norm(self) -> str: ...
-    def sensitivity_squared(self, relation: str) -> Fraction: ...
-    def sensitivity_l1(self, relation: str) -> Fraction: ...
-    def zero(self) -> Any: ...
-    def update(self, state: Any, codes: Codes) -> Any: ...
-    def merge(self, a: Any, b: Any) -> Any: ...
-    def value(self, state: Any) -> NDArray[Any]: ...
+    def by_rows(self) -> bool:
+        """Whether each row of a unit moves it by itself although its map is told where units begin. Override where that is so."""
+        return False
+
+    def marginal_of(self, other: Statistic, /) -> Callable[[Any], Any] | None:
+        """From the state of another statistic of the same pass, merged, to its own, to the bit; None where it does not follow.
+
+        From public configuration only. Override where a finer one tells it without a look at the records.
+        """
+        return None
+
+    def moved_squared(self, own: Any, rows: Any) -> Any:
+        """Squared changes, in its own norm, when the record with the row `own` gives way to each of `rows`.
+
+        own: shape (width,), zeros for no record; rows: (width, m); shape (m,), exact for arrays of Python integers. What the searches for
+        the worst neighbours are about. Override where it is no plain sum, Gram matrix or histogram of its map.
+        """
+        if self.norm == "frobenius":
+            inner = (own[:, None] * rows).sum(axis=0)
+            return (rows * rows).sum(axis=0) ** 2 + (own * own).sum() ** 2 - 2 * inner**2
+        if self.norm == "cells":  # each row of the map is the cell that the record lies in, 0 for none
+            return ((rows != own[:, None]) * ((rows > 0) * 1 + (own > 0)[:, None] * 1)).sum(axis=0)
+        return ((rows - own[:, None]) ** 2).sum(axis=0)
 
 
 class Beginning(Protocol):
@@ -89,32 +153,14 @@ class Beginning(Protocol):
     to the bit, None where that does not serve.
     """
 
-    def __call__(self, codes: Codes, /) -> Any: ...
+    if TYPE_CHECKING:
 
+        def __call__(self, codes: Codes, /) -> Any: ...
 
-class Marginal(Protocol):
-    """A statistic that may follow from a finer one of the same pass, to the bit, without a look at the records."""
-
-    def marginal_of(self, other: Statistic, /) -> Callable[[Any], Any] | None:
-        """The other's state, merged, to this one's; None where it does not follow. From public configuration only."""
-        ...
-
-
-def moved_squared(statistic: Statistic, own: Any, rows: Any) -> Any:
-    """Squared changes of a statistic, in its own norm, when the record with the row `own` gives way to each of `rows`.
-
-    own: shape (width,), zeros for no record; rows: (width, m); shape (m,), exact for arrays of Python integers. What the searches for
-    the worst neighbours are about. A statistic that is no plain sum or Gram matrix of its map says it itself, as a method of this name.
-    """
-    said = getattr(statistic, "moved_squared", None)
-    if said is not None:
-        return said(own, rows)
-    if statistic.norm == "frobenius":
-        inner = (own[:, None] * rows).sum(axis=0)
-        return (rows * rows).sum(axis=0) ** 2 + (own * own).sum() ** 2 - 2 * inner**2
-    if statistic.norm == "cells":  # each row of the map is the cell that the record lies in, 0 for none
-        return ((rows != own[:, None]) * ((rows > 0) * 1 + (own > 0)[:, None] * 1)).sum(axis=0)
-    return ((rows - own[:, None]) ** 2).sum(axis=0)
+    @property
+    def stays(self) -> bool:
+        """Whether later passes likely ask again. Override, with `rows` and `after`, where it is worth its memory."""
+        return False
 
 
 @dataclass
@@ -132,7 +178,7 @@ class _Partial:
             self.rows = 0
 
 
-class _ExactSum(ABC):
+class _ExactSum(Statistic, ABC):
     """What every exact sum of a map shares: it begins at zeros, merges by adding, and ends as Python integers."""
 
     map: RecordMap
@@ -144,7 +190,7 @@ class _ExactSum(ABC):
     @property
     def begins(self) -> Beginning | None:
         """The map's beginning, where it has one."""
-        return getattr(self.map, "begins", None)
+        return self.map.begins
 
     def update(self, state: _Partial, codes: Codes) -> _Partial:
         """Add up the records of a block."""
@@ -244,16 +290,16 @@ class Total(_ExactSum):
         return Fraction(self.map.l1) * (2 if relation == "substitute" and not single else 1)
 
     def update(self, state: _Partial, codes: Codes) -> _Partial:
-        sparse = getattr(self.map, "sparse", None)
-        if sparse is None:
+        if not isinstance(self.map, SparseMap):
             return super().update(state, codes)
         for start in range(0, codes.shape[1], self._sparse_limit):
-            state = self._add_sparse(state, sparse(codes[:, start : start + self._sparse_limit]))
+            state = self._add_sparse(state, self.map.sparse(codes[:, start : start + self._sparse_limit]))
         return state
 
     def take(self, state: _Partial, begun: Any) -> _Partial:
-        sparse_of = getattr(self.map, "sparse_of", None)
-        return super().take(state, begun) if sparse_of is None else self._add_sparse(state, sparse_of(begun))
+        if not isinstance(self.map, SparseMap):
+            return super().take(state, begun)
+        return self._add_sparse(state, self.map.sparse_of(begun))
 
     @property
     def _sparse_limit(self) -> int:

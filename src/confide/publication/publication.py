@@ -47,7 +47,7 @@ from confide.publication.questions import (
     weights_of,
 )
 from confide.results.pages.publication import Report
-from confide.schema import Practice, Schema
+from confide.schema import Practice
 from confide.schema.formulas.predicate import overlap, parse_predicate
 
 __all__ = ["Publication"]
@@ -248,7 +248,7 @@ class Publication(Method):
                 if method.native == "PureDP":
                     raise PlanError(f"{method.name} has a pure guarantee, and its accuracy is planned alone")
                 at = partial(_planned_at, method, schema, relation, n)
-                planned, told = smallest(at, wanted)
+                planned, told = smallest(at, wanted, method)
                 own = planned.requested
                 assert isinstance(own, GDP)
                 # the first note is of n, and is the same for all
@@ -266,7 +266,7 @@ class Publication(Method):
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """All questions in lock step, each within its own plan; the public numbers under the questions' names."""
-        parts = self._parts(self._pools(Schema.from_dict(plan.schema)))
+        parts = self._parts(self._pools(plan.declared))
         found = in_rounds(source, {name: partial(meter.draw_part, method, name) for name, (method, _) in parts.items()})
         public: dict[str, NDArray[Any]] = {}
         for name, outcome in found.items():
@@ -281,7 +281,7 @@ class Publication(Method):
     def infer(self, release: Release, question: Question | None = None) -> Report:
         """The results of all questions. A question to one of them is asked of its part: `cf.infer(release.child("model"), question)`."""
         (question or Question()).only()
-        schema = Schema.from_dict(release.plan.schema)
+        schema = release.plan.declared
         pooled = self._pools(schema)
         self._check_children(release.plan, pooled)
         of = {name: pool for pool in pooled for name in pool.names}
@@ -315,7 +315,7 @@ class Publication(Method):
 
     def _level(self, mu: float) -> Fraction:
         """What all questions may spend, as mu^2."""
-        pure = any(one.native != "GDP" for one in self._made.values())
+        pure = any(one.native == "PureDP" for one in self._made.values())
         return Fraction(mu * _LEFT if pure else mu) ** 2
 
     def reference(self, frame: Any) -> Mapping[str, float]:

@@ -18,6 +18,7 @@ from confide.results.estimates import Estimates
 from confide.results.inference.wald import WaldTest, restrictions
 from confide.results.pages.words import LITERAL, clean, level_words, short, status_words
 from confide.schema import Design
+from confide.schema.formulas.frames import has_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,7 +116,7 @@ class ClassModel(Estimates):
     @staticmethod
     def _frame(design: Design, data: Any) -> Any:
         """An array as columns by name: numbers in the order of the formula's columns."""
-        if hasattr(data, "columns") or hasattr(data, "keys"):
+        if has_columns(data):
             return data
         names = tuple(dict.fromkeys(column for term in design.terms for column in term.columns))
         rows = np.asarray(data)

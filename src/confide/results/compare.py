@@ -123,7 +123,10 @@ def compare(results: Sequence[BaseResult] | Mapping[str, BaseResult], *, alpha: 
 
 
 def _titled(results: Sequence[BaseResult]) -> dict[str, Any]:
-    return {f"({place}) {getattr(one, 'response', '')}".strip(): one for place, one in enumerate(results, 1)}
+    return {
+        f"({place}) {one.response if isinstance(one, BaseResult) else ''}".strip(): one
+        for place, one in enumerate(results, 1)
+    }
 
 
 def _level(one: BaseResult, alpha: float) -> float | None:

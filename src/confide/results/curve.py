@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, inf, isfinite, nan, pi
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,6 +18,7 @@ from confide.results.base import BaseResult, Column, Foreseen, check_alpha, leve
 from confide.results.noise_share import marked, noise_share
 from confide.results.pages.curve_plot import draw_curve
 from confide.results.pages.words import WITHOUT_NUMBERS, level_words
+from confide.schema.formulas.frames import has_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -255,7 +256,7 @@ class Curve(BaseResult):
         Raises `NoResult` when the release holds no reply.
         """
         self._replied()
-        if isinstance(data, Mapping) or hasattr(data, "columns"):
+        if has_columns(data):
             missing = [name for name in self.features if name not in data]
             if missing:
                 raise PlanError(f"the data have no column {missing[0]!r}; the curve needs {', '.join(self.features)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import inf, isinf, isnan, nan
+from math import inf, isinf, nan
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -50,11 +50,10 @@ class Estimates(BaseResult):
 
     names (p,); estimates (p,); covariance (p, p), all NaN (and to be left out) outside the statuses "ok" and "partial"; df: degrees of
     freedom of Student's t, one number or (p,), inf for the normal distribution; noise_variance (p,): the part of each variance that
-    sampling alone would not give, privacy noise and what is allowed for because of it; noise_least (p,): the part that it would not
-    give even if sampling is as large as noise leaves likely, by which an interval is flagged (None: noise_variance); sampling_df: the
-    degrees of freedom that sampling alone would leave, one number or (p,) (None: those of df); bias (p,): a bound on what an estimate
-    may be off beyond its standard error, by which half-widths grow (None: none); joint: the distribution of tests of several at once,
-    where a method knows it. All units are those of the data. Arrays are read-only copies. Further fields are those of every result
+    sampling alone would not give, privacy noise and what is allowed for because of it; sampling_df: the degrees of freedom that
+    sampling alone would leave, one number or (p,) (None: those of df); bias (p,): a bound on what an estimate may be off beyond its
+    standard error, by which half-widths grow (None: none); joint: the distribution of tests of several at once, where a method knows
+    it. All units are those of the data. Arrays are read-only copies. Further fields are those of every result
     (`confide.results.base`).
 
     At status "partial" some estimates are answered as at "ok", and the others are NaN with all that belongs to them.
@@ -80,7 +79,6 @@ class Estimates(BaseResult):
     covariance: Vector = field(default_factory=lambda: np.array(nan))
     df: float | Vector = inf
     noise_variance: Vector = field(default_factory=lambda: np.array(nan))
-    noise_least: Vector | None = None
     joint: JointLaw | None = None
     bias: Vector | None = None
     sampling_df: float | Vector | None = None
@@ -98,14 +96,16 @@ class Estimates(BaseResult):
                 self._put(name, float(given) if np.ndim(given) == 0 else _array(name, given, (p,)))
         if self.bias is not None:
             self._put("bias", _array("bias", self.bias, (p,)))
-        if self.noise_least is not None:
-            self._put("noise_least", _array("noise_least", self.noise_least, (p,)))
         self._put("estimates", _array("estimates", self.estimates, (p,)))
         for name, shape in (("covariance", (p, p)), ("noise_variance", (p,))):
             values = getattr(self, name)
             self._put(name, _array(name, np.full(shape, nan) if np.ndim(values) == 0 else values, shape))
         _check_variances(self)
-        self._put("flags", marked(self.flags, self.names, self._shares))
+        self._put("flags", marked(self.flags, self.names, self._share))
+
+    @property
+    def biased(self) -> bool:
+        return self.bias is not None and bool((self.bias > 0).any())
 
     # --- the vocabulary of statsmodels -------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ class Estimates(BaseResult):
 
         NaN where there is no interval.
         """
-        return self._series(self._shares[0])
+        return self._series(self._share)
 
     @property
     def normal(self) -> bool:
@@ -212,9 +212,14 @@ class Estimates(BaseResult):
             known = "" if isinf(tested.df_denom) else f", {_df(tested.df_denom)}"
             said = f"F({tested.df_num}{known}) = {tested.statistic:.4g}, P>F {pvalue(tested.pvalue)}"
             facts.append(("All slopes zero", said, _JOINT))
-        if isnan(getattr(self, "nobs", 0.0)):
+        if self._unpublished:
             facts.append(("Records", "their number is not published", ""))
         return tuple(facts)
+
+    @property
+    def _unpublished(self) -> bool:
+        """Whether it is of a number of records that is told nowhere. Override where results hold that number (`nobs`)."""
+        return False
 
     def more(self, alpha: float) -> dict[str, Any]:
         """Entries of the JSON beyond the table."""
@@ -251,13 +256,10 @@ class Estimates(BaseResult):
             return np.asarray(left / self._bse)
 
     @property
-    def _shares(self) -> Vector:
-        """What is printed and what is flagged, (2, p)."""
+    def _share(self) -> Vector:
         variance, sampled = np.diag(self.covariance), self.df if self.sampling_df is None else self.sampling_df
         with np.errstate(over="ignore", invalid="ignore"):
-            least = self.noise_variance if self.noise_least is None else self.noise_least
-            noise = np.stack([self.noise_variance, least])
-            alone = student.quantile(_TAIL, sampled) * np.sqrt(np.maximum(variance - noise, 0.0))
+            alone = student.quantile(_TAIL, sampled) * np.sqrt(np.maximum(variance - self.noise_variance, 0.0))
             return noise_share(student.quantile(_TAIL, self.df) * self._bse + self._bias, alone)
 
     @property

@@ -6,8 +6,7 @@ An interval that is w wide, where sampling alone would give one of a, has the no
 
 whatever made it wide: noise of the estimate, what is allowed for because noise may hide it (upper bounds of a variance, biases of limits
 and cuts, bins), and quantiles that are larger because a variance is known with noise. What sampling alone would give is read from the
-release too, so that it is as sure as noise leaves it: the share that is printed is of the best estimate of a, and the flag is raised only
-if it holds for the largest a that noise leaves likely.
+release too, and is as sure as noise leaves it. One share is printed, of the best estimate of a, and the flag follows what is printed.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from confide.results.pages.words import Flag
 
-__all__ = ["DOMINATED", "DOMINATES", "LIKELY", "dominated", "marked", "noise_share", "sampling_alone", "unsampled"]
+__all__ = ["DOMINATED", "DOMINATES", "dominated", "marked", "noise_share", "sampling_alone"]
 
 Vector = NDArray[np.float64]
 
 # Above this share an interval is more than three times as wide as that of sampling alone.
 _MOST = 0.9
-#: Sds of its noise that a robust variance may be off by, an error of 5 % on either side.
-LIKELY = 1.645
+# Sds of its noise that a robust variance may be off by, an error of 5 % on either side.
+_LIKELY = 1.645
 # Rows that a flag names.
 _NAMED = 6
 
@@ -58,24 +57,17 @@ def noise_share(width: ArrayLike, alone: ArrayLike) -> Vector:
 
 
 def sampling_alone(robust: ArrayLike, error: ArrayLike, classical: ArrayLike) -> Vector:
-    """What released sums say of sampling variances, for a share of the whole, (2, ...): the best estimate, and the most that they may be.
+    """The best estimate of sampling variances that released sums give.
 
-    The best is the robust one, as far as it is above 0: clusters, weights and heavy tails make it many times as large as the classical one.
+    It is the robust one, as far as it is above 0: clusters, weights and heavy tails make it many times as large as the classical one.
     Where that is larger it is the classical one, as far as noise lets it be so: a robust one that noise hides says next to nothing. error:
     the sd of the noise of the robust ones.
 
     >>> sampling_alone([4.0, 2.0, -2.0], [0.1, 2.0, 0.5], [1.0, 3.0, 1.0]).round(2).tolist()
-    [[4.0, 3.0, 0.82], [4.16, 5.29, 0.82]]
+    [4.0, 3.0, 0.82]
     """
     own = np.maximum(robust, 0.0)
-    most = own + LIKELY * np.asarray(error, dtype=np.float64)
-    return np.stack([np.clip(classical, own, most), most])
-
-
-def unsampled(variance: Vector, alone: Vector) -> dict[str, Vector]:
-    """The two fields of `Estimates` that say what of variances, (p,), sampling would not give. alone: (2, p), by `sampling_alone`."""
-    noise, least = np.maximum(variance - alone, 0.0)
-    return {"noise_variance": noise, "noise_least": least}
+    return np.asarray(np.clip(classical, own, own + _LIKELY * np.asarray(error, dtype=np.float64)))
 
 
 def dominated(share: ArrayLike) -> NDArray[np.bool_]:
@@ -84,14 +76,13 @@ def dominated(share: ArrayLike) -> NDArray[np.bool_]:
 
 
 def marked(flags: Sequence[str], names: Sequence[str], share: ArrayLike) -> tuple[str, ...]:
-    """A result's flags, with the one that names the rows whose interval is ruled by noise, where there are any. share: (p,), or what is
-    printed and what is flagged, (2, p).
+    """A result's flags, with the one that names the rows whose interval is ruled by noise, where there are any. share: (p,).
 
     >>> marked((), ("a", "b"), [0.2, 0.95])
     ('noise_dominates',)
     """
     own = tuple(flag for flag in flags if flag != DOMINATES)
-    rows = [name for name, on in zip(names, dominated(np.atleast_2d(share)[-1]), strict=True) if on]
+    rows = [name for name, on in zip(names, dominated(share), strict=True) if on]
     if not rows:
         return own
     more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""

@@ -139,11 +139,14 @@ class Schema:
 
     def __getitem__(self, name: str) -> Column:
         if name not in self.columns:
-            raise SchemaError(
-                f"the schema has no column {name!r}{near_match(str(name), self.names)}; it has: {', '.join(self.names)}; "
-                "use one of these, or add the column to the schema"
-            )
+            raise self._no_column(name)
         return self.columns[name]
+
+    def _no_column(self, name: str) -> SchemaError:
+        return SchemaError(
+            f"the schema has no column {name!r}{near_match(str(name), self.names)}; it has: {', '.join(self.names)}; "
+            "use one of these, or add the column to the schema"
+        )
 
     def __contains__(self, name: object) -> bool:
         return name in self.columns
@@ -178,7 +181,14 @@ class Schema:
         >>> list(Schema({"x": Numeric(0, 1)}).to_dict())
         ['columns', 'rows_per_unit', 'unit', 'dataset']
         """
-        return {
+        facts: dict[str, Any] = json.loads(
+            self._written
+        )  # its own each time: what a caller writes into it changes no other one
+        return facts
+
+    @cached_property
+    def _written(self) -> str:
+        facts = {
             "columns": [{"name": name, **column.to_dict()} for name, column in self.columns.items()],
             "rows_per_unit": self.rows_per_unit,
             "unit": self.unit.to_dict() if isinstance(self.unit, Unit) else self.unit,
@@ -187,6 +197,7 @@ class Schema:
             **({"cluster": self.cluster.to_dict()} if self.cluster is not None else {}),
             **({"design": self.design.to_dict()} if self.design is not None else {}),
         }
+        return json.dumps(facts, allow_nan=False)
 
     def with_columns(self, columns: Mapping[str, Any]) -> Schema:
         """The same facts about other columns.
@@ -218,6 +229,16 @@ class Schema:
         """
         unit = (self.unit.column,) if isinstance(self.unit, Unit) else ()
         return (*unit, self.cluster.column) if self.cluster is not None else unit
+
+    @property
+    def plain(self) -> bool:
+        """Whether each record stands for itself: no unit but the record, no several rows of one, no clusters and no design.
+
+        >>> from confide.schema import Numeric
+        >>> Schema({"x": Numeric(0, 1)}).plain, Schema({"x": Numeric(0, 1)}, unit=Unit("person_id")).plain
+        (True, False)
+        """
+        return self.unit == "record" and self.rows_per_unit == 1 and self.cluster is None and self.design is None
 
     @classmethod
     def of(cls, schema: Schema | Mapping[str, Any]) -> Schema:

@@ -14,6 +14,7 @@ from confide import gate
 from confide.errors import PlanError, SchemaError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
+from confide.noise import SimulatedNoise
 from confide.protocol import Method, Noise
 from confide.protocol.units.contributions import shown
 from confide.schema import Schema
@@ -73,7 +74,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         refuse_text(roles, method, columns, response)
         source = read({**dict(zip(roles.features, columns, strict=True)), roles.response: response}, roles.schema)
         # a simulated stream is copied: fit must not change a parameter, and one seed is one fit
-        noise = deepcopy(self.noise) if getattr(self.noise, "simulated", False) else self.noise
+        noise = deepcopy(self.noise) if isinstance(self.noise, SimulatedNoise) else self.noise
         release = gate.release(method, source, self.privacy, ledger=self.ledger, noise=noise)
         return release, shown(method.infer(release), release), roles, labels
 
@@ -86,7 +87,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(roles.features)
         if labels is not None:
             self.feature_names_in_ = np.array(labels, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
+        elif "feature_names_in_" in vars(self):
             del self.feature_names_in_
         # last, when the fit is kept: a filter may turn the warning into an error, and the release was paid for
         if result.status != "ok":
@@ -128,7 +129,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # a missing value follows on_missing
         tags.input_tags.string = True  # labels of categorical columns; other text is a missing value
-        tags.non_deterministic = not getattr(self.noise, "simulated", False)
+        tags.non_deterministic = not isinstance(self.noise, SimulatedNoise)
         return tags
 
     def __sklearn_clone__(self) -> Any:

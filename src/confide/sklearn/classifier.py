@@ -10,17 +10,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from confide import registry
-from confide.classification import ClassMeans
 from confide.errors import NoResult, PlanError
+from confide.methods.classification.class_means import ClassMeans
 from confide.protocol import Method
 from confide.schema import Categorical, Integer, Schema
 from confide.sklearn.base import PrivateEstimator
 from confide.sklearn.columns import Roles, columns_of, formula_of
 
 __all__ = ["PrivateClassifier"]
-
-# Methods of other families whose results have `predict_proba` of classes.
-_OTHERS = ("logistic",)
 
 
 class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
@@ -104,8 +101,9 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     def _own_method(self) -> Any:
         method = self.method
         kind = registry.get(method) if isinstance(method, str) else method
-        named = getattr(kind, "family", None) == "classification" or getattr(kind, "name", None) in _OTHERS
-        if method is not None and (isinstance(method, type) or not named):
+        own = kind if isinstance(kind, type) else type(kind)
+        classes = issubclass(own, Method) and (own.family == "classification" or own.outcome == "two")
+        if method is not None and (isinstance(method, type) or not classes):
             raise PlanError(
                 f"method must be a method that predicts classes, with its settings, or its name, got {method!r}; write "
                 'method=cf.classification.ClassMeans("kind ~ a + b"), or leave it out for all columns'

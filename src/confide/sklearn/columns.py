@@ -16,6 +16,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from confide.errors import PlanError, SchemaError
 from confide.methods.classification.class_design import ClassDesign
+from confide.protocol import Method, method_parameters
 from confide.schema import Categorical, Design, Numeric, Schema
 from confide.schema.formulas.names import quoted
 
@@ -158,9 +159,10 @@ def _response_in(
     schema: Schema, method: Any, labels: tuple[str, ...] | None, label: str | None, classes: bool
 ) -> tuple[str, tuple[str, ...]]:
     """The response's column, and the columns beside it that a formula needs (none without a formula)."""
-    formula = getattr(method, "formula", None)
+    parameters = method_parameters(method) if isinstance(method, Method) else {}
+    formula = parameters.get("formula")
     if formula is not None:
-        given = getattr(method, "term_bounds", None)
+        given = parameters.get("term_bounds")
         if classes:
             own = ClassDesign.of(formula, schema, term_bounds=given)
             return own.response, tuple(name for name in own.design.columns if name != own.response)
@@ -254,7 +256,7 @@ def refuse_text(roles: Roles, method: Any, features: Sequence[Any], response: An
     From the types of columns, which are public. Where a type leaves open what the cells are (a NumPy array of objects, a list) nothing is
     refused: only values could tell.
     """
-    formula = getattr(method, "formula", None)
+    formula = method_parameters(method).get("formula") if isinstance(method, Method) else None
     words = set(re.findall(r"`([^`]*)`", formula) + re.findall(r"\w+", formula)) if isinstance(formula, str) else None
     given = dict(zip((*roles.features, roles.response), (*features, response), strict=True))
     for name, column in given.items():

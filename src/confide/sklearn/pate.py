@@ -16,11 +16,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from confide import gate
+from confide._text import progress_bar
 from confide.errors import NoResult, PlanError
-from confide.faces.calls.progress import progress_bar
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.voting.teacher_labels import TeacherLabels
+from confide.noise import SimulatedNoise
 from confide.protocol import Noise, Plan
 from confide.protocol.units.contributions import shown
 from confide.schema import Categorical, Numeric, Schema
@@ -142,7 +143,7 @@ class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         refuse_text(Roles(schema, features, "y"), method, columns, response)
         source = read({**dict(zip(features, columns, strict=True)), "y": response}, schema)
         self._untaught()
-        noise = deepcopy(self.noise) if getattr(self.noise, "simulated", False) else self.noise
+        noise = deepcopy(self.noise) if isinstance(self.noise, SimulatedNoise) else self.noise
         n = len(response) if self.privacy.relation == "substitute" else None
         with progress_bar("teachers") if self.progress else nullcontext(None) as told:
             tell = None if told is None else lambda done, of: told(done, of, "fitted and asked")
@@ -158,7 +159,7 @@ class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         self.n_features_in_ = rows.shape[1]
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
+        elif "feature_names_in_" in vars(self):
             del self.feature_names_in_
         self.classes_ = np.array(list(self.classes))
         places = {level: j for j, level in enumerate(_levels(schema))}

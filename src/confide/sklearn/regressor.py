@@ -11,8 +11,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from confide.errors import NoResult, PlanError
+from confide.methods.regression.least_squares.line import LeastSquares
+from confide.methods.regression.linear import DesignEstimates
 from confide.protocol import Method
-from confide.regression import LeastSquares
 from confide.results.pages.words import WITHOUT_NUMBERS
 from confide.sklearn.base import PrivateEstimator
 from confide.sklearn.columns import Roles, columns_of, formula_of
@@ -136,7 +137,8 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
     def _reason(self, result: Any) -> str:
         """The result's words; where they name a setting of the method, as it is given to an estimator."""
-        formula = getattr(getattr(result, "design", None), "formula", "y ~ x")
+        design = result.design if isinstance(result, DesignEstimates) else None
+        formula = "y ~ x" if design is None else design.formula
         return (
             super()
             ._reason(result)
@@ -147,7 +149,8 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         readable = np.full(len(result.names), np.nan) if result.status in WITHOUT_NUMBERS else result.estimates
         slopes = dict(zip(result.names, map(float, readable), strict=True))
         self.intercept_ = slopes.pop("Intercept", 0.0)
-        terms = getattr(getattr(result, "design", None), "terms", ())
+        design = result.design if isinstance(result, DesignEstimates) else None
+        terms = () if design is None else design.terms
         plain = set(slopes) <= set(features) and all(term.plain is not None for term in terms)
         self.coef_ = np.array([slopes.get(name, 0.0) for name in features] if plain else [*slopes.values()])
         self._whole = plain and len(slopes) == len(features)
@@ -158,7 +161,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         method = self.method
         if method is None:
             return LeastSquares(formula)
-        if isinstance(method, type) or getattr(method, "family", None) != "regression":
+        if not isinstance(method, Method) or method.family != "regression":
             raise PlanError(
                 f"method must be a regression method with its settings, got {method!r}; write "
                 f"method=cf.regression.LeastSquares({formula!r}), or leave it out for all columns"

@@ -17,6 +17,7 @@ from confide.errors import NoResult, PlanError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.reduction.components import PCA
+from confide.noise import SimulatedNoise
 from confide.protocol import Noise
 from confide.protocol.units.contributions import shown
 from confide.schema import Numeric, Schema
@@ -84,14 +85,14 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         method = PCA(names, self.n_components, self.scale)
         for name, column in zip(names, columns, strict=True):
             refuse_text(Roles(schema, (), name), method, (), column)
-        noise = deepcopy(self.noise) if getattr(self.noise, "simulated", False) else self.noise
+        noise = deepcopy(self.noise) if isinstance(self.noise, SimulatedNoise) else self.noise
         release = gate.release(method, source, self.privacy, ledger=self.ledger, noise=noise)
         result: Any = shown(method.infer(release), release)
         self.release_, self.result_, self.status_ = release, result, result.status
         self.n_features_in_ = len(names)
         if labels is not None:
             self.feature_names_in_ = np.array(labels, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
+        elif "feature_names_in_" in vars(self):
             del self.feature_names_in_
         self.components_ = result.vectors.T
         self.n_components_ = self._n_features_out = len(self.components_)

@@ -15,7 +15,7 @@ from functools import partial, reduce
 from math import prod
 from operator import itemgetter
 from threading import Lock
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,19 +47,29 @@ class Input(Protocol):
     rows: the names of the rows of codes; columns: what is asked of the parts.
     """
 
-    @property
-    def parts(self) -> Sequence[Part]: ...
-    @property
-    def rows(self) -> tuple[str, ...]: ...
-    @property
-    def columns(self) -> tuple[str, ...]: ...
-    def coder(self, block_rows: int) -> Callable[[Block], Codes]:
-        """For one thread. The codes are overwritten by its next call."""
-        ...
+    if TYPE_CHECKING:  # what each input has, as attributes or methods of its own
+
+        @property
+        def parts(self) -> Sequence[Part]: ...
+        @property
+        def rows(self) -> tuple[str, ...]: ...
+        @property
+        def columns(self) -> tuple[str, ...]: ...
+        def coder(self, block_rows: int) -> Callable[[Block], Codes]:
+            """For one thread. The codes are overwritten by its next call."""
+            ...
+
+    def begun(self, block: Block, begins: Beginning, codes: Codes) -> Any:
+        """What a beginning gives for the codes of a block. Override where the results of one pass may serve the next."""
+        return begins(codes)
 
 
-class Fresh:
+class Fresh(Input):
     """Records as they are in tables and files, read and coded in this pass. kept: is handed each block of codes, to copy."""
+
+    parts: Sequence[Part]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
 
     def __init__(
         self,
@@ -196,7 +206,7 @@ def _together(work: Callable[[], list[Any]], threads: int, queue: _Queue) -> lis
 
 def _work(queue: _Queue, source: Input, statistics: Sequence[Statistic], block_rows: int) -> list[Any]:
     """What one thread does: the state of each statistic over the pieces that it could get."""
-    coder, kept = source.coder(block_rows), getattr(source, "begun", None)
+    coder = source.coder(block_rows)
     alike = _alike(statistics, source.rows)
     states = [statistic.zero() for statistic in statistics]
     try:
@@ -207,18 +217,13 @@ def _work(queue: _Queue, source: Input, statistics: Sequence[Statistic], block_r
                     block := guarded(f"{piece.place} could not be read", partial(next, blocks, None))
                 ):
                     codes = guarded(f"{piece.place} could not be coded", partial(coder, block))
-                    begun = _begun if kept is None else partial(kept, block)
+                    begun = partial(source.begun, block)
                     for own in alike:
                         guarded(f"{piece.place} could not be summed up", partial(own.update, states, codes, begun))
     except BaseException:
         queue.close()
         raise
     return states
-
-
-def _begun(begins: Beginning, codes: Codes) -> Any:
-    """What a beginning gives for the codes of a block; a source that keeps codes has a way of its own."""
-    return begins(codes)
 
 
 @dataclass(frozen=True)
@@ -229,7 +234,7 @@ class _Alike:
     begins: Beginning | None
     members: list[tuple[int, Any]]
 
-    def update(self, states: list[Any], codes: Codes, begun: Callable[[Beginning, Codes], Any] = _begun) -> None:
+    def update(self, states: list[Any], codes: Codes, begun: Callable[[Beginning, Codes], Any] | None = None) -> None:
         own = codes[self.rows]
         # a view of what the other statistics are handed next
         own.flags.writeable = False
@@ -237,7 +242,7 @@ class _Alike:
             for at, statistic in self.members:
                 states[at] = statistic.update(states[at], own)
             return
-        found = begun(self.begins, own)
+        found = self.begins(own) if begun is None else begun(self.begins, own)
         for at, statistic in self.members:
             states[at] = statistic.take(states[at], found)
 
@@ -259,7 +264,7 @@ def _alike(statistics: Sequence[Statistic], rows: tuple[str, ...]) -> list[_Alik
 def _begins(statistic: Any) -> Beginning | None:
     """A statistic's beginning; None for one that adds up blocks in a way of its own, which its parent's `take` would go past."""
     first = next((kind for kind in type(statistic).__mro__ if {"update", "take"} & set(vars(kind))), None)
-    return getattr(statistic, "begins", None) if first is not None and "take" in vars(first) else None
+    return statistic.begins if first is not None and "take" in vars(first) else None
 
 
 def _picked(columns: tuple[str, ...], rows: tuple[str, ...]) -> slice | list[int]:
@@ -270,13 +275,10 @@ def _picked(columns: tuple[str, ...], rows: tuple[str, ...]) -> slice | list[int
 
 
 def _following(statistics: Sequence[Statistic]) -> dict[int, tuple[int, Callable[[Any], Any]]]:
-    """The statistics that follow from finer ones of the pass, each with the place of the smallest and how (`Marginal`)."""
+    """The statistics that follow from finer ones of the pass, each with the place of the smallest and how (`marginal_of`)."""
     found = {}
     for at, one in enumerate(statistics):
-        marginal_of = getattr(one, "marginal_of", None)
-        if marginal_of is None:
-            continue
-        ways = ((place, marginal_of(other)) for place, other in enumerate(statistics) if place != at)
+        ways = ((place, one.marginal_of(other)) for place, other in enumerate(statistics) if place != at)
         finer = [(prod(statistics[place].shape), place, way) for place, way in ways if way is not None]
         if finer:
             _, place, way = min(finer, key=itemgetter(0))

@@ -30,7 +30,7 @@ from confide.errors import SourceError
 from confide.protocol import Beginning, Statistic
 from confide.protocol.source import Behind
 from confide.schema import Schema
-from confide.sources.aggregation import Codes, named_rows, summed
+from confide.sources.aggregation import Codes, Input, named_rows, summed
 from confide.sources.coding import Room, apart, doubles_of
 from confide.sources.parts import Block, Part, Piece, guarded
 from confide.sources.passes import Passes
@@ -137,7 +137,7 @@ class Packing:
         return codes
 
 
-class Blocks:
+class Blocks(Part, Input):
     """Blocks of codes, written once by any thread and then read as often as wanted: an input of `summed`, and its only part."""
 
     type = "codes"
@@ -259,7 +259,7 @@ class Blocks:
 
     def begun(self, block: Block, begins: Beginning, codes: Codes) -> Any:
         """What a beginning gives for the codes of a block. One that stays is kept beside the codes while there is memory."""
-        if not getattr(begins, "stays", False):
+        if not begins.stays:
             return begins(codes)
         stays: Any = begins
         place = block.columns[1]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -46,35 +46,51 @@ class Piece:
 
 
 class Part(Protocol):
-    """One table or file. `place` names it in messages, `type` in `repr`; `names` are all its columns, in order.
+    """Base of tables and files. `place` names one in messages, `type` in `repr`; `names` are all its columns, in order."""
 
-    A part that workers elsewhere can read by themselves says so (`travels`), and where its pieces are many, how many (`groups`). What is
-    asked again for each pass has a `session`, which holds for one release: it begins with a new look at names and types, before the charge.
-    """
+    if TYPE_CHECKING:  # what each part has, as attributes or methods of its own
+
+        @property
+        def place(self) -> str: ...
+        @property
+        def type(self) -> str: ...
+        @property
+        def names(self) -> tuple[str, ...]: ...
+        @property
+        def rereadable(self) -> bool: ...
+        @property
+        def file(self) -> Hashable:
+            """Which file it is read from, as `file_at` has it; what no file is for all else."""
+            ...
+
+        def kind(self, name: str) -> Any:
+            """The physical type of a column: a NumPy dtype, a pyarrow type, or the name of another; from metadata."""
+            ...
+
+        def verify(self) -> None:
+            """Raise `SourceError` when the file is no longer the one that was opened."""
+            ...
+
+        def pieces(self, names: Sequence[str]) -> Iterator[Piece]: ...
+        def count(self) -> int: ...
 
     @property
-    def place(self) -> str: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def rereadable(self) -> bool: ...
-    @property
-    def file(self) -> Hashable:
-        """Which file it is read from, as `file_at` has it; what no file is for all else."""
-        ...
+    def travels(self) -> bool:
+        """Whether workers elsewhere can read it by themselves. Override where they can."""
+        return False
 
-    def kind(self, name: str) -> Any:
-        """The physical type of a column: a NumPy dtype, a pyarrow type, or the name of another; from metadata."""
-        ...
+    @property
+    def groups(self) -> int | None:
+        """How many pieces it has, for workers that take some each. Override where they are known and many."""
+        return None
 
-    def verify(self) -> None:
-        """Raise `SourceError` when the file is no longer the one that was opened."""
-        ...
+    def session(self) -> AbstractContextManager[None]:
+        """For one release, with a new look at names and types before the charge. Override where it is asked again for each pass."""
+        return nullcontext()
 
-    def pieces(self, names: Sequence[str]) -> Iterator[Piece]: ...
-    def count(self) -> int: ...
+    def close(self) -> None:
+        """Let go of what reading holds. Override where something is open."""
+        return
 
 
 class Mark(Protocol):

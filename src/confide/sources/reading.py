@@ -108,26 +108,27 @@ def read(
         raise SourceError(
             f"a NumPy array has no column {named[0]!r}, whose ids are needed; pass a mapping or a DataFrame with it"
         )
-    opening = _Opening(
-        (*public.names, *named), checked_delimiter(delimiter), _memory(memory), _folder(spool), filesystem, recursive
-    )
+    if delimiter != ",":
+        checked_delimiter(delimiter)
+    folder = None if spool is None else _folder(spool)
+    opening = _Opening((*public.names, *named), delimiter, _memory(memory), folder, filesystem, recursive)
     parts = _parts(data, opening)
+    # a Spark DataFrame is read where it is
+    where = getattr(getattr(parts[0], "frame", None), "sparkSession", None) if executor is None and parts else executor
     return RecordSource(
         public,
         parts,
         dataset=dataset,
         memory=opening.memory,
-        spool=opening.spool,
-        threads=_threads(threads),
-        executor=_executor(executor, parts),
+        spool=folder,
+        threads=THREADS if threads is None else _threads(threads),
+        executor=None if where is None else _executor(where, parts),
     )
 
 
 def _executor(given: Any, parts: Sequence[Part]) -> Executor | None:
     """The executor, where its workers can read the parts."""
-    # a Spark DataFrame is read where it is
-    session = getattr(getattr(parts[0], "frame", None), "sparkSession", None) if parts else None
-    found = executor_of(session if given is None else given)
+    found = executor_of(given)
     there = None if found is None else next((part for part in parts if not found.takes(part)), None)
     if found is None or there is None:
         return found
@@ -138,8 +139,6 @@ def _executor(given: Any, parts: Sequence[Part]) -> Executor | None:
 
 
 def _threads(threads: Any) -> int:
-    if threads is None:
-        return THREADS
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
         raise SourceError(f"threads={threads!r} is no number of threads; write threads=1 or more, or leave it out")
     return int(threads)
@@ -154,9 +153,7 @@ def _memory(memory: Any) -> int:
     return int(memory)
 
 
-def _folder(spool: Any) -> str | None:
-    if spool is None:
-        return None
+def _folder(spool: Any) -> str:
     if not isinstance(spool, (str, os.PathLike)) or not Path(spool).is_dir():
         raise SourceError(
             f"spool={os.fspath(spool) if isinstance(spool, os.PathLike) else spool!r} is no folder; it is where codes that do not fit in "
@@ -202,7 +199,7 @@ def _function(function: Any, opening: _Opening, seen: SeenOrigins, place: str) -
 
 
 def _table(data: Any, opening: _Opening, again: bool = False) -> Part:
-    """The part of one table or query. again: the caller can make it anew, so that what is read once need not be kept."""
+    """The part of one table, in memory or not. again: the caller can make it anew, so that what is read once need not be kept."""
     # named by module, so that pandas, polars and duckdb are loaded only by those who use them
     kinds = {f"{base.__module__.partition('.')[0]}.{base.__name__}" for base in type(data).__mro__}
     wanted = opening.wanted
@@ -210,10 +207,21 @@ def _table(data: Any, opening: _Opening, again: bool = False) -> Part:
         return from_numpy(data, wanted)
     if "pandas.DataFrame" in kinds:
         return from_pandas(data, wanted)
-    if "polars.LazyFrame" in kinds:
-        return guarded("the polars LazyFrame has no columns that can be known", partial(Lazy.open, data))
     if "polars.DataFrame" in kinds:
         return from_polars(data, wanted)
+    if isinstance(data, pa.Table):
+        return from_arrow(data, wanted)
+    if isinstance(data, pa.RecordBatch):
+        return from_arrow(pa.Table.from_batches([data]), wanted)
+    if isinstance(data, Mapping):
+        return from_mapping(data, wanted)
+    return _behind_a_stream(data, kinds, opening, again)
+
+
+def _behind_a_stream(data: Any, kinds: set[str], opening: _Opening, again: bool) -> Part:
+    """The part of what gives records when it is asked: a query, a relation, a lazy frame, a stream, a function."""
+    if "polars.LazyFrame" in kinds:
+        return guarded("the polars LazyFrame has no columns that can be known", partial(Lazy.open, data))
     if kinds & {"duckdb.DuckDBPyRelation", "_duckdb.DuckDBPyRelation"}:
         return guarded("the DuckDB relation has no columns that can be known", partial(Relation.open, data))
     if "pyspark.DataFrame" in kinds and hasattr(data, "mapInArrow"):
@@ -222,12 +230,6 @@ def _table(data: Any, opening: _Opening, again: bool = False) -> Part:
         return guarded("the Spark DataFrame has no columns that can be known", partial(SparkFrame.open, data))
     if isinstance(data, Query):
         return SqlPart(data)
-    if isinstance(data, pa.Table):
-        return from_arrow(data, wanted)
-    if isinstance(data, pa.RecordBatch):
-        return from_arrow(pa.Table.from_batches([data]), wanted)
-    if isinstance(data, Mapping):
-        return from_mapping(data, wanted)
     if hasattr(data, "__arrow_c_stream__"):
         reader = data
         if not isinstance(data, pa.RecordBatchReader):
@@ -237,7 +239,7 @@ def _table(data: Any, opening: _Opening, again: bool = False) -> Part:
         batch = guarded(
             f"the Arrow array of a {type(data).__name__} is no record batch", partial(pa.record_batch, data)
         )
-        return from_arrow(pa.Table.from_batches([batch]), wanted)
+        return from_arrow(pa.Table.from_batches([batch]), opening.wanted)
     if callable(data) and not again:
         return Factory(data, partial(_table, opening=opening, again=True), given_by(data))
     raise SourceError(f"cannot read a {type(data).__name__}; confide.read takes {_TAKES}")

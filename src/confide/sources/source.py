@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from contextlib import closing as _closing
+from contextlib import AbstractContextManager, ExitStack, closing as _closing, contextmanager
 from typing import Any
 
 from numpy.typing import NDArray
 
 from confide.errors import SchemaError, SourceError
-from confide.protocol import Statistic
+from confide.protocol import Source, Statistic
 from confide.protocol.units.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
 from confide.schema import Schema, Unit
 from confide.schema.draft import may_be_a_record
@@ -30,7 +29,7 @@ __all__ = ["RecordSource", "check_id"]
 _LISTED = 30
 
 
-class RecordSource:
+class RecordSource(Source):
     """Records of one table or of several files, coded block by block. Made by `confide.read`.
 
     schema: what is public about the records; dataset: the name under which a ledger charges them; rereadable: whether
@@ -116,8 +115,7 @@ class RecordSource:
         """
         with ExitStack() as sessions:
             for part in self._parts:
-                if hasattr(part, "session"):
-                    sessions.enter_context(part.session())
+                sessions.enter_context(part.session())
             if self._executor is None:
                 yield self
                 return
@@ -226,17 +224,21 @@ def check_id(part: Part, name: str) -> None:
 
 
 def _check_there(part: Part, name: str) -> None:
-    found = part.names.count(name)
-    if not found:
+    if part.names.count(name) != 1:
+        raise _not_once(part, name)
+
+
+def _not_once(part: Part, name: str) -> SourceError:
+    """The refusal of a column that is not there, or is there several times."""
+    if name not in part.names:
         listed = ", ".join(map(repr, part.names[:_LISTED])) + (", ..." if len(part.names) > _LISTED else "")
         if may_be_a_record(part.names):
             listed = "a first line with numbers, which may be a record and is not shown"
-        raise SourceError(
+        return SourceError(
             f"{part.place} has no column {name!r}; it has {listed or 'no columns'}. "
             "Name the schema's columns as the data do, or rename the column in the data"
         )
-    if found > 1:
-        raise SourceError(f"{part.place} has more than one column {name!r}; keep one of them")
+    return SourceError(f"{part.place} has more than one column {name!r}; keep one of them")
 
 
 def _check_column(part: Part, name: str) -> None:

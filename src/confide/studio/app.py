@@ -19,8 +19,7 @@ from starlette.routing import Route
 
 from confide import gate
 from confide._text import clean
-from confide.errors import ConfideError, PlanError
-from confide.faces.questions import (
+from confide.ask.menu import (
     PUBLICATION,
     QUESTIONS,
     Question,
@@ -30,6 +29,7 @@ from confide.faces.questions import (
     question,
     reading_of,
 )
+from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP
 from confide.ledger import Ledger
 from confide.noise import SimulatedNoise

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from confide import gate
+from confide.ask import tests
+from confide.ask.menu import QUESTIONS, asked_in, method_of_form, named_in, number, privacy_of
 from confide.errors import PlanError
-from confide.faces import tests
-from confide.faces.questions import QUESTIONS, asked_in, method_of, named_in, number, privacy_of
 from confide.protocol import Plan
 from confide.publication import Publication
 from confide.schema import Categorical, Schema, Unit
@@ -53,7 +53,7 @@ def plan_of(form: Form, schema: Schema) -> Plan:
         where = form.get("where", "").strip()
         settings = {"where": where} if where else {}
         return tests.plan(_TESTS[kind], form["formula"].strip(), schema, privacy, n=n, settings=settings)
-    made = method_of(form)
+    made = method_of_form(form)
     if isinstance(made, Publication):
         for name, own in named_in(form).items():
             if own["kind"] in _TESTS:

@@ -15,6 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from confide._special import ndtr
 from confide._text import clean
 from confide.errors import PlanError
+from confide.results.base import BaseResult
 from confide.results.pages.written import save
 from confide.schema.formulas.names import quoted
 
@@ -101,7 +102,7 @@ def written(result: Any, name: str, ending: str) -> Response:
 
 
 def _as_csv(result: Any, place: Path) -> None:
-    if not hasattr(result, "to_csv"):
+    if not isinstance(result, BaseResult):
         raise PlanError(
             "a publication has a table for each question, and no file of rows holds them; take Markdown, LaTeX or Word"
         )

@@ -9,8 +9,8 @@ from dataclasses import fields
 from typing import Any
 
 from confide import registry
+from confide.ask.menu import PUBLICATION, QUESTIONS, named_in
 from confide.errors import PlanError
-from confide.faces.questions import PUBLICATION, QUESTIONS, named_in
 from confide.guarantees import GDP
 from confide.protocol import Plan, parameters_of
 from confide.schema import toml
@@ -139,11 +139,11 @@ def _reading(asked: Request) -> str:
     form = asked.form
     if form.get("kind") == PUBLICATION and any(one["kind"] in _TESTS for one in named_in(form).values()):
         rows = {key: value for key, value in form.items() if key == "kind" or key[-1].isdigit()}
-        return f"from confide.faces.questions import reading_of\n\nresult = reading_of({rows!r})(cf.infer(release))"
+        return f"from confide.ask.menu import reading_of\n\nresult = reading_of({rows!r})(cf.infer(release))"
     if form.get("kind") not in _TESTS:
         return "result = cf.infer(release)"
     asks = f"_, ask = tests.asked_of({_TESTS[form['kind']]!r}, {form.get('formula', '')!r})"
-    return f"from confide.faces import tests\n\n{asks}\nresult = ask(cf.infer(release))"
+    return f"from confide.ask import tests\n\n{asks}\nresult = ask(cf.infer(release))"
 
 
 def _method(plan: Plan) -> str:

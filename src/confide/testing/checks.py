@@ -38,11 +38,10 @@ from confide.protocol import (
     Statistic,
     leaves,
     method_parameters,
-    moved_squared,
     mu_squared,
 )
 from confide.protocol.events import is_path
-from confide.protocol.units.weighted import rows_moved
+from confide.protocol.units.orthogonal import rows_moved
 from confide.schema import Categorical, Numeric, Schema
 from confide.sources import read
 from confide.testing.practice import codes_of, edge_frame, hostile_frames
@@ -280,12 +279,12 @@ def _bounds_hold(case: Case) -> None:
 def _moves(statistic: Statistic, rows: NDArray[Any], relation: str) -> Iterator[int]:
     """Squared changes of a statistic over neighbours, in exact integers."""
     absent = np.zeros(len(rows), dtype=object)
-    alone = moved_squared(statistic, absent, rows)
+    alone = statistic.moved_squared(absent, rows)
     if relation == "add-remove":
         yield from map(int, alone)
         return
     for i in np.argsort(np.asarray(alone, dtype=float))[-60:]:
-        yield from map(int, moved_squared(statistic, rows[:, i], rows[:, ::7]))
+        yield from map(int, statistic.moved_squared(rows[:, i], rows[:, ::7]))
 
 
 def _shows_nothing_else(case: Case) -> None:
@@ -323,6 +322,11 @@ def _exchanged(frame: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([record.astype(object), frame.iloc[1:]], ignore_index=True)
 
 
+def _words(result: Any) -> tuple[str, str]:
+    """The reason and what intervals cover; a third party's result may give no reason."""
+    return getattr(result, "reason", ""), result.covers
+
+
 def _data_never_raise(case: Case) -> None:
     """Hostile records change no type, key, message, warning or log line; statuses stay among the known ones."""
     seen, said, files = set(), set(), []
@@ -348,9 +352,9 @@ def _data_never_raise(case: Case) -> None:
             )
             # which branch ran may follow from noisy outputs; what was drawn must be one of them
             _expect(is_path(release.plan.event, frozenset(release.statistics)), f"{label}: another set of statistics")
-            state = (result.status, getattr(result, "flags", ()))
+            state = (result.status, result.flags)
             said.add((state, result.target))
-            files.append((label, release.to_json(), (getattr(result, "reason", ""), result.covers)))
+            files.append((label, release.to_json(), _words(result)))
             _expect(bool(result.summary()), f"{label}: the result does not print")
     finally:
         logging.getLogger().removeHandler(handler)
@@ -359,8 +363,10 @@ def _data_never_raise(case: Case) -> None:
         # outside the file: by now it is another's
         method: Any = case.method
         again = dataclasses.replace(method).infer(Release.from_json(text))
-        told = (getattr(again, "reason", ""), again.covers)
-        _expect(told == words, f"{label}: the reason or what intervals cover depends on more than the release's file")
+        _expect(
+            _words(again) == words,
+            f"{label}: the reason or what intervals cover depends on more than the release's file",
+        )
     _expect(len(seen) == 1, "the kind of result or its keys depend on the records")
     _expect(
         len({state for state, *_ in said}) == len(said),

@@ -21,6 +21,7 @@ from confide.errors import ConfideError
 from confide.protocol import Plan, Release, method_parameters
 from confide.protocol.events import has_branches
 from confide.protocol.exact import pack
+from confide.protocol.source import Behind
 from confide.schema import Categorical
 from confide.sources import read
 from confide.testing.checks import Case, _expect
@@ -33,19 +34,20 @@ __all__ = ["HIDDEN", "infer_in_a_fresh_process", "infer_reads_the_release_alone"
 _SIZES = (0, 1, 5, 6, 11, 1_000)
 _PATIENCE = 120  # seconds that a fresh process may take
 # What a method may ask of a source; an attribute of its own making would be a way around the meter.
-_OFFERED = frozenset({"schema", "dataset", "rereadable", "aggregate", "count", "check", "unit", "shards", "stream"})
+_OFFERED = frozenset({"unit", "shards", "stream"})  # and what each source has
 
 
-class _Offered:
+class _Offered(Behind):
     """A source with nothing but what the protocol gives it; what else was asked for is noted."""
 
     def __init__(self, source: Any) -> None:
-        self._held, self._asked = source, list[str]()
+        super().__init__(source)
+        self._asked: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         if name not in _OFFERED:
             self._asked.append(name)
-        return getattr(self._held, name)
+        return getattr(self._source, name)
 
 
 def passes_are_as_planned(case: Case) -> None:
@@ -101,8 +103,9 @@ def infer_reads_the_release_alone(case: Case) -> None:
     if one is None:
         return  # other checks say why
     result = case.method.infer(one)
-    named = getattr(result, "release_sha256", one.sha256)
-    _expect(named == one.sha256, "the result names another release than the one that it was asked about")
+    _expect(
+        result.release_sha256 == one.sha256, "the result names another release than the one that it was asked about"
+    )
     before = result.to_json()
     for other in (edge_frame(case.schema, 300), case.schema.sample(400, 22)):
         same = _steered(case, plan, other, one)

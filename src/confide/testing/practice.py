@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.protocol import Method, RecordMap, method_parameters
+from confide.protocol import Method, Noise, RecordMap, Statistic, method_parameters
 from confide.schema import Categorical, Numeric, Schema
 
 __all__ = ["ZeroNoise", "codes_of", "edge_frame", "hostile_frames", "practice_schema"]
@@ -22,7 +22,7 @@ __all__ = ["ZeroNoise", "codes_of", "edge_frame", "hostile_frames", "practice_sc
 _FUNCTIONS = {"log", "log1p", "sqrt", "exp", "abs", "I", "C"}
 
 
-class ZeroNoise:
+class ZeroNoise(Noise):
     """No noise at all, for exactness checks. It is marked simulated, so no ledger takes it."""
 
     simulated = True
@@ -34,7 +34,7 @@ class ZeroNoise:
         """Zeros, whatever the variance."""
         return np.zeros(size, dtype=np.int64)
 
-    discrete_gaussian = grid_laplace = discrete_laplace = grid_cauchy = grid_gaussian
+    discrete_gaussian = grid_laplace = discrete_laplace = grid_cauchy = grid_gaussian  # type: ignore[assignment]
 
     def bernoulli(self, p: Fraction, size: int) -> NDArray[np.bool_]:
         """True where it is at least as likely as not."""
@@ -54,7 +54,7 @@ def codes_of(source: Any, record_map: RecordMap) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class _Capture:
+class _Capture(Statistic):
     """A statistic that keeps the codes instead of summing."""
 
     map: RecordMap

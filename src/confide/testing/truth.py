@@ -21,12 +21,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from confide import _special as special
-from confide import gate
+from confide import _special as special, gate
 from confide._arrays import Array
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
-from confide.protocol import Method, Result
+from confide.protocol import Method, Result, method_parameters
 from confide.schema import Categorical, Practice, Schema
 from confide.sources import read
 from confide.testing.checks import Case, _expect
@@ -57,8 +56,8 @@ def coverage(case: Case, replications: int = 80) -> None:
     own = getattr(whole, "params", None)
     if own is None:
         return  # a table or an artifact, no estimate
-    truth = truth_of(case.method, people, case.schema, own, points="no_interval" in getattr(whole, "flags", ()))
-    if truth is None or "no_interval" in getattr(whole, "flags", ()):
+    truth = truth_of(case.method, people, case.schema, own, points="no_interval" in whole.flags)
+    if truth is None or "no_interval" in whole.flags:
         return  # point estimates state no level
     if _extensive(case):
         truth = truth * (_SIZE / _POPULATION)
@@ -163,7 +162,7 @@ def _runs(case: Case, people: pd.DataFrame, seeds: Sequence[int], *, same: bool 
 
 def _extensive(case: Case) -> bool:
     """Whether the method's numbers grow with the number of records, as counts and totals do: `extensive = True` in its class."""
-    return bool(getattr(case.method, "extensive", False))
+    return bool(case.method.extensive)
 
 
 def _sampled(case: Case, people: pd.DataFrame, seed: int) -> pd.DataFrame:
@@ -175,7 +174,7 @@ def _sampled(case: Case, people: pd.DataFrame, seed: int) -> pd.DataFrame:
 
 def _own_truth(case: Case, people: pd.DataFrame, seed: int, truth: pd.Series[float]) -> pd.Series[float]:
     """What the intervals of one run are about: the population, or, where a method says that it covers the data set, its sample."""
-    if getattr(case.method, "covers", None) != "dataset":
+    if method_parameters(case.method).get("covers") != "dataset":
         return truth
     found = case.method.reference(Practice.of(_sampled(case, people, seed), case.schema))
     return pd.Series({name: float(found[name]) for name in truth.index})
@@ -191,9 +190,9 @@ def _silent(case: Case, people: pd.DataFrame, seeds: Sequence[int]) -> Iterator[
             return  # noise is a part of what it computes
 
 
-def _variance(results: Iterator[Result]) -> Array | None:
+def _variance(results: Iterator[Any]) -> Array | None:
     """The variance of each estimate over results, from the quartiles: one wild run in few must not decide."""
-    found = [np.asarray(getattr(one, "params"), dtype=float) for one in results]  # noqa: B009
+    found = [np.asarray(one.params, dtype=float) for one in results]
     if len(found) < _FEWEST:
         return None
     low, high = np.nanpercentile(np.array(found), (25, 75), axis=0)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.aggregates.lines.rows import BITS, scaled
-from confide.protocol import Total
+from confide.protocol import RecordMap, Total
 from confide.protocol.exact import digest
 from confide.schema import Design
 
@@ -30,7 +30,7 @@ Codes = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class QuadraticCoefficients:
+class QuadraticCoefficients(RecordMap):
     """One record as 2^20 times z_i z_j (i <= j, row by row) and then z_j t, in integers; width p (p + 3)/2, p = terms + 1.
 
     >>> import numpy as np, confide as cf
@@ -41,6 +41,10 @@ class QuadraticCoefficients:
     """
 
     design: Design
+
+    @property
+    def derived_by(self) -> Design:
+        return self.design
 
     @property
     def p(self) -> int:

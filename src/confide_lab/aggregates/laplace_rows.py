@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from confide.aggregates.lines.rows import BITS, Codes, scaled
 from confide.methods.classification.class_design import ClassDesign
+from confide.protocol import RecordMap
 from confide.protocol.exact import digest, pack
+from confide.schema import Design
 
 __all__ = ["ClassCounts", "ClassPowers", "LevelCounts"]
 
@@ -33,12 +35,16 @@ def _by_class(own: ClassDesign, codes: Codes) -> tuple[Codes, list[NDArray[np.bo
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _Rows(RecordMap):
     own: ClassDesign
 
     @property
     def columns(self) -> tuple[str, ...]:
         return self.own.design.columns
+
+    @property
+    def derived_by(self) -> Design:
+        return self.own.design
 
 
 @dataclass(frozen=True)

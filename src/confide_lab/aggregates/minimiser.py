@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.lines.linear_rows import LinearRows
 from confide.aggregates.lines.rows import BOUND
-from confide.protocol import Gram
+from confide.protocol import Gram, Statistic
 
 __all__ = ["BallMinimiser"]
 
@@ -42,7 +42,7 @@ _BISECTIONS = 200
 
 
 @dataclass(frozen=True)
-class BallMinimiser:
+class BallMinimiser(Statistic):
     """The rounded minimiser lam phi in steps of `step`, shape (k,): a function of the exact Gram matrix of weighted rows.
 
     map: the rows (their g2 is g^2); radius: of the ball of phi; start: shape (p,), basis: shape (p, k) as above, public numbers; lam:

@@ -68,7 +68,7 @@ def point_estimates(
         covers=f"no interval: {reason}",
         facts=tuple(facts),
         # the first line of the legend explains a weighted count, which these tables do not show
-        legend=(*legend(design, release.plan.schema)[1:], *(() if words else level_legend(unseen))),
+        legend=(*legend(design, release.plan.declared)[1:], *(() if words else level_legend(unseen))),
         design=design,
         nobs=nobs,
     )

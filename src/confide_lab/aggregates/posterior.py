@@ -48,7 +48,7 @@ from scipy import special
 
 from confide.aggregates.lines.bounded_rows import BoundedRows, moments
 from confide.aggregates.lines.rows import BITS, Codes, round_within, scaled, shortening
-from confide.protocol import Noise, Spend
+from confide.protocol import Noise, Spend, Statistic
 from confide.protocol.exact import pack
 from confide_lab.aggregates.digits import cholesky, in_digits, numbers, solved, whole
 from confide_lab.aggregates.posterior_pair import largest_shift, leverage_above
@@ -209,7 +209,7 @@ def quantile_of(spend: Spend, failure: Fraction) -> float:
 
 
 @dataclass(frozen=True)
-class LogResidual:
+class LogResidual(Statistic):
     """rint(2^20 log(Y + B |theta|)/D), shape (1,), D = log(1 + B^2/(lam + lower)): add-remove moves it by at most 2^20 + 2 steps.
 
     On condition that `lower` is at most the smallest eigenvalue of both neighbours. map: the rows; start, basis: the lines; `at` gives the

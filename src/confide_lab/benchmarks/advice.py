@@ -23,13 +23,11 @@ from scipy import stats
 
 import confide as cf
 from confide import registry
-from confide.advice import Advice
-from confide.advice.expectation import mean_ratio
+from confide.advice import Advice, mean_ratio
 from confide.schema import Practice
 from confide_lab.benchmarks.forecasts import with_typical
 from confide_lab.benchmarks.truth.cases import DESIGNS
-from confide_lab.datasets import SETS, Table, available
-from confide_lab.datasets import table as table_of
+from confide_lab.datasets import SETS, Table, available, table as table_of
 
 RUNS = 12
 SIZES, LEVELS = (2_000, 10_000), (1.0, 3.0)

@@ -19,8 +19,7 @@ from scipy import stats
 import confide as cf
 from confide.audit import Finding, epsilon_lower_bound, mu_lower_bound
 from confide.guarantees import laplace
-from confide_lab.runner import Study, version_of_sources
-from confide_lab.runner import run as run_study
+from confide_lab.runner import Study, run as run_study, version_of_sources
 
 Mechanism = Callable[[Any, int], Any]
 

@@ -125,7 +125,8 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
     "person_counts": ("person_counts", {"formula": "k", **_COVERS}, _PERSONS),
     "person_shares": ("person_shares", {"formula": "k", **_COVERS}, _PERSONS),
     "table_one": ("table_one", {"formula": "a + m ~ k"}, _TABLE),
-    "distribution": ("distribution", {**_GROUPS, "bins": 8}, _TABLE),
+    "quantiles": ("quantiles", {**_GROUPS, "bins": 8}, _TABLE),
+    "quantiles, pure": ("quantiles", {"formula": "a"}, _TABLE),
     "kruskal": ("kruskal", _GROUPS, _TABLE),
     "mann_whitney": ("mann_whitney", _GROUPS, _TABLE),
     "wilcoxon": ("wilcoxon", {"formula": "a"}, _TABLE),
@@ -142,7 +143,6 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
     "difference": ("difference", {"formula": "m ~ k"}, _TABLE),
     "mean_and_variance": ("mean_and_variance", {"column": "a"}, _TABLE),
     "slope": ("slope", _FORMULA, _TABLE),
-    "pure_quantiles": ("pure_quantiles", {"column": "a"}, _TABLE),
     "block_posterior": ("block_posterior", {"sampler": _drawn, **_DRAWN}, _TABLE),
     **{f"plurality, {rule}": ("plurality", {**_VOTE, "rule": rule}, _TWO) for rule in BETWEEN_TWO},
     "plurality": ("plurality", _VOTE, _THREE),
@@ -153,8 +153,11 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
     "teacher_labels, distance": _teachers(20, 4, "distance", sigma=0.5, agreement=(100.0, 0.5)),
 }  # fmt: skip
 
-#: name -> the level where it is not the usual one under the first relation: ten blocks of a few dozen records need add-remove
-_REQUESTS: dict[str, cf.Guarantee] = {"block_posterior": cf.PureDP(2, relation="add-remove")}
+#: label -> the level where it is not the usual one under the first relation: ten blocks of a few dozen records need add-remove
+_REQUESTS: dict[str, cf.Guarantee] = {
+    "block_posterior": cf.PureDP(2, relation="add-remove"),
+    "quantiles, pure": cf.PureDP(1, relation="add-remove"),
+}
 
 
 def methods(wanted: Sequence[str] = ()) -> list[Row]:
@@ -169,7 +172,7 @@ def methods(wanted: Sequence[str] = ()) -> list[Row]:
         name, parameters, schema = CASES[label]
         method = registry.make(name, **parameters)
         start = time.perf_counter()
-        request = _REQUESTS.get(name) or replace(usual_request(method, schema), relation=method.relations[0])
+        request = _REQUESTS.get(label) or replace(usual_request(method, schema), relation=method.relations[0])
         found = audit(method, schema, privacy=request, relation=request.relation, runs=RUNS, seed=1)
         spent = time.perf_counter() - start
         _line(label, str(request).replace(f", {method.relations[0]}", ""), found, spent)

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 import confide as cf
 from confide.schema import Categorical, Design, Schema
-from confide_lab.datasets import SETS, Table, available
-from confide_lab.datasets import table as table_of
+from confide_lab.datasets import SETS, Table, available, table as table_of
 
 Array = NDArray[np.float64]
 

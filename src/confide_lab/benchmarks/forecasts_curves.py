@@ -18,8 +18,7 @@ import confide as cf
 from confide.curves import Kernel
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
-from confide_lab.datasets import available
-from confide_lab.datasets import table as table_of
+from confide_lab.datasets import available, table as table_of
 
 #: Set and feature.
 CURVES = (

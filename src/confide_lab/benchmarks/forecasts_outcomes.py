@@ -31,8 +31,7 @@ from confide_lab.benchmarks import log_odds
 from confide_lab.benchmarks.outcome_sets import OutcomeSet, count_sets, family_sets, outcome_sets
 from confide_lab.benchmarks.outside_counts import outside_counts
 from confide_lab.benchmarks.outside_tables import OUTCOMES, TABLES, frame_of, missing
-from confide_lab.datasets import SETS, available
-from confide_lab.datasets import table as table_of
+from confide_lab.datasets import SETS, available, table as table_of
 
 OUT = Path("out/bench")
 CHOSEN = tuple(os.environ.get("CONFIDE_FORECASTS", "bounds,sets,families,counts,outside,outside-counts").split(","))

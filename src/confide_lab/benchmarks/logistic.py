@@ -94,7 +94,7 @@ def _parts(release: cf.Release, p: int, method: PerturbedLogistic) -> tuple[np.n
         drawn = release["logistic"].decode()
         theta, upper = drawn[:p], drawn[p:]
     else:
-        design, _ = method._design(release.plan.schema)
+        design, _ = method._design(release.plan.declared)
         unit = CurvatureRows(LabelledRows(design), method._cut(design)).unit ** 2
         theta = release["minimiser"].decode() * float(release.public["step"][0])
         upper = release["curvature"].decode()[np.triu_indices(p)] / unit

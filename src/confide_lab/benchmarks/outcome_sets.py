@@ -22,8 +22,7 @@ from confide.schema.formulas.expression import quoted
 from confide_lab.benchmarks import log_odds
 from confide_lab.benchmarks.truth.cases import missing, population
 from confide_lab.benchmarks.truth.models import MODELS, OUTSIDE
-from confide_lab.datasets import SETS, Table, available
-from confide_lab.datasets import table as table_of
+from confide_lab.datasets import SETS, Table, available, table as table_of
 
 __all__ = ["COUNTED", "OutcomeSet", "count_sets", "family_sets", "outcome_sets"]
 

@@ -14,8 +14,7 @@ import pandas as pd
 import confide as cf
 from confide_lab.benchmarks.coverage import interval
 from confide_lab.methods.quantile.ranks import Quantile
-from confide_lab.runner import Study, version_of_sources
-from confide_lab.runner import run as run_study
+from confide_lab.runner import Study, run as run_study, version_of_sources
 
 SCHEMA = cf.Schema({"x": cf.Numeric(0, 1, steps=1025)})
 Q = (0.1, 0.5, 0.9)

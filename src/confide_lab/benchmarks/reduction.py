@@ -20,8 +20,7 @@ import confide as cf
 from confide.schema import Practice, Schema
 from confide_lab.benchmarks.coverage import interval
 from confide_lab.benchmarks.runs import table as replicated
-from confide_lab.datasets import available
-from confide_lab.datasets import table as table_of
+from confide_lab.datasets import available, table as table_of
 
 SETS = ("D4", "D5", "D6", "D7", "D8", "D9")
 MOST_COLUMNS = 6

@@ -32,8 +32,8 @@ from zlib import crc32
 import numpy as np
 
 import confide as cf
+from confide.methods.quantiles.method import Quantiles
 from confide.methods.tables.counts import Counts
-from confide.methods.tables.distribution import Distribution
 from confide.methods.tables.means import Means
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
@@ -146,7 +146,7 @@ def _ours(one: Question, n: int, mu: float) -> dict[str, tuple[Array, Array, Arr
     methods = {
         "counts": Counts(one.case.crossing, covers="population"),
         "means": Means(f"{one.column} ~ {own.group}", covers="population"),
-        "quartiles": Distribution(f"{one.column} ~ {own.group}", quantiles=PROBABILITIES),
+        "quartiles": Quantiles(f"{one.column} ~ {own.group}", quantiles=PROBABILITIES),
     }
     found = {}
     for kind, method in methods.items():

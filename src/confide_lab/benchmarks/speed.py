@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
 import confide as cf
-from confide.protocol import Gram
+from confide.protocol import Gram, RecordMap
 from confide_lab.benchmarks.rival import python_of_diffprivlib
 from confide_lab.benchmarks.timed import peak
 
@@ -36,7 +36,7 @@ SCHEMA = cf.Schema({**{name: cf.Numeric(0, 1) for name in NAMES[:-1]}, "y": cf.N
 
 
 @dataclass(frozen=True)
-class Coded:
+class Coded(RecordMap):
     """The coded columns themselves: integers of 20 bits."""
 
     columns: tuple[str, ...] = tuple(NAMES)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
-from confide.faces.synthesis import combine, refit, synthesize
+from confide.ask.synthesis import combine, refit, synthesize
 from confide.methods.synthesis.response import Matrix
 from confide.synthesis import SyntheticTable
 from confide_lab.benchmarks.coverage import consistent, interval

@@ -23,10 +23,10 @@ import pandas as pd
 from scipy import stats
 
 import confide as cf
-from confide.faces.tests import asked_of
+from confide.ask.tests import asked_of
+from confide.methods.quantiles.method import Quantiles
 from confide.methods.regression.least_squares.correlation import Correlation
 from confide.methods.tables.counts import Counts
-from confide.methods.tables.distribution import Distribution
 from confide.methods.tables.table_one import TableOne
 from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
 from confide.noise import SimulatedNoise
@@ -247,7 +247,7 @@ def _distributed(name: str, column: str, by: str) -> Callable[..., Hits]:
     frame = one.frame[[column, by]].dropna()
     schema = cf.Schema({column: one.schema()[column], by: one.schema()[by]})
     levels = one.levels(by)
-    method = Distribution(f"{column} ~ {by}")
+    method = Quantiles(f"{column} ~ {by}")
     q = np.array([0.25, 0.5, 0.75])
 
     def ranks(of: pd.DataFrame) -> dict[str, Array]:

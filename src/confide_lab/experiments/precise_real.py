@@ -2,7 +2,7 @@
 
 A sample of n records is drawn from the table with replacement; each of its numeric columns is asked for by itself, relation substitute,
 mu = 1 each. The target is the table's own mean or quantile, of values moved into their bounds, whatever the column's shape. "mean": the
-default of `cf.intervals.mean`; "quantile": the .1, .5 and .9 quantiles of `cf.intervals.quantile`; "pure quantile": the same with
+default of `cf.intervals.mean`; "quantile": the .1, .5 and .9 quantiles of `cf.tables.quantiles`; "pure quantile": the same with
 epsilon = 1; "exponential": three plain exponential mechanisms with a third of that epsilon each, which have no interval; "sample mean":
 Student's interval, no privacy; "sample quantile": order statistics, no privacy. Errors are in widths of the interval without privacy. A
 replication counts as one trial, however many columns it has.
@@ -96,7 +96,7 @@ def _answers(method: str, values: Array, box: tuple[float, float], generator: np
     if method == "mean":
         result: Any = cf.intervals.mean(data, "x", **settings)
     else:
-        result = cf.intervals.quantile(data, "x", q=QUANTILES, **settings)
+        result = cf.tables.quantiles("x", data, covers="population", quantiles=QUANTILES, **settings)
     frame = result.to_frame()
     return list(
         zip(frame["estimate"].astype(float), frame["low"].astype(float), frame["high"].astype(float), strict=True)
@@ -138,8 +138,8 @@ REAL = Experiment(
             checks=failing,
             titles={
                 "mean": "cf.intervals.mean",
-                "quantile": "cf.intervals.quantile, mu = 1",
-                "pure quantile": "cf.intervals.quantile, epsilon = 1",
+                "quantile": "cf.tables.quantiles, mu = 1",
+                "pure quantile": "cf.tables.quantiles, epsilon = 1",
             },
             title="coverage of the whole table's numbers over the columns, width over the interval without privacy, errors in its widths",
         ),

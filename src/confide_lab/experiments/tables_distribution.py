@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 import confide as cf
-from confide.methods.tables.distribution import Distribution
+from confide.methods.quantiles.method import Quantiles
 from confide.methods.tests.rank import Kruskal, MannWhitney
 from confide.noise import SimulatedNoise
 from confide_lab.experiment import Block, Drawing, Experiment, Quantity
@@ -89,7 +89,7 @@ def _released(method: Any, values: Array, privacy: Any, generator: np.random.Gen
 def _distribution(
     values: Array, mu: float, generator: np.random.Generator, zeros: float
 ) -> tuple[Array, Array, Array, float]:
-    result = _released(Distribution("income"), values, cf.GDP(mu), generator, 2**20)
+    result = _released(Quantiles("income"), values, cf.GDP(mu), generator, 2**20)
     frame, band = result.to_frame(), result.cdf()
     truth = _probability(band["x"].to_numpy(), zeros)
     holds = bool(((band["band_low"] <= truth + 1e-9) & (truth <= band["band_high"] + 1e-9)).all())

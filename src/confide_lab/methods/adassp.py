@@ -159,7 +159,7 @@ class AdaSSP(FormulaMethod):
         """
         question = question or Question()
         question.only("subset")
-        design = self._design(release.plan.schema)
+        design = self._design(release.plan.declared)
         keep = kept(design, question)
         parts = NoisyParts.of(release, bounded(design, self.row_bound))
         ridge = parts.ridge(*self._caution(release, len(design.terms) + 1))

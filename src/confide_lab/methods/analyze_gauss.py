@@ -100,7 +100,7 @@ class AnalyzeGauss(FormulaMethod):
         """
         question = question or Question()
         question.only("subset")
-        design = self._design(release.plan.schema)
+        design = self._design(release.plan.declared)
         keep = kept(design, question)
         noisy, rows = release["moments"], self._rows(design)
         unit = float(rows.steps) ** 2

@@ -237,7 +237,7 @@ class BinAgg(FormulaMethod):
     def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
         """The line at status "weak", without intervals. A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
-        design, found = self._design(release.plan.schema), self.sandwich(release)
+        design, found = self._design(release.plan.declared), self.sandwich(release)
         bins = read_bins(release, design)
         count = float(bins.counts.sum())
         error = sqrt(float((bins.sd_counts**2).sum()))
@@ -260,14 +260,14 @@ class BinAgg(FormulaMethod):
                 (f"Clipped {design.response.name} (noisy)", clipped),
             ),
             # the first line of the legend explains a weighted count, which this table does not show
-            legend=(*legend(design, release.plan.schema)[1:], *(level_legend(unseen) if found.status == "ok" else ())),
+            legend=(*legend(design, release.plan.declared)[1:], *(level_legend(unseen) if found.status == "ok" else ())),
             design=design,
             nobs=count,
         )
 
     def sandwich(self, release: Release) -> BinLine:
         """The line and the sandwich over its bins, in the units of the data: for studies of the method, no interval to report."""
-        design = self._design(release.plan.schema)
+        design = self._design(release.plan.declared)
         keep = list(range(len(design.terms)))
         matrix, shift = to_units(design, keep)
         bins = read_bins(release, design)

@@ -163,7 +163,7 @@ class BoostedAdaSSP(FormulaMethod):
     def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
-        design = self._design(release.plan.schema)
+        design = self._design(release.plan.declared)
         parts = NoisyParts.of(release, bounded(design, self.row_bound))
         lines = np.asarray(release.public["lines"], dtype=np.float64)
         return point_estimates(

@@ -104,7 +104,7 @@ class FunctionalMechanism(FormulaMethod):
     def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
-        design = self._design(release.plan.schema)
+        design = self._design(release.plan.declared)
         noisy, coefficients = release["coefficients"], QuadraticCoefficients(design)
         gram, cross = coefficients.decode(noisy.decode())
         sd = sqrt(noisy.variance) / coefficients.unit

@@ -194,7 +194,7 @@ class JohnsonLindenstrauss(FormulaMethod):
     def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
-        design = self._design(release.plan.schema)
+        design = self._design(release.plan.declared)
         rows = self._map(design)
         unit, g = float(rows.steps) ** 2, sqrt(rows.g2)
         ridge = rows.l2_squared / release.plan.constants["ratio"]

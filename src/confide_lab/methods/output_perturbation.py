@@ -166,7 +166,7 @@ class OutputPerturbation(FormulaMethod):
     def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
-        design = self._design(release.plan.schema)
+        design = self._design(release.plan.declared)
         noisy, penalty = release["count"], float(release.public["penalty"][0])
         minimiser = self._minimiser(design).at(penalty)
         count, half = float(noisy.decode()[0]), stats.norm.ppf(0.975) * sqrt(noisy.variance)

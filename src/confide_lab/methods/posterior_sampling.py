@@ -313,7 +313,7 @@ class PosteriorMethod(FormulaMethod):
     def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
         """The sample in the units of the data; with target="ridge" intervals for the ridge line. A question has nothing to ask."""
         (question or Question()).only()
-        design = self._design(release.plan.schema)
+        design = self._design(release.plan.declared)
         start, basis = self._lines(design)
         public = {name: float(value[0]) for name, value in release.public.items()}
         replied = release.status == "released"

@@ -133,7 +133,7 @@ class Wavelet(FormulaMethod):
     def infer(self, release: Release, question: Question | None = None) -> Curve:
         """The curve, two points for each cell. A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
-        design, level = self._design(release.plan.schema), release.plan.constants["level"]
+        design, level = self._design(release.plan.declared), release.plan.constants["level"]
         if not isinstance(level, int) or not 0 <= level <= _DEEPEST:
             raise ReleaseError(f"a release of {self.name} has a level from 0 to {_DEEPEST}; ask for the original file")
         axis, response = self._axis(design, level), design.response

@@ -33,7 +33,6 @@ VERBS = [
     ("mean", "x"),
     ("variance", "x"),
     ("slope", "y ~ x"),
-    ("quantile", "x"),
     ("difference", "s ~ t"),
 ]
 
@@ -172,10 +171,6 @@ def test_the_picture_of_levels_has_no_line_at_zero_and_a_share_no_unit() -> None
     asked: dict[str, Any] = {"ledger": None, "noise": SimulatedNoise(1)}
     schema = cf.Schema({"age": cf.Numeric(15, 50, on_missing="midpoint"), "s": SCHEMA["s"]})
     data = cf.read(schema.sample(2_000, seed=1), schema)
-    quantiles = I.quantile(data, "age", q=(0.1, 0.9), privacy=cf.PureDP(2.0), **asked)
-    axes = quantiles.plot()
-    assert axes.get_xlim()[0] > 10 and axes.get_ylabel() == "quantile"
-    assert quantiles.title == "Private quantiles of age, with confidence intervals"
     share = I.proportion(data, "s", privacy=cf.GDP(1.0, relation="add-remove"), **asked)
     assert share.plot().get_xlabel() == "estimate, with 95 % interval"
     difference = I.difference(data, "age ~ s", privacy=cf.GDP(1.0, relation="add-remove"), **asked)

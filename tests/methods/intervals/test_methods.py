@@ -92,7 +92,6 @@ def test_one_release_answers_both_kinds_and_any_prior() -> None:
         (lambda: cf.plan(I.MeanAndVariance("x", kind="poisson"), SCHEMA, cf.GDP(1.0)), "cf.Integer(0, most"),
         (lambda: cf.plan(I.Slope("y ~ x"), SCHEMA, cf.GDP(1.0), n=4), "at least"),
         (lambda: cf.plan(I.Proportion("s", where="x > 0"), SCHEMA, cf.GDP(1.0)), "public number of records"),
-        (lambda: I.PureQuantiles("x", 1.5), "strictly between 0 and 1"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_works(make: object, words: str) -> None:
@@ -130,7 +129,6 @@ def test_verbs_under_add_remove_answer_from_tables_or_say_what_does() -> None:
         ("proportion", "s", 0.3),
         ("mean", "x", 0.0),
         ("mean", "v", 10.0),
-        ("quantile", "x", 0.0),
     ):
         low, high = getattr(I, verb)(data, column, **asked).conf_int().to_numpy()[0]
         assert low <= truth <= high
@@ -187,15 +185,10 @@ def test_a_difference_of_another_level_says_what_answers_it() -> None:
 
 
 def test_a_subgroup_is_answered_where_the_number_of_records_is_secret() -> None:
-    """The interval is of the records above 0. A setting that there is not is refused with those that there are."""
+    """The interval is of the records above 0."""
     data = cf.read(_records(3_000), SCHEMA)
     asked = {"privacy": cf.GDP(2.0, relation="add-remove"), "ledger": None, "noise": SimulatedNoise(1)}
     assert I.mean(data, "x", where="x > 0", **asked).conf_int()[0].iloc[0] > 0.5
-    assert I.quantile(data, "x", where="x > 0", **asked).params.iloc[0] > 0.5
-    pure = {**asked, "privacy": cf.PureDP(2.0)}
-    assert I.quantile(data, "x", where="x > 0", **pure).params.iloc[0] > 0.5
-    with pytest.raises(cf.PlanError, match="quantiles take q and where under pure epsilon, got bins"):
-        I.quantile(data, "x", bins=20, **pure)
 
 
 def test_a_prior_that_says_as_much_as_the_records_is_flagged() -> None:
@@ -257,141 +250,6 @@ def test_credible_intervals_of_mean_and_slope_cover() -> None:
             )
             hits[1] += slope[0] <= 0.3 <= slope[1]
     assert hits[0] >= 67 and hits[1] >= 32
-
-
-@pytest.mark.parametrize(("bound", "relation"), [(4, "add-remove"), (80, "substitute")])
-def test_pure_quantiles_cover_and_are_narrow_in_wide_bounds_too(bound: float, relation: str) -> None:
-    """40 replications: a 95 % interval that holds the truth less than 31 times of 40 fails; a valid one does once in 10^5."""
-    schema, q = cf.Schema({"x": cf.Numeric(-bound, bound)}), (0.1, 0.5, 0.9)
-    truth, hits, width, plain = np.array([-1.28155, 0.0, 1.28155]), np.zeros(3), np.zeros(3), np.zeros(3)
-    for seed in range(40):
-        x = np.random.default_rng(seed).normal(size=10_000)
-        release = cf.release(
-            I.PureQuantiles("x", q),
-            cf.read({"x": x}, schema),
-            cf.PureDP(1.0, relation=relation),
-            ledger=None,
-            noise=SimulatedNoise(seed),
-        )
-        frame = cf.infer(release).to_frame()
-        hits += (frame.low <= truth) & (truth <= frame.high)
-        width += frame.high - frame.low
-        half = 1.96 * np.sqrt(np.array(q) * (1 - np.array(q)) / 10_000)
-        plain += np.quantile(x, np.array(q) + half) - np.quantile(x, np.array(q) - half)
-    assert (hits >= 31).all() and (width <= 1.5 * plain).all()
-
-
-def test_ends_that_are_the_declared_bound_alone_are_said() -> None:
-    """300 records: noise may be all that lies below the .02 quantile, and of 6 records it hides everything."""
-    schema = cf.Schema({"x": cf.Numeric(-4, 4)})
-
-    def asked(n: int, q: tuple[float, ...]) -> object:
-        data = cf.read({"x": np.random.default_rng(1).normal(size=n)}, schema)
-        return I.quantile(data, "x", q=q, privacy=cf.PureDP(2.0), ledger=None, noise=SimulatedNoise(2))
-
-    some = asked(300, (0.02, 0.5))
-    frame = some.to_frame()
-    assert some.status == "partial" and list(frame.flag) == ["declared_bound", ""] and frame.low.iloc[0] == -4
-    assert "the low end of 0.02 is the declared bound" in some.reason and "records" in some.reason
-    assert "declared_bound" in str(some)
-    assert asked(6, (0.02, 0.5)).status == "uninformative"
-    # at 99.9 % the same end of more records is one, at 95 % it is not
-    more = asked(600, (0.02, 0.5))
-    assert more.status == "ok" and "declared_bound" not in str(more)
-    far = more.to_frame(alpha=0.001)
-    assert list(far.flag) == ["declared_bound", ""] and far.low.iloc[0] == -4
-
-
-def test_ends_that_are_the_declared_bound_alone_are_said_under_gdp_too() -> None:
-    schema = cf.Schema({"x": cf.Numeric(-4, 4), "t": SCHEMA["t"]})
-    g = np.random.default_rng(1)
-
-    def asked(n: int, formula: str = "x") -> object:
-        data = cf.read({"x": g.normal(size=n), "t": g.choice(["f", "m"], n)}, schema)
-        return cf.tables.distribution(
-            formula,
-            data,
-            covers="population",
-            quantiles=(0.02, 0.5),
-            privacy=cf.GDP(1.0),
-            ledger=None,
-            noise=SimulatedNoise(2),
-        )
-
-    some = asked(300)
-    assert some.status == "partial" and list(some.to_frame().flag) == ["declared_bound", ""]
-    assert some.conf_int()[0].iloc[0] == -4 and some.params.notna().all()
-    assert "the low end of 0.02 is the declared bound" in some.reason and "records" in some.reason
-    assert "declared_bound" in str(some) and asked(20_000).status == "ok"
-    groups = asked(300, "x ~ t")
-    assert groups.status == "partial" and "the low end of t=f, 0.02" in groups.reason
-    # a quantile that is at the last value for certain has no end that records could move
-    ones = cf.Schema({"k": cf.Integer(0, 9)})
-    top = cf.read({"k": np.where(np.arange(100) % 10, 9, 0)}, ones)
-    found = I.quantile(top, "k", q=0.95, privacy=cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
-    assert found.status == "ok" and found.conf_int().to_numpy().tolist() == [[9, 9]]
-
-
-def test_the_noisy_number_of_records_is_shown_where_it_is_private() -> None:
-    schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing=0.0), "y": cf.Numeric(-4, 4)})
-    data = cf.read(schema.sample(2_000, seed=1), schema)
-    for relation, column, where, shown in (
-        ("substitute", "x", None, False),
-        ("substitute", "x", "y > 0", True),
-        ("substitute", "y", None, True),
-        ("add-remove", "x", None, True),
-    ):
-        privacy = cf.PureDP(2.0, relation=relation)
-        found = I.quantile(data, column, where=where, privacy=privacy, ledger=None, noise=SimulatedNoise(3))
-        assert ("Records" in str(found)) is shown
-
-
-def test_an_atom_at_a_bound_is_no_open_end() -> None:
-    """Half of the records are 0, the lower bound, as the release says: the .1 quantile is there, and nothing is flagged."""
-    schema = cf.Schema({"x": cf.Numeric(0, 100)})
-    x = np.where(np.arange(4_000) % 2, 0.0, np.random.default_rng(1).uniform(0, 100, 4_000))
-    found = I.quantile(
-        cf.read({"x": x}, schema), "x", q=0.1, privacy=cf.PureDP(1.0), ledger=None, noise=SimulatedNoise(2)
-    )
-    assert found.status == "ok" and found.to_frame().low.iloc[0] == 0 and found.to_frame().high.iloc[0] < 1
-
-
-def test_quantiles_of_whole_values_are_whole() -> None:
-    generator = np.random.default_rng(1)
-    for most, n in ((9, 3_000), (200, 3_000), (5_000, 3_000)):
-        schema = cf.Schema({"x": cf.Integer(0, most)})
-        data = cf.read({"x": generator.integers(0, most + 1, n)}, schema)
-        found = I.quantile(data, "x", q=(0.2, 0.5), privacy=cf.PureDP(2.0), ledger=None, noise=SimulatedNoise(3))
-        numbers = found.to_frame()[["estimate", "low", "high"]].to_numpy()
-        assert (numbers == np.round(numbers)).all() and (numbers[:, 1] <= numbers[:, 2]).all()
-
-
-def test_a_record_moves_one_node_of_each_level() -> None:
-    """Over all pairs of records and any bins: the sensitivities are reached and never passed."""
-    from confide.aggregates.distributions.fitted_bins import Fine
-    from confide.aggregates.distributions.tree_counts import FinePlace, TreeCounts
-
-    schema = cf.Schema({"x": cf.Integer(0, 39, on_missing="drop")})
-    place = FinePlace(schema, "x", Fine(40, 1))
-    for starts in (tuple(range(16)), (0, 1, 2, 30, 31, 39), tuple(range(0, 40, 3))):
-        own = TreeCounts(place, (4, 4), starts)
-        codes = [np.array([[-1.0]])] + [np.array([[float(k)]]) for k in range(40)]
-        values = [own.value(own.update(own.zero(), one)) for one in codes]
-        apart = np.array([[np.abs(a - b).sum() for b in values] for a in values], dtype=float)
-        assert apart[0].max() == own.sensitivity_l1("add-remove") == 2
-        assert apart.max() == own.sensitivity_l1("substitute") == 4
-        rows = np.concatenate([place(one) for one in codes], axis=1)
-        said = np.array([own.moved_squared(rows[:, k], rows) for k in range(41)])
-        assert (said == apart).all()
-        counts = np.bincount(np.arange(40) % 7, minlength=40)
-        assert (
-            own.of_fine(counts, np.array(starts)) == sum(k * v for k, v in zip(counts, values[1:], strict=True))
-        ).all()
-
-
-def test_the_contract_of_pure_quantiles() -> None:
-    schema = cf.Schema({"x": cf.Numeric(0.5, 2.5)})
-    assert check_method(I.PureQuantiles("x", (0.25, 0.5)), schema, privacy=cf.PureDP(1.0), replications=10).ok
 
 
 @pytest.mark.parametrize("privacy", [cf.GDP(0.3), cf.PureDP(0.5)], ids=str)

@@ -12,7 +12,6 @@ from confide.methods.reduction.columns import measures_of
 from confide.methods.reduction.spectrum import Spectrum
 from confide.noise import SimulatedNoise
 from confide.protocol import Gram
-from confide.protocol.statistic import moved_squared
 from confide.testing import check_method
 from confide.testing.practice import ZeroNoise
 
@@ -53,9 +52,9 @@ def test_the_rows_keep_their_bound_and_neighbours_move_the_gram_by_no_more() -> 
     gram = Gram(rows, entry_bits=20)
     whole = own.astype(int).astype(object)
     for i in range(20):
-        moved = moved_squared(gram, whole[:, i], whole)
+        moved = gram.moved_squared(whole[:, i], whole)
         assert max(moved) <= gram.sensitivity_squared("substitute")
-        assert max(moved_squared(gram, whole[:, i] * 0, whole)) <= gram.sensitivity_squared("add-remove")
+        assert max(gram.moved_squared(whole[:, i] * 0, whole)) <= gram.sensitivity_squared("add-remove")
 
 
 def test_influences_and_noise_are_those_of_small_changes() -> None:

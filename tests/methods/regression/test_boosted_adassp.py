@@ -8,8 +8,7 @@ from math import sqrt
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import confide as cf
 from confide.aggregates.lines.bounded_rows import ClippedResidualRows

@@ -18,6 +18,7 @@ from confide.methods.regression.least_squares.least_squares_reading import Least
 from confide.methods.regression.least_squares.score_sums import ScoreSums
 from confide.noise import SimulatedNoise
 from confide.protocol import Allowance, Either, Question, Together, exact_cost, leaves
+from confide.protocol.source import Behind
 from confide.regression import LeastSquares
 from confide.schema import Design
 from confide.testing.practice import ZeroNoise
@@ -119,14 +120,10 @@ def test_the_shares_of_both_branches_are_the_request_exactly(
     assert cost is not None and cost.amount <= Fraction(0.8) ** 2
 
 
-class _Counted:
+class _Counted(Behind):
     """A source that counts its passes."""
 
-    def __init__(self, source: Any) -> None:
-        self._source, self.passes = source, 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._source, name)
+    passes = 0
 
     def aggregate(self, *statistics: Any) -> Any:
         self.passes += 1

@@ -24,6 +24,7 @@ from confide.methods.regression.likelihood.fisher.fisher_start import made_point
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
 from confide.protocol.events import Either, Event, Spend, Together, exact_cost
+from confide.protocol.source import Behind
 from confide.regression import Logistic
 from confide.schema import Design, Practice
 from confide.testing import check_method
@@ -415,13 +416,7 @@ def test_the_meat_is_summed_at_the_released_line() -> None:
     """At the line before it the sums would be as private, and not the covariance that the table states."""
     asked = []
 
-    class Spied:
-        def __init__(self, source):
-            self._source = source
-
-        def __getattr__(self, name):
-            return getattr(self._source, name)
-
+    class Spied(Behind):
         def aggregate(self, *statistics):
             asked.extend(statistics)
             return self._source.aggregate(*statistics)

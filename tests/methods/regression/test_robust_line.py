@@ -19,7 +19,7 @@ from confide.aggregates.lines.rows import BOUND, Box
 from confide.aggregates.lines.whitened_rows import Frame, LeverageCells, LeverageIndices, WhitenedRows
 from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, symmetric_noise, wiener
 from confide.noise import SimulatedNoise
-from confide.protocol import Either, Together, exact_cost, leaves, moved_squared
+from confide.protocol import Either, Together, exact_cost, leaves
 from confide.protocol.spending.allowance import Allowance
 from confide.regression import LeastSquares
 from confide.schema import Design
@@ -83,10 +83,10 @@ def test_no_record_moves_a_round_beyond_its_sensitivity_in_any_frame(relation: s
         assert (rows[:-1] ** 2).sum(axis=0).max() <= BOUND
         assert (rows[-1] ** 2).max() <= BOUND
         bound = statistic.sensitivity_squared(relation)
-        alone = moved_squared(statistic, np.zeros(5, dtype=object), rows)
+        alone = statistic.moved_squared(np.zeros(5, dtype=object), rows)
         best = np.argsort(alone.astype(float))[-20:]
         pairs = [np.zeros(5, dtype=object)] if relation == "add-remove" else [rows[:, i] for i in best]
-        worst = max(int(moved_squared(statistic, own, rows).max()) for own in pairs)
+        worst = max(int(statistic.moved_squared(own, rows).max()) for own in pairs)
         assert worst <= bound
         found = max(found, worst / float(bound))
         meat = ScoreRows(design).at(frame, cap, generator.normal(size=4) * 100, 10.0 ** generator.uniform(-5, 0))
@@ -104,7 +104,7 @@ def test_the_substitute_bound_is_attained_and_is_not_the_root_of_two() -> None:
     rows[0, :] = 2.0**20
     rows[-1] = [2.0**20, -(2.0**20)]
     # the worst angle is where a^2 s^2 - b^2 s + c^2 / 2 ... is least, s = b^2 / a^2 > 1 here: equal features
-    assert float(moved_squared(statistic, rows[:, 0], rows[:, 1:])[0]) == pytest.approx(replaced, rel=1e-9)
+    assert float(statistic.moved_squared(rows[:, 0], rows[:, 1:])[0]) == pytest.approx(replaced, rel=1e-9)
     kept = BlockGram(WhitenedRows(design), multipliers(Fraction(15, 100), Fraction(247, 1000), Fraction(5, 100)))
     added, replaced = (float(kept.sensitivity_squared(r)) for r in ("add-remove", "substitute"))
     assert sqrt(replaced / added) == pytest.approx(1.494, abs=0.01)
@@ -119,7 +119,7 @@ def test_blocks_of_random_pairs_stay_below_the_bound_of_a_replaced_record() -> N
         u *= 2.0**20 * generator.choice([1.0, 0.7, 0.1], 2000) / np.linalg.norm(u, axis=0)
         rows = np.vstack([u, 2.0**20 * generator.choice([-1.0, 1.0, 0.5, 0.0], 2000)])
         for i in range(10):
-            worst = float(moved_squared(statistic, rows[:, i], rows).max())
+            worst = float(statistic.moved_squared(rows[:, i], rows).max())
             assert worst <= float(statistic.sensitivity_squared("substitute")) * (1 + 1e-12)
 
 

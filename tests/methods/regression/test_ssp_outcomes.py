@@ -21,7 +21,6 @@ from confide.methods.regression.moments.shared_moments import responses_of
 from confide.noise import SimulatedNoise
 from confide.protocol import leaves
 from confide.protocol.events import paths
-from confide.protocol.statistic import moved_squared
 from confide.testing import ZeroNoise, codes_of
 from confide_lab.benchmarks.coverage import consistent
 
@@ -110,11 +109,11 @@ _BOXES = [None, Box((0.5, 5.0), (2.5, 5.0)), Box((2.9, 9.0), (0.05, 0.1))]
 @pytest.mark.parametrize("box", _BOXES)
 def test_no_record_moves_the_moments_beyond_what_is_charged(formula: str, products: bool, box: Box | None) -> None:
     statistic, rows = _maps(formula, products, box)
-    one = moved_squared(statistic, np.zeros(rows.shape[0], dtype=object), rows)
+    one = statistic.moved_squared(np.zeros(rows.shape[0], dtype=object), rows)
     assert max(one) <= statistic.sensitivity_squared("add-remove")
     g = np.random.default_rng(1)
     for j in [*g.choice(rows.shape[1], 60, replace=False), int(np.argmax(one))]:
-        assert max(moved_squared(statistic, rows[:, j], rows)) <= statistic.sensitivity_squared("substitute")
+        assert max(statistic.moved_squared(rows[:, j], rows)) <= statistic.sensitivity_squared("substitute")
 
 
 @pytest.mark.parametrize("formula", [TWO, "y1 + y2 + y3 ~ a + b"])
@@ -129,7 +128,7 @@ def test_the_moments_are_the_exact_sums_and_their_changes(formula: str, products
     values = [statistic.value(statistic.update(statistic.zero(), codes[:, [j]])) for j in range(4)]
     for i, j in product(range(4), repeat=2):
         direct = ((values[i] - values[j]) ** 2).sum()
-        assert direct == moved_squared(statistic, rows[:, i], rows[:, [j]])[0]
+        assert direct == statistic.moved_squared(rows[:, i], rows[:, [j]])[0]
     p = 3
     hidden = np.array([value[p:, p:] - np.diag(np.diag(value[p:, p:])) for value in values])
     assert (hidden == 0).all() != products
@@ -140,7 +139,7 @@ def test_a_worst_record_attains_the_bound() -> None:
         statistic, _ = _maps(TWO, products, None)
         record = pd.DataFrame([[3.0, 10.0, 30.0, 30.0, 0.0]], columns=list(SCHEMA.names))
         row = statistic.map(codes_of(cf.read(record, SCHEMA), statistic.map)).astype(np.int64).astype(object)
-        moved = moved_squared(statistic, np.zeros(len(row), dtype=object), row)[0]
+        moved = statistic.moved_squared(np.zeros(len(row), dtype=object), row)[0]
         assert float(Fraction(moved) / statistic.sensitivity_squared("add-remove")) == pytest.approx(1, abs=2e-4)
 
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.methods.tables.survey.test_survey import COLUMNS, LISTS, NAMES
-from tests.methods.tables.survey.test_survey import records as weighed
+from tests.methods.tables.survey.test_survey import COLUMNS, LISTS, NAMES, records as weighed
 from tests.simulated import simulated
 
 import confide as cf

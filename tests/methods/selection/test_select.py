@@ -16,11 +16,12 @@ from scipy import stats
 import confide as cf
 from confide.aggregates.isolation.collected import Collected
 from confide.errors import NoConversion, NoResult, PlanError, PrivacyError
-from confide.faces.selection import Select, register_loss, select
 from confide.guarantees.selection import Binomial, Fixed, Poisson, TruncatedNegativeBinomial, tradeoff_delta
 from confide.methods.selection import selection as parts
 from confide.noise import SimulatedNoise
 from confide.protocol import Total, seal
+from confide.protocol.source import Behind
+from confide.selection import Select, register_loss, select
 from confide.testing import check_method
 from confide.testing.practice import hostile_frames
 from confide_lab.benchmarks.planted.kinds import Fault
@@ -164,16 +165,14 @@ def test_the_split_follows_the_key_and_not_the_order() -> None:
 def test_runs_and_candidates_are_drawn_before_any_record_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the first pass the noise has given K, K candidates, the tie numbers and the key; afterwards there is one pass only."""
 
-    class Watched:
+    class Watched(Behind):
         def __init__(self, source: Any) -> None:
-            self.source, self.asked, self.passes = source, list[str](), 0
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.source, name)
+            super().__init__(source)
+            self.asked: list[str] = []
 
         def aggregate(self, *statistics: Any) -> Any:
             self.asked.append("records")
-            return self.source.aggregate(*statistics)
+            return self._source.aggregate(*statistics)
 
     class Told(SimulatedNoise):
         def exponential_mechanism(self, *args: Any) -> int:

@@ -10,8 +10,8 @@ import pytest
 import statsmodels.formula.api as smf
 
 import confide as cf
+from confide.ask.synthesis import combine, refit, synthesize
 from confide.errors import NoResult, PlanError, PrivacyError, ReleaseError
-from confide.faces.synthesis import combine, refit, synthesize
 from confide.methods.synthesis.line import _Equations
 from confide.protocol import seal
 from confide.synthesis import SyntheticTable

@@ -216,7 +216,7 @@ def test_500_rows_of_one_person_are_one() -> None:
     [
         (cf.tables.Means("x + y ~ f", covers="population"), 'bounds units by "keep" here'),
         (cf.tables.Counts("f", covers="population", weights="y"), 'bounds units by "keep" here'),
-        (cf.tables.Distribution("x ~ f", covers="population"), 'bounds units by "keep" here'),
+        (cf.tables.Quantiles("x ~ f", covers="population"), 'bounds units by "keep" here'),
     ],
 )
 def test_what_keeps_one_row_says_so(method: Any, words: str) -> None:

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import confide as cf
+from confide.methods.quantiles.method import Quantiles
 from confide.methods.tables.counts import Counts
-from confide.methods.tables.distribution import Distribution
 from confide.methods.tables.means import Means
 from confide.methods.tables.persons import PersonCounts
 from confide.methods.tables.ratios import Ratios
@@ -50,7 +50,7 @@ def test_without_a_public_number_the_rules_alone_are_said(frame: pd.DataFrame) -
         (Counts("sex * region", covers="population"), "sex"),
         (Means("wage ~ sex", covers="population"), "sex or wage"),
         (Ratios("wage / age ~ region", covers="population"), "wage or age"),
-        (Distribution("wage ~ sex", covers="population"), "sex or wage"),
+        (Quantiles("wage ~ sex", covers="population"), "sex or wage"),
     ):
         found = said(method, frame)
         assert f"a record with a missing {columns} is left out" in found

@@ -310,7 +310,7 @@ def test_medians_are_told_as_closely_as_distributions_tell_them() -> None:
     call: dict[str, Any] = {"covers": "population", "privacy": cf.GDP(1.0), "ledger": None}
     data = cf.read(frame, WIDE)
     one = cf.tables.table_one("income + votes ~ arm", data, medians=("income",), noise=SimulatedNoise(1), **call)
-    whole = cf.tables.distribution("income ~ arm", data, noise=SimulatedNoise(1), **call).to_frame()
+    whole = cf.tables.quantiles("income ~ arm", data, noise=SimulatedNoise(1), **call).to_frame()
     table = one.to_frame()
     for row, of in (("income: median", "0.5"), ("income: median | arm=A", "arm=A, 0.5")):
         low, high = table.loc[row, ["low", "high"]]

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array, Whole
 from confide.aggregates.cells.crossing import Axes, Crossing
 from confide.aggregates.cells.histogram import CellNumber, WholeSums
+from confide.protocol import RecordMap
 from confide.protocol.exact import digest
 
 __all__ = ["CellCounts", "CellIndex", "CellRows", "CellTotals"]
@@ -144,7 +145,7 @@ class CellCounts(_Added):
 
 
 @dataclass(frozen=True)
-class CellRows(ABC):
+class CellRows(RecordMap, ABC):
     """One record as a block of integers in the numbers of its cell: entry i of cell c stands at i cells + c, all others are 0.
 
     A subclass gives the block (`block`, `rows`) and its bounds, `l2_squared`, `l1` and `together`.

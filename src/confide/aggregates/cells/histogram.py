@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.protocol import Beginning, RecordMap
+from confide.protocol import Beginning, RecordMap, Statistic
 
 __all__ = ["CellMap", "CellNumber", "Histogram", "WholeSums"]
 
@@ -21,7 +21,7 @@ class CellMap(RecordMap, Protocol):
     def cells(self) -> int: ...
 
 
-class CellNumber:
+class CellNumber(RecordMap):
     """The bounds of a map to one of `cells` cells, whose number is all that it gives."""
 
     width: ClassVar[int] = 1
@@ -40,7 +40,7 @@ class CellNumber:
         return self.cells**2
 
 
-class WholeSums:
+class WholeSums(Statistic):
     """What tables of sums share: int64 states that begin at zeros and merge by adding."""
 
     norm: ClassVar[str] = "l2"
@@ -79,7 +79,7 @@ class Histogram(WholeSums):
     @property
     def begins(self) -> Beginning | None:
         """The map's beginning, where it has one."""
-        return getattr(self.map, "begins", None)
+        return self.map.begins
 
     def update(self, state: NDArray[np.int64], codes: NDArray[np.float64]) -> NDArray[np.int64]:
         return self.add(state, self.map(codes))

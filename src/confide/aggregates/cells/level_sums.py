@@ -32,6 +32,7 @@ from confide._arrays import Array, Whole
 from confide.aggregates.cells.factor_levels import FactorLevels
 from confide.aggregates.cells.histogram import Histogram, WholeSums
 from confide.aggregates.lines.rows import BITS, BOUND, Codes, round_within, steps
+from confide.protocol import RecordMap
 from confide.protocol.exact import digest
 
 __all__ = ["LevelRows", "LevelScores", "LevelSquares", "LevelSums", "ResidualCells", "ResidualIndices", "SquaredRows"]
@@ -44,7 +45,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class LevelRows:
+class LevelRows(RecordMap):
     """One record as units in the places of its levels, shape (width, records); zeros for a dropped record.
 
     counts: U_b of each block; pairs: U_ab, in the order of `levels.pairs`; sums: W_b. The order of the entries: counts of the blocks,
@@ -174,7 +175,7 @@ def added(place: Whole, weight: Array | None, width: int) -> Whole:
 
 
 @dataclass(frozen=True)
-class _Residuals:
+class _Residuals(RecordMap):
     """r = t - clip(sum_b fit_b, -1, 1) of each record; fits: what each level of each block adds, 0 when left out."""
 
     levels: FactorLevels

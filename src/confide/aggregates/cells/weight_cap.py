@@ -44,7 +44,7 @@ from confide import _special as special
 from confide.aggregates.cells.histogram import CellNumber
 from confide.aggregates.cells.weighted_cells import CappedWeight
 from confide.aggregates.lines.rows import BITS, BOUND
-from confide.protocol import Noisy
+from confide.protocol import Noisy, RecordMap
 from confide.protocol.exact import digest
 
 __all__ = [
@@ -117,7 +117,7 @@ class WeightCells(CellNumber):
 
 
 @dataclass(frozen=True)
-class TailRows:
+class TailRows(RecordMap):
     """(w - W)+/(b - W) of a person, b the bound of weights, in steps of 2^-20, rounded up: 0 to 2^20, 0 without a weight or where W = b.
 
     W may come from earlier noisy numbers. Of two persons one number in [0, 2^20] each, so that their difference is no longer than that.

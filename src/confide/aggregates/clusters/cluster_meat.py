@@ -74,7 +74,7 @@ class _ClusterRows(MapOver):
 
 
 @dataclass(frozen=True)
-class ClusterMeat:
+class ClusterMeat(Statistic):
     """M = sum T T' over clusters in the first `width` rows and columns, and behind it what the cut leaves out and how many clusters there
     are. scores: a map of units; spread: g, at least 1; caps: of the units in a cluster, those with a score.
     """

@@ -31,7 +31,7 @@ Caps = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class PresentIn:
+class PresentIn(RecordMap):
     """1 in the cell that a record counts in: one with a level of each attribute, a value of `measure` and a weight above 0, where it has to
     have them.
 

@@ -150,7 +150,7 @@ class OfDeviations(StatisticOver):
     @property
     def grain(self) -> Fraction:
         """What values are multiples of."""
-        return getattr(self.statistic, "grain", Fraction(1))
+        return self.statistic.grain
 
     def moved_squared(self, own: Any, rows: Any) -> Any:
         """Of units of one row, which have no deviation."""

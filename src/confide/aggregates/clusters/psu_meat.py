@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.clusters.beyond import RAMPS, moved_ramps, ramps
 from confide.aggregates.clusters.fewest import COUNTED, ramps_of
-from confide.protocol import RecordMap
+from confide.protocol import RecordMap, Statistic
 from confide.protocol.exact import digest
 from confide.protocol.units.over import MapOver
 from confide.protocol.units.whose import CLUSTER_ROW
@@ -164,7 +164,7 @@ class PsuRows(MapOver):
         return self.listed.numbers(codes[[self.columns.index(name) for name in self.listed.columns]])
 
 
-class PsuSums:
+class PsuSums(Statistic):
     """Sums of a map's rows by PSU, exact: what statistics of PSUs are made of."""
 
     @property
@@ -196,7 +196,7 @@ class PsuSums:
         return a
 
 
-class _Meat:
+class _Meat(Statistic):
     """What both meats share: one person moves M by at most 2^bits in the Frobenius norm, twice that when replaced."""
 
     scores: PersonScores

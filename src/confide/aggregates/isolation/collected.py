@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.errors import PlanError
-from confide.protocol import RecordMap
+from confide.protocol import RecordMap, Statistic
 
 __all__ = ["Collected"]
 
@@ -27,7 +27,7 @@ _FACTORS = np.array([(0x9E3779B97F4A7C15 * (j + 1) >> 20) % (1 << 28) | 1 for j 
 
 
 @dataclass(frozen=True)
-class Collected:
+class Collected(Statistic):
     """All rows of a record map, shape (width, n), float64 integers in a canonical order. Memory grows with the number of records.
 
     It has no sensitivity: a plan cannot spend on it.

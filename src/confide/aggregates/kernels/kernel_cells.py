@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array, Whole
 from confide.aggregates.cells.histogram import WholeSums
 from confide.aggregates.lines.rows import Codes, DesignRows
+from confide.protocol import RecordMap
 from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
@@ -169,7 +170,7 @@ class KernelRows(DesignRows):
 
 
 @dataclass(frozen=True)
-class ResidualRows:
+class ResidualRows(RecordMap):
     """One record as q B, q = rint(Q min(1, (y - f)^2/tau^2)), B the table of the squared kernel; f: at each cell, in half-ranges of y.
 
     K^2 is a Gaussian kernel of bandwidth h/sqrt(2). `at(f)` is the map at a curve from earlier noisy output; the bound holds for any.

@@ -33,7 +33,7 @@ from confide._arrays import Array
 from confide.aggregates.function_of import FunctionOf
 from confide.aggregates.lines.rows import Codes, DesignRows, only
 from confide.errors import PlanError
-from confide.protocol import SAFETY_STEPS
+from confide.protocol import SAFETY_STEPS, RecordMap
 from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
@@ -129,7 +129,7 @@ class PointRows(DesignRows):
 
 
 @dataclass(frozen=True)
-class PointMoments:
+class PointMoments(RecordMap):
     """One record as rint(w_j^2 q_j/2^16): squared weights times squared residuals at a released estimate (`at`), nonnegative."""
 
     base: PointRows

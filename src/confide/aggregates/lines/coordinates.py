@@ -197,7 +197,7 @@ class Located:
 
 
 @dataclass(frozen=True)
-class Locating:
+class Locating(Beginning):
     """What maps in the same coordinates compute alike: from the codes of a design's columns to `Located` records.
 
     stays: whether later passes ask for the same coordinates, at this line or at another (`protocol.Beginning`).

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.protocol import RecordMap
 from confide.protocol.exact import digest, pack
 from confide.schema import Design
 
@@ -87,7 +88,7 @@ def only(rows: NDArray[Any], keep: NDArray[np.bool_] | None) -> Codes:
     return rows
 
 
-class LongRows:
+class LongRows(RecordMap):
     """The bounds of a map to rows of at most `longest` steps, which another number fixes than this module's 2^20."""
 
     if TYPE_CHECKING:
@@ -240,7 +241,7 @@ def residual(z: Codes, t: Codes, theta: Sequence[float]) -> Codes:
     return rest
 
 
-class DesignRows(ABC):
+class DesignRows(RecordMap, ABC):
     """What record maps of a design share; `kind` and the design alone make the digest where `stated` adds nothing."""
 
     design: Design
@@ -253,6 +254,10 @@ class DesignRows(ABC):
     @property
     def columns(self) -> tuple[str, ...]:
         return self.design.columns
+
+    @property
+    def derived_by(self) -> Design:
+        return self.design
 
     @property
     def stated(self) -> Iterable[object]:

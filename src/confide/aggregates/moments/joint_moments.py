@@ -24,6 +24,7 @@ from confide._arrays import Array
 from confide.aggregates.cells.free_moments import OfMeasures, free_moments
 from confide.aggregates.lines.rows import BITS, BOUND, round_within, steps
 from confide.aggregates.moments.pair_sums import PairSums
+from confide.protocol import RecordMap
 from confide.protocol.exact import digest
 
 __all__ = ["InfluenceRows", "JointMomentRows", "JointMoments", "clear_from", "variance_sd"]
@@ -35,7 +36,7 @@ _CLEAR = 10.0
 
 
 @dataclass(frozen=True)
-class JointMomentRows(OfMeasures):
+class JointMomentRows(OfMeasures, RecordMap):
     """(T, S phi(u_1), ..., S phi(u_p)), width 1 + 4 p, T = S just below 2^20.
 
     >>> import confide as cf
@@ -175,7 +176,7 @@ def clear_from(noise: float, means: Any, variances: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class InfluenceRows(OfMeasures):
+class InfluenceRows(OfMeasures, RecordMap):
     """Squared influences on eigenvalues, (components, rows), each a part of its cap.
 
     means (p,), directions (k, p), squares (k, p), levels (k,), caps (k,): m, a, b, r, c of the head of this file, in u; zeros in a plan,

@@ -17,13 +17,13 @@ from confide._arrays import Array
 from confide.aggregates.lines.rows import BITS, BOUND, lengths, only
 from confide.aggregates.scores.fisher_rows import CROSS, FisherMap, FisherParts, FisherRows
 from confide.errors import PlanError
-from confide.protocol import Gram, Total
+from confide.protocol import Gram, RecordMap, Statistic, Total
 
 __all__ = ["Excess", "FisherSum", "SumAndExcess"]
 
 
 @dataclass(frozen=True)
-class _Given:
+class _Given(RecordMap):
     """Rows that are integers already: what the sums below add up."""
 
     width: int
@@ -37,7 +37,7 @@ class _Given:
 
 
 @dataclass(frozen=True)
-class FisherSum:
+class FisherSum(Statistic):
     """[[sum a a', c sum b], [c sum b', 0]], shape (k + 1, k + 1), symmetric: sensitivity 2^40, under substitute 2^41."""
 
     map: FisherRows
@@ -137,7 +137,7 @@ class Excess(FisherMap):
 
 
 @dataclass(frozen=True)
-class SumAndExcess:
+class SumAndExcess(Statistic):
     """`FisherSum` and the total of an `Excess` at the same line, from one look at each record; `split` gives the two, to the bit.
 
     For the pass alone: what is planned and drawn are the two statistics, each with its own sensitivity.

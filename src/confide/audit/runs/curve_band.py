@@ -19,7 +19,7 @@ import numpy as np
 from confide.audit.outcomes import FloatArray, Mechanism
 from confide.audit.runs.attacks import Attack, learn
 from confide.audit.runs.lower_bounds import Runs, best_attack, mu_of_errors, upper_rate
-from confide.audit.verdict import Finding, curve_of, said
+from confide.audit.verdict import Finding, curve_of, relation_of, said
 from confide.errors import PrivacyError
 from confide.guarantees.validation import count, share
 
@@ -80,7 +80,7 @@ class CurveBand:
             attack=f"{self.attack}, {len(gaps)} thresholds at once",
             confidence=self.confidence,
             draws=self.draws,
-            relation=relation if relation is not None else getattr(claim, "relation", None),
+            relation=relation if relation is not None else relation_of(claim),
             alpha=float(self.alpha_high[worst]),
             beta=float(self.beta_high[worst]),
         )

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from confide._lazy import later
 from confide._special import ndtr, ndtri
 from confide.audit.outcomes import FloatArray
-from confide.audit.verdict import Finding, curve_of
+from confide.audit.verdict import Finding, curve_of, relation_of, trade_off_of
 from confide.errors import PrivacyError
 from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.guarantees.validation import level
@@ -203,7 +203,7 @@ def _finding(
         lower_bound=bound,
         verdict=verdict,  # type: ignore[arg-type]
         attack=attack,
-        relation=relation if relation is not None else getattr(claim, "relation", None),
+        relation=relation if relation is not None else relation_of(claim),
         delta=at,
         note=f"the claimed curve is {gap:.3g} above the exact one" if verdict == "violated" else "",
     )
@@ -219,8 +219,8 @@ def _values(claim: Any, alpha: FloatArray) -> FloatArray:
         flat = np.exp(-claim.epsilon) * (1 - delta - alpha)
         return np.asarray(np.maximum(np.maximum(steep, flat), 0.0), dtype=np.float64)
     curve = curve_of(claim)
-    inner = getattr(claim, "f", None) or getattr(getattr(claim, "curve", None), "f", None)
-    if callable(inner) and len(alpha) > 1:
+    inner = trade_off_of(claim)
+    if inner is not None and len(alpha) > 1:
         values = np.asarray(inner(alpha), dtype=np.float64)
         if values.shape == alpha.shape:
             return values

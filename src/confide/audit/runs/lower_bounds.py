@@ -25,7 +25,7 @@ import numpy as np
 from confide._special import betaincinv, ndtr, ndtri
 from confide.audit.outcomes import BLOCK, FloatArray, Mechanism, Outcomes, draw, encode, join, only_exceptions
 from confide.audit.runs.attacks import Attack, learn
-from confide.audit.verdict import Curve, Finding, below_curve, curve_of
+from confide.audit.verdict import Curve, Finding, below_curve, curve_of, relation_of
 from confide.errors import PrivacyError
 from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.guarantees.validation import count, share
@@ -260,7 +260,7 @@ def _audit(question: _Question, runs: Runs, confidence: float, name: str, relati
         attack=chosen[shown].attack.name,
         confidence=confidence,
         draws=2 * int(runs.runs),
-        relation=relation if relation is not None else getattr(question.claim, "relation", None),
+        relation=relation if relation is not None else relation_of(question.claim),
         delta=question.delta,
         alpha=float(alphas[shown]),
         beta=float(betas[shown]),

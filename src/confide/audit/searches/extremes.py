@@ -10,7 +10,7 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.audit.searches.pairs import Axis, Domain, Record
-from confide.protocol import Plan, Statistic, moved_squared
+from confide.protocol import Plan, Statistic
 from confide.schema import Schema
 
 __all__ = ["extreme_pairs"]
@@ -63,12 +63,12 @@ def _rows(statistic: Statistic, domain: Domain, schema: Schema, records: list[Re
 def _size(statistic: Statistic, rows: Array) -> Array:
     if statistic.norm == "l1":
         return np.asarray(np.abs(rows).sum(axis=0))
-    return np.asarray(moved_squared(statistic, np.zeros(len(rows)), rows), dtype=np.float64)
+    return np.asarray(statistic.moved_squared(np.zeros(len(rows)), rows), dtype=np.float64)
 
 
 def _apart(statistic: Statistic, own: Array, rows: Array) -> Array:
     """The squared distance between the contribution of each record and that of `own`."""
-    return np.asarray(moved_squared(statistic, own, rows), dtype=np.float64)
+    return np.asarray(statistic.moved_squared(own, rows), dtype=np.float64)
 
 
 def _climb(

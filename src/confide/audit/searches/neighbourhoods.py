@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 from typing import Any
@@ -58,11 +57,11 @@ def neighbours(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) ->
 
 def whole(method: Any, plan: Plan, schema: Schema) -> Iterator[Neighbours]:
     """The data sets that the method names as worst, where a unit is a row: what its records leave out is alike in all."""
-    verb, domain = getattr(method, "worst_data", None), Domain.of(schema)
-    if verb is None or isinstance(schema.unit, Unit) or schema.rows_per_unit != 1:
+    if isinstance(schema.unit, Unit) or schema.rows_per_unit != 1:
         return
+    domain = Domain.of(schema)
     base = {name: axis.inside()[-1] for name, axis in zip(schema.names, domain.axes, strict=True)}
-    for pair in verb(plan, schema):
+    for pair in method.worst_data(plan, schema):
         one, other = ([tuple({**base, **row}[name] for name in schema.names) for row in rows] for rows in pair)
         yield one, other
 
@@ -111,10 +110,7 @@ class _Units:
 
 def named(method: Any, schema: Schema, relation: str) -> list[tuple[Record | None, Record]]:
     """The method's worst pairs, as records in the schema's order; a pair of one record is an added one."""
-    verb = getattr(method, "worst_pairs", None)
-    if verb is None:
-        return []
-    given = verb(schema) if inspect.signature(verb).parameters else verb()
+    given = method.worst_pairs(schema)
     base = {name: axis.inside()[-1] for name, axis in zip(schema.names, Domain.of(schema).axes, strict=True)}
     found: list[tuple[Record | None, Record]] = []
     for pair in given:

@@ -17,7 +17,7 @@ import numpy as np
 
 from confide.errors import PrivacyError
 from confide.guarantees.validation import is_count
-from confide.schema import Categorical, Integer, Schema, Unit
+from confide.schema import Categorical, Integer, Numeric, Schema, Unit
 
 __all__ = ["RELATIONS", "Axis", "Domain", "Found", "Record", "checked_relation", "search"]
 
@@ -198,7 +198,7 @@ def _axis(what: Any) -> Axis:
         return what
     if isinstance(what, Categorical):
         return Axis(levels=tuple(what.levels))
-    if hasattr(what, "low") and hasattr(what, "high"):
+    if isinstance(what, Numeric | Integer):
         return Axis(float(what.low), float(what.high), isinstance(what, Integer))
     if _is_pair(what) and isfinite(what[0]) and isfinite(what[1]) and what[0] < what[1]:
         return Axis(float(what[0]), float(what[1]))

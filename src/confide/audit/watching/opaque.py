@@ -40,6 +40,7 @@ from confide.audit.watching.replay import opaque_names
 from confide.guarantees import GDP, ApproxDP, PureDP, TradeOff
 from confide.protocol import Noisy, Opaque, Plan, Source, Spend, Test, seal, threshold
 from confide.protocol.events import Either, Event, Together
+from confide.protocol.source import Behind
 
 __all__ = ["FEW", "RUNS", "Held", "Setting", "attack_opaque", "certificates", "silent"]
 
@@ -61,11 +62,12 @@ _POWER = 2 / 3
 _CUT = 4.0
 
 
-class _Remembered:
+class _Remembered(Behind):
     """A source whose sums are taken once: they are the same each time."""
 
     def __init__(self, source: Source) -> None:
-        self._source, self._known = source, dict[Any, Any]()
+        super().__init__(source)
+        self._known: dict[Any, Any] = {}
 
     def aggregate(self, *statistics: Any) -> tuple[Any, ...]:
         found = []
@@ -81,6 +83,7 @@ class _Remembered:
         return tuple(found)
 
     def __getattr__(self, name: str) -> Any:
+        # a method may reach for what no source has: that is not stopped here
         return getattr(self._source, name)
 
 

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.noise import SimulatedNoise
-from confide.protocol import Meter, Method, Noise, Noisy, Plan, Release, Source, Statistic, seal
-from confide.protocol import meter as metering
+from confide.protocol import Meter, Method, Noise, Noisy, Plan, Release, Source, Statistic, meter as metering, seal
+from confide.protocol.source import Behind
 
 __all__ = ["Answers", "ReplayNoise", "Request", "Run", "answers", "run", "steered"]
 
@@ -64,7 +64,7 @@ class _Counted:
         return getattr(self._words, name)
 
 
-class ReplayNoise:
+class ReplayNoise(Noise):
     """Seeded noise that records every request and the name it is for; `forced` replaces the first answers. It protects nobody.
 
     forced: one list of integers per request in their order (None leaves a request its own noise). named: the same for the requests of a
@@ -173,11 +173,12 @@ def _text(scale: Any) -> str:
     return _OWN if isinstance(scale, Sequence | np.ndarray) else str(Fraction(scale))
 
 
-class _Watched:
+class _Watched(Behind):
     """A source that notes what it was asked for."""
 
     def __init__(self, source: Source) -> None:
-        self._source, self.calls = source, list[str]()
+        super().__init__(source)
+        self.calls: list[str] = []
 
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         self.calls.append("pass: " + ", ".join(f"{one.map.digest[:12]} {one.shape}" for one in statistics))
@@ -188,6 +189,7 @@ class _Watched:
         return self._source.count()
 
     def __getattr__(self, name: str) -> Any:
+        # a method may reach for what no source has: that is seen, and not stopped, here
         return getattr(self._source, name)
 
 

@@ -48,18 +48,24 @@ def attack_repeated(
     seed: int = 0,
 ) -> list[Finding]:
     """A row on the worst of these pairs; none where the method offers no runs at once. runs: on each neighbour, at most."""
-    offered, claim = getattr(setting.method, "repeated", None), leaf.guarantee.resolve(setting.plan.relation)
-    if offered is None or not isinstance(claim, GDP | PureDP | ApproxDP):
+    claim = leaf.guarantee.resolve(setting.plan.relation)
+    if not isinstance(claim, GDP | PureDP | ApproxDP):
         return []
 
-    def sampler(records: Sequence[Record], own: int) -> Many:
+    def sampler(records: Sequence[Record], own: int) -> Many | None:
         noise: Any = SimulatedNoise(own)
-        many = offered(setting.source(records), setting.plan, noise if setting.wrap is None else setting.wrap(noise))
-        return lambda count: np.asarray(many(count), dtype=np.float64)
+        wrapped = noise if setting.wrap is None else setting.wrap(noise)
+        many = setting.method.repeated(setting.source(records), setting.plan, wrapped)
+        return None if many is None else lambda count: np.asarray(many(count), dtype=np.float64)
 
     bound = mu_lower_bound if isinstance(claim, GDP) else epsilon_lower_bound
     # the same words on both: whatever `repeated` does once is done alike, and later runs are fresh ones
-    made = [[sampler(records, seed + k) for records in pair] for k, pair in enumerate(pairs)]
+    made = []
+    for k, pair in enumerate(pairs):
+        both = [many for records in pair if (many := sampler(records, seed + k)) is not None]
+        if not both:
+            return []
+        made.append(both)
 
     def told(k: int, numbers: int, level: float) -> Finding:
         count = min(_TIMES * runs, max(numbers // int(made[k][0](1).size), _LEAST))

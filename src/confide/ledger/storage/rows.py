@@ -14,9 +14,7 @@ from confide.ledger.account import Account, terms_text
 from confide.ledger.counting.units import ZERO, Price
 from confide.ledger.history.chain import GENESIS, canonical, guarantee_to_text, row_hash
 from confide.ledger.records import Charge
-from confide.ledger.storage.tables import SHARED
-from confide.ledger.storage.tables import budget as budgets
-from confide.ledger.storage.tables import entry as entries
+from confide.ledger.storage.tables import SHARED, budget as budgets, entry as entries
 
 __all__ = [
     "account_here",

@@ -150,7 +150,7 @@ class ClassMeans(OfClasses):
     def infer(self, release: Release, question: Question | None = None) -> ClassModel:
         """The table of shares and means, which also predicts. A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
-        schema = Schema.from_dict(release.plan.schema)
+        schema = release.plan.declared
         own = self._own(schema)
         squares = release["squares"] if self.variance != "identity" else None
         found = self._statistics(own, release.plan.relation, release["sums"], squares)

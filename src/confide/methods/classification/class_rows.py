@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from confide.aggregates.lines.rows import BITS, BOUND, Codes, round_within, scaled, steps
 from confide.methods.classification.class_design import ClassDesign
-from confide.protocol import Total
+from confide.protocol import Beginning, SparseMap, Total
 from confide.protocol.exact import digest, pack
-from confide.schema import Categorical, Schema
+from confide.schema import Categorical, Design, Schema
 
 __all__ = ["ClassRows", "ClassTotal", "SquareRows", "class_pairs", "members_of", "placed"]
 
@@ -47,7 +47,7 @@ def members_of(own: ClassDesign, radius: float, codes: Codes) -> tuple[Codes, li
 
 
 @dataclass(frozen=True)
-class Placing:
+class Placing(Beginning):
     """Where records stand: what maps by class compute alike, from the codes of a design's columns to `Placed` records."""
 
     own: ClassDesign
@@ -79,7 +79,7 @@ def placed(own: ClassDesign, radius: float, codes: Codes) -> Placed:
 
 
 @dataclass(frozen=True)
-class _ByClass:
+class _ByClass(SparseMap):
     """What maps of records by class share: a record's numbers stand in the block of its class, all others are 0."""
 
     own: ClassDesign
@@ -88,6 +88,10 @@ class _ByClass:
     @property
     def columns(self) -> tuple[str, ...]:
         return self.own.design.columns
+
+    @property
+    def derived_by(self) -> Design:
+        return self.own.design
 
     @property
     def block(self) -> int:

@@ -24,8 +24,10 @@ from confide.aggregates.lines.rows import BOUND, Codes, round_within, steps
 from confide.aggregates.scores.unit_scores import Counting, limited, summed_by_unit
 from confide.methods.classification.class_design import ClassDesign
 from confide.methods.classification.class_rows import members_of
+from confide.protocol import RecordMap
 from confide.protocol.exact import digest, pack
 from confide.protocol.units.weighted import rows_in_units, usable
+from confide.schema import Design
 
 __all__ = ["MOST_SCORES", "UnitClassScores", "unit_covariance"]
 
@@ -40,7 +42,7 @@ _FLOOR, _UNIT_FLOOR = 0.7, 0.25
 
 
 @dataclass(frozen=True)
-class UnitClassScores:
+class UnitClassScores(RecordMap):
     """One unit as its scores in integer steps, those of means class by class and then those of shares: width classes (features + 1).
 
     means: (classes, features) in half-widths, row by row, shares (classes,) and scales d (features,), from earlier noisy numbers; cut: G.
@@ -58,6 +60,10 @@ class UnitClassScores:
     @property
     def columns(self) -> tuple[str, ...]:
         return (*self.own.design.columns, self.counting.row)
+
+    @property
+    def derived_by(self) -> Design:
+        return self.own.design
 
     @property
     def _sizes(self) -> tuple[int, int]:

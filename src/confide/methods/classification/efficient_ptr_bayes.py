@@ -216,7 +216,7 @@ class EfficientPTRBayes(Replying, OfClasses):
     def infer(self, release: Release, question: Question | None = None) -> ClassModel:
         """The table of shares and means, which also predicts, or a result with status "no_reply". No question: `PlanError`."""
         (question or Question()).only()
-        own, least = self._own(release.plan.schema), int(release.plan.constants["least"])
+        own, least = self._own(release.plan.declared), int(release.plan.constants["least"])
         words: dict[str, Any] = {"target": self._target(own), "covers": self._covers()}
         flags = reply_flags(release.plan.constants["planned reply"])
         if release.status == "no_reply":

@@ -16,7 +16,6 @@ from confide.protocol import Release
 from confide.results.classes import ClassModel, ClassTable, class_names
 from confide.results.levels import LevelCount, level_remarks
 from confide.results.pages.words import missing_words
-from confide.schema import Schema
 
 __all__ = ["VARIANCES", "ClassStatistics", "checked_radius", "checked_variance", "class_model", "silent"]
 
@@ -196,7 +195,7 @@ def _stated(method: Any, release: Release, own: ClassDesign) -> dict[str, Any]:
 
 def _missing(release: Release, own: ClassDesign) -> str:
     """What the schema does with missing values of the columns in use: public facts."""
-    return missing_words(Schema.from_dict(release.plan.schema).columns, own.design)
+    return missing_words(release.plan.declared.columns, own.design)
 
 
 def _covariance(variance: str, own: ClassDesign, found: ClassStatistics) -> tuple[Array, Array]:

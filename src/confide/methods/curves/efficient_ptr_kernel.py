@@ -213,7 +213,7 @@ class EfficientPTRKernel(Replying):
     def infer(self, release: Release, question: Question | None = None) -> Curve:
         """The values at the points, or a result with status "no_reply". A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
-        rows, d0 = self._rows(release.plan.schema), int(release.plan.constants["d0"])
+        rows, d0 = self._rows(release.plan.declared), int(release.plan.constants["d0"])
         design, m = rows.design, len(rows.points)
         low, high = float(design.response.low), float(design.response.high)
         middle, half = low + (high - low) / 2, (high - low) / 2

@@ -195,7 +195,7 @@ class Kernel(FormulaMethod):
     def infer(self, release: Release, question: Question | None = None) -> Curve:
         """The curve at points a twelfth of a bandwidth apart. A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
-        design, h = self._design(release.plan.schema), float(release.plan.constants["bandwidth"])
+        design, h = self._design(release.plan.declared), float(release.plan.constants["bandwidth"])
         rows, residuals = self._rows(design, h)
         axis, response = rows.axis, design.response
         smooth = Smooth.of(axis, release["curve"])

@@ -286,8 +286,8 @@ class MeanAndVariance(IntervalMethod):
         )
 
     def _alone(self, found: ColumnSums, half: float) -> list[float]:
-        """How wide the intervals of what is shown would be by sampling alone, at most."""
-        width = 2 * _Z * np.sqrt(found.most_alone / found.n) * [half, half**2]
+        """How wide the intervals of what is shown would be by sampling alone."""
+        width = 2 * _Z * np.sqrt(found.alone / found.n) * [half, half**2]
         return [float(width[_SHOWN.index(one)]) for one in self.show]
 
     def _limits(self, found: ColumnSums, half: float, middle: float, alpha: float) -> tuple[list[float], list[float]]:

@@ -22,6 +22,7 @@ from confide.guarantees import Guarantee, PureDP
 from confide.methods.intervals.posteriors.laws import NoiseLaw
 from confide.methods.intervals.posteriors.rows import Records, Replaced, fixed_columns
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Total
+from confide.protocol.question import NOTHING_ELSE
 from confide.protocol.result import Result
 from confide.protocol.spending.allowance import EITHER
 from confide.protocol.units.contributions import shown
@@ -109,10 +110,11 @@ class IntervalMethod(Method):
 
     def infer(self, release: Release, question: Question | None = None) -> Result:
         """The answer of a kind, under a prior; the same numbers each time for one release and question."""
-        asked = question or Question()
-        asked.only(*self.asks)
+        asked = question or NOTHING_ELSE
+        if question is not None:
+            question.only(*self.asks)
         kind = checked_kind(asked.kind or self.kind, self.kinds, self.name)
-        schema = Schema.from_dict(release.plan.schema)
+        schema = release.plan.declared
         rows = self.rows(schema, release[_SUMS].law.endswith("laplace"))
         n = int(release.public[_RECORDS][0])
         if kind == "confidence":

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["BOX_ACTIVE", "PRIOR_DOMINATES", "ConfidenceIntervals", "Posterior", "QuantileIntervals"]
+__all__ = ["BOX_ACTIVE", "PRIOR_DOMINATES", "ConfidenceIntervals", "Posterior"]
 
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Array]
@@ -255,16 +255,14 @@ _HALF_WAY = (
 class ConfidenceIntervals(_Inferred):
     """Confidence intervals by inversion of the distribution of a noisy statistic, at any level.
 
-    limits: alpha -> (lows, highs); estimates: where both tails are alike; marks: alpha -> the flags of each row, of a family that has some;
-    effects: whether zero says something of them, as of a difference; shares: whether they have no unit; alone: how wide 95 % intervals
-    would be by sampling alone, where that is known.
+    limits: alpha -> (lows, highs); estimates: where both tails are alike; effects: whether zero says something of them, as of a
+    difference; shares: whether they have no unit; alone: how wide 95 % intervals would be by sampling alone, where that is known.
     """
 
     names: tuple[str, ...]
     estimates: Sequence[float]
     limits: Limits
     bounds: tuple[tuple[float, float], ...]
-    marks: Callable[[float], Sequence[str]] | None = None
     effects: bool = True
     shares: bool = False
     alone: Sequence[float] | None = None
@@ -318,16 +316,13 @@ class ConfidenceIntervals(_Inferred):
         return np.array(low, dtype=np.float64), np.array(high, dtype=np.float64)
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
-        """estimate and interval, and the flags of rows where the family has them."""
+        """estimate and interval."""
         (low, high), heads = self._ends(alpha), level_heads(alpha)
-        marks = None if self.marks is None else self.marks(alpha)
-        marked = () if marks is None else (Column("flag", marks, "text", printed=any(marks)),)
         return (
             Column("name", self.names, "name", head=self.rows_are or None),
             Column("estimate", self._estimates()),
             Column("low", low, "interval", head=heads[0]),
             Column("high", high, "interval", head=heads[1]),
-            *marked,
         )
 
     @property
@@ -347,18 +342,3 @@ class ConfidenceIntervals(_Inferred):
     def more(self, alpha: float) -> Mapping[str, Any]:
         """The kind."""
         return {"kind": "confidence"}
-
-
-@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class QuantileIntervals(ConfidenceIntervals):
-    """Confidence intervals of quantiles: the name of a row is which one."""
-
-    effects: bool = False
-
-    rows_are: ClassVar[str] = "quantile"
-    rows_called: ClassVar[str] = "quantiles"
-
-    @property
-    def title(self) -> str:
-        """What the rows are, and of which column."""
-        return f"Private quantiles of {self.response}, with confidence intervals"

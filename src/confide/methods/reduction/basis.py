@@ -20,6 +20,7 @@ from confide.protocol import Release
 from confide.results.base import BaseResult, Column, check_alpha, level_heads
 from confide.results.noise_share import marked, noise_share
 from confide.results.pages.words import Flag
+from confide.schema.formulas.frames import has_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,6 +65,10 @@ class Basis(BaseResult):
     family: ClassVar[str] = "principal components"
     rows_are: ClassVar[str] = "component"
     rows_called: ClassVar[str] = "components"
+
+    @property
+    def biased(self) -> bool:
+        return bool((self.bias > 0).any())
 
     @classmethod
     def read(
@@ -158,7 +163,7 @@ class Basis(BaseResult):
         return pd.DataFrame((rows - self.centre) / self.spread @ self.vectors, columns=list(self.names))
 
     def _rows(self, data: Any) -> Array:
-        if hasattr(data, "columns") or hasattr(data, "keys"):
+        if has_columns(data):
             missing = [name for name in self.columns_of if name not in data]
             if missing:
                 raise PlanError(

@@ -62,6 +62,7 @@ class OfColumns(Method):
     term_bounds: Mapping[str, tuple[float, float]] | None
 
     family: ClassVar[str] = "reduction"
+    example: ClassVar[str] = '"x + y + z"'
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", listed(self.columns))

@@ -69,6 +69,10 @@ class CorrelationMatrix(BaseResult):
     rows_are: ClassVar[str] = "pair"
     rows_called: ClassVar[str] = "correlations"
 
+    @property
+    def biased(self) -> bool:
+        return bool((self.bias > 0).any())
+
     @classmethod
     def read(cls, release: Release, own: JointMoments, measures: Sequence[Measure]) -> CorrelationMatrix:
         """From noisy moments; pairs of a column that does not stand above the noise are left out."""

@@ -67,7 +67,7 @@ class LineMethod(FormulaMethod):
         """
         question = question or Question()
         question.only("subset")
-        return self.about(release.plan.schema).table(release, question)
+        return self.about(release.plan.declared).table(release, question)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The same line without privacy, on practice records as the schema reads them; `PlanError` where only a release determines it."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from math import nan
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -80,6 +79,15 @@ class LinearEstimates(DesignEstimates):
 
     _per: ClassVar[str] = " per unit of the column"
 
+    @property
+    def predicts_the_line(self) -> bool:
+        """Whether a prediction is the line itself. Override where predictions are moved, as into the response's bounds."""
+        return True
+
+    @property
+    def _unpublished(self) -> bool:
+        return isnan(self.nobs)
+
     def more(self, alpha: float) -> dict[str, Any]:
         """`Estimates.more` with the noisy count and R squared."""
         low, high = self.rsquared_interval
@@ -122,9 +130,9 @@ def kept(design: Design, question: Question) -> list[int]:
     return [j for j, name in enumerate(names) if name in question.subset or factors[j] in question.subset]
 
 
-def legend(design: Design, schema: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def legend(design: Design, schema: Schema) -> tuple[tuple[str, str], ...]:
     """What the noisy count counts, and what the schema does with missing values of the columns in use: public facts."""
-    columns = Schema.from_dict(schema).columns
+    columns = schema.columns
     bases = base_words(columns, design)
     return (
         (

@@ -27,7 +27,7 @@ from confide.protocol import Plan, Release, Source, Statistic
 from confide.protocol.source import Behind
 from confide.protocol.units.where import Subset
 from confide.results.pages.words import Flag
-from confide.schema import Design, Practice, Schema, SurveyDesign
+from confide.schema import Categorical, Design, Practice, Schema, SurveyDesign
 from confide.schema.survey import ASSUMPTION, NOT_COVERED, UNFORESEEN
 
 __all__ = [
@@ -195,7 +195,7 @@ class Read:
 
     @property
     def _schema(self) -> Schema:
-        return Schema.from_dict(self.release.plan.schema)
+        return self.release.plan.declared
 
     @property
     def design(self) -> SurveyDesign:
@@ -261,7 +261,8 @@ class Read:
         persons = max(self._number("cap", 2) if "cap" in self.release.public else self.records, 2.0)
         if design.psu is None:
             return persons, persons - 1, persons / (persons - 1)
-        strata = 1 if design.strata is None else len(getattr(schema[design.strata], "levels", (None,)))
+        column = None if design.strata is None else schema[design.strata]
+        strata = len(column.levels) if isinstance(column, Categorical) else 1
         count = float(design.psu_count or max(persons / float(design.size or 1.0), 2.0))
         return count, max(min(count - strata, self.known - 1), 1.0), 1.0 if centred else count / (count - 1)
 

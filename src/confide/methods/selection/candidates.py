@@ -14,7 +14,7 @@ from confide.protocol import Method
 from confide.protocol.plan import method_parameters
 from confide.schema import Schema
 
-__all__ = ["label", "loss_named", "needs_delta", "register_loss", "stored"]
+__all__ = ["is_registered", "label", "loss_named", "needs_delta", "register_loss", "stored"]
 
 _losses: dict[str, type[Any]] = {}
 
@@ -31,6 +31,11 @@ def register_loss(loss: type[Any]) -> type[Any]:
     return loss
 
 
+def is_registered(loss: type[Any]) -> bool:
+    """Whether a class of losses is known."""
+    return loss in _losses.values()
+
+
 def loss_named(name: str) -> type[Any] | None:
     """A registered loss."""
     return _losses.get(name)
@@ -45,7 +50,8 @@ def stored(candidate: Any) -> dict[str, Any]:
             )
         own = dict(candidate)
     else:
-        own = {"method": getattr(candidate, "name", None), **method_parameters(candidate)}
+        name = candidate.name if isinstance(candidate, Method) else None
+        own = {"method": name, **method_parameters(candidate)}
     if own.get("where") is not None:
         raise PlanError(
             f"a candidate is fitted and scored on the same records, got one with where={own['where']!r}; give where to the selection itself"

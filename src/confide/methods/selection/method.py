@@ -37,7 +37,7 @@ from confide.guarantees.selection import Base, RunLaw, TruncatedNegativeBinomial
 from confide.guarantees.validation import is_finite
 from confide.methods.regression.linear import LinearEstimates
 from confide.methods.selection import selection as parts
-from confide.methods.selection.candidates import label, loss_named, needs_delta, stored
+from confide.methods.selection.candidates import is_registered, label, loss_named, needs_delta, stored
 from confide.methods.selection.selected import SELECTED, packed, stripped, unpacked
 from confide.protocol import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total, seal
 from confide.protocol.plan import method_parameters
@@ -83,6 +83,7 @@ class Select(Method):
     holdout: float = 0.25
 
     name: ClassVar[str] = "select"
+    example: ClassVar[str] = 'candidates, "squared_error"'
     family: ClassVar[str] = "selection"
     source: ClassVar[str] = (
         "private selection from a random number of runs (Papernot, Steinke 2022), trade-off accounting"
@@ -113,9 +114,9 @@ class Select(Method):
                 )
         elif not isinstance(self.score, Mapping):
             kind = type(self.score)
-            if loss_named(getattr(kind, "name", "")) is not kind or not is_dataclass(self.score):
+            if not is_registered(kind) or not is_dataclass(self.score):
                 raise PlanError(
-                    "a loss must be a frozen dataclass that is registered; write @confide.faces.selection.register_loss above its class"
+                    "a loss must be a frozen dataclass that is registered; write @confide.selection.register_loss above its class"
                 )
             put(self, "score", {"loss": kind.name, **method_parameters(self.score)})
         for name, value, most in (("clip", self.clip, 1e300), ("holdout", self.holdout, 0.9)):
@@ -190,7 +191,7 @@ class Select(Method):
         kind = loss_named(str(name))
         if kind is None:
             raise PlanError(
-                f"the loss {name!r} is not registered here; import what brings it, with @confide.faces.selection.register_loss"
+                f"the loss {name!r} is not registered here; import what brings it, with @confide.selection.register_loss"
             )
         return kind(**settings)
 
@@ -233,12 +234,11 @@ class Select(Method):
             return []
         found = []
         for i, method in enumerate(self.methods):
-            own = getattr(method, "_design", None)
-            if own is None:
+            design = method._design(schema)
+            if design is None:
                 raise PlanError(
                     f"candidate {i + 1}, {method.name}, has no line to score by {self.score}; give a RecordLoss of your own"
                 )
-            design = own(schema)
             found.append(design[0] if isinstance(design, tuple) else design)
         if len({design.response.name for design in found}) > 1 or any(
             len(parted(sides(one.formula)[0], "+")) > 1 for one in found
@@ -327,7 +327,7 @@ class Select(Method):
     def infer(self, release: Release, question: Question | None = None) -> Estimates:
         """What the winner estimates, without intervals. A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
-        schema, facts = Schema.from_dict(release.plan.schema), release.plan.constants
+        schema, facts = release.plan.declared, release.plan.constants
         k = len(self.candidates)
         counts = (
             f"as many as a public distribution gave, {float(facts['mean_runs']):.3g} on average, each of one of the {k} candidates, drawn "

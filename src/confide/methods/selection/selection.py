@@ -28,7 +28,7 @@ from confide.aggregates.isolation.collected import Collected
 from confide.aggregates.isolation.shards import keyed_hashes
 from confide.aggregates.lines.rows import only
 from confide.errors import PlanError
-from confide.protocol import Noise, Statistic, Total
+from confide.protocol import Noise, RecordMap, Source, Statistic, Total
 from confide.protocol.exact import digest, pack, round_up
 from confide.schema import Categorical, Design, Schema
 
@@ -93,9 +93,10 @@ def split(rows: Array, share: float, secret: bytes) -> tuple[Array, Array]:
     return np.ascontiguousarray(rows[:, ~held]), np.ascontiguousarray(rows[:, held])
 
 
-class Part:
+class Part(Source):
     """Records of one part as a source of their own, for releases inside a release. It hands records to nobody."""
 
+    schema: Schema
     dataset: str | None = None
     rereadable = True
 
@@ -133,7 +134,7 @@ class Part:
 
 class RecordLoss(Protocol):
     """A user's loss of one record: a frozen dataclass with numbers and texts as fields, registered by
-    `confide.faces.selection.register_loss`.
+    `confide.selection.register_loss`.
 
     name: under which it is registered; clip: public, above 0; columns: what it reads; __call__(result, record): the loss, a number; record:
     column -> array of one value, in the columns' units. It is called for one record at a time, so that it can look at no other.
@@ -149,7 +150,7 @@ class RecordLoss(Protocol):
 
 
 @dataclass(frozen=True)
-class LineLoss:
+class LineLoss(RecordMap):
     """The clipped losses of K lines at one record, in 2^20 steps of the clip, shape (K,): from 0 to 2^20 each.
 
     lines: (intercept, slope of each term), in the units of the data; kind: one of `LOSSES`; a record that the design drops has loss 0, a
@@ -164,6 +165,10 @@ class LineLoss:
     @property
     def columns(self) -> tuple[str, ...]:
         return self.design.columns
+
+    @property
+    def derived_by(self) -> Design:
+        return self.design
 
     @property
     def width(self) -> int:

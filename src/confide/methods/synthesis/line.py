@@ -33,7 +33,7 @@ def line_of_release(release: Release, method: LeastSquares) -> tuple[Line, str]:
 
     Its covariance is that of the table, None where the table does not answer for all coefficients.
     """
-    table, path = method.infer(release), method.about(release.plan.schema)
+    table, path = method.infer(release), method.about(release.plan.declared)
     design = table.design
     assert design is not None
     equations = _of_levels(release, design, path) if isinstance(path, FactorMeans) else _of_scores(release, design)

@@ -23,7 +23,7 @@ from pyarrow import csv
 
 from confide.errors import PlanError, ReleaseError
 from confide.protocol import Release
-from confide.protocol.serialization.files import read, text_of, to_file
+from confide.protocol.serialization.files import read, text_of, written
 from confide.results.pages.spreadsheet import csv_text, plain, shielded
 from confide.schema import Categorical, Schema
 
@@ -122,7 +122,7 @@ def file_names(path: Path, files: int) -> list[Path]:
 
 def sidecar_text(sidecar: Mapping[str, Any]) -> str:
     """The sidecar's file."""
-    return to_file(_KIND, sidecar)
+    return written(_KIND, sidecar)
 
 
 def table_bytes(frame: pd.DataFrame, text: str, path: Path) -> bytes:

@@ -162,7 +162,7 @@ class SyntheticTable(Method):
         whole in an integer column, at the price of the identity with the released coefficients.
         Raises `PlanError` for options that cannot work.
         """
-        design = self.design_of(release.plan.schema)
+        design = self.design_of(release.plan.declared)
         options = Options(rows, bounded)
         options.check(design)
         if isinstance(files, bool) or not isinstance(files, (int, np.integer)) or not 1 <= files <= 1_000:

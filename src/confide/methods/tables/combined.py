@@ -26,7 +26,6 @@ from confide.methods.tables.means import Means, Totals
 from confide.methods.tables.method import TableMethod, marginal_name
 from confide.protocol import Question, Release
 from confide.protocol.exact import digest
-from confide.schema import Schema
 
 __all__ = ["combined"]
 
@@ -39,7 +38,7 @@ def combined(releases: Sequence[Release], methods: Sequence[Any], question: Ques
     asked = question or Question()
     asked.only(*TableMethod.asks)
     _check(releases, methods)
-    first, schema = methods[0], Schema.from_dict(releases[0].plan.schema)
+    first, schema = methods[0], releases[0].plan.declared
     layout = first.about(schema)
     if layout.of_units:
         raise PlanError(

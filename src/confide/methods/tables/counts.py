@@ -106,6 +106,7 @@ class Counts(_CountMethod):
     precision: Mapping[str, float] | None = None
 
     name: ClassVar[str] = "counts"
+    numbers: ClassVar[Mapping[str, str]] = {"": "count"}
     # under a design earlier ones cut weights and PSU sums otherwise; the numbers mean the same
     intervals: ClassVar[str] = (
         "counts of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
@@ -206,6 +207,7 @@ class Shares(_CountMethod):
     weights: str | None = None
 
     name: ClassVar[str] = "shares"
+    numbers: ClassVar[Mapping[str, str]] = {"": "share"}
     # under a design earlier ones cut weights and PSU sums otherwise; the numbers mean the same
     intervals: ClassVar[str] = "shares of a population (binomial sampling and noise) or of the data set (noise)"
     verb: ClassVar[str] = "shares"

@@ -69,9 +69,7 @@ class MeanTable(MeasuredTable):
         (low, high), (middle, half) = self.sums(axes, column).interval(z, self.part), self._scale(column)
         return middle + half * low, middle + half * high
 
-    def sampled(
-        self, axes: Axes, column: int, z: float, *, apart: bool = False, most: bool = False
-    ) -> tuple[Array, Array]:
+    def sampled(self, axes: Axes, column: int, z: float, *, apart: bool = False) -> tuple[Array, Array]:
         sums, (middle, half) = (self.loose if apart else self.sums)(axes, column), self._scale(column)
         low, high = sums.quiet.interval(z, self.part)
         return middle + half * low, middle + half * high
@@ -155,9 +153,7 @@ class TotalTable(MeasuredTable):
         estimate, error = self.points(axes, column)
         return estimate - z * error, estimate + z * error
 
-    def sampled(
-        self, axes: Axes, column: int, z: float, *, apart: bool = False, most: bool = False
-    ) -> tuple[Array, Array]:
+    def sampled(self, axes: Axes, column: int, z: float, *, apart: bool = False) -> tuple[Array, Array]:
         estimate, _, sampling = self.sums(axes, column).quiet.total(*self._scale(column), self.part)
         half = z * self.layout.heaviest * np.sqrt(sampling)
         return self.layout.heaviest * estimate - half, self.layout.heaviest * estimate + half
@@ -295,11 +291,13 @@ class Means(_Summary):
     """
 
     name: ClassVar[str] = "means"
+    numbers: ClassVar[Mapping[str, str]] = {"": "mean"}
     # under a design 1 cut weights and PSU sums otherwise; the numbers mean the same
     intervals: ClassVar[str] = (
         "means of clipped columns, of a population (sampling and noise) or of the data set (noise)"
     )
     verb: ClassVar[str] = "means"
+    example: ClassVar[str] = '"income ~ region"'
     shown_as: ClassVar[type[CellTable]] = MeanTable
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
@@ -335,6 +333,7 @@ class Totals(_Summary):
         "totals of clipped columns, of a population (sampling and noise) or of the data set (noise)"
     )
     verb: ClassVar[str] = "totals"
+    example: ClassVar[str] = '"income ~ region"'
     extensive: ClassVar[bool] = True
     shown_as: ClassVar[type[CellTable]] = TotalTable
 

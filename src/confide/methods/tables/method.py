@@ -80,8 +80,7 @@ class TableMethod(Method):
     asks: ClassVar[tuple[str, ...]] = ("covers",)
     #: The call that stands for it, in messages.
     verb: ClassVar[str] = "counts"
-    #: Whether its numbers grow with the number of records.
-    extensive: ClassVar[bool] = False
+    example: ClassVar[str] = '"region * smoker"'
     designs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -281,7 +280,7 @@ class TableMethod(Method):
 
     def table(self, release: Release, about: Any, question: Question) -> CellTable:
         reading = checked_reading(question.covers or self.covers, "cf.infer(release")
-        path = SurveyPath.of(self, release.plan.schema)
+        path = SurveyPath.of(self, release.plan.declared)
         if path is not None:
             return survey_table(path, release, reading)
         return self.table_of(release, about, self.released(release, about), reading)

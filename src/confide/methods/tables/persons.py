@@ -187,6 +187,7 @@ class PersonCounts(_OfPersons, Counts):
     """
 
     name: ClassVar[str] = "person_counts"
+    numbers: ClassVar[Mapping[str, str]] = {"": "count"}
     intervals: ClassVar[str] = (
         "numbers of units of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
     )
@@ -209,6 +210,7 @@ class PersonShares(_OfPersons, Shares):
     """
 
     name: ClassVar[str] = "person_shares"
+    numbers: ClassVar[Mapping[str, str]] = {"": "share"}
     intervals: ClassVar[str] = (
         "shares of the units of a population (binomial sampling and noise) or of the data set (noise)"
     )

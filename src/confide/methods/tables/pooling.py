@@ -17,7 +17,7 @@ from confide.methods.tables.cells.result import CellTable
 from confide.methods.tables.counts import Counts, Shares
 from confide.methods.tables.means import Means, Totals
 from confide.methods.tables.method import TableMethod
-from confide.protocol import Method, Release
+from confide.protocol import Method, Release, method_parameters
 
 __all__ = ["Pool", "apart", "pools", "view"]
 
@@ -100,7 +100,7 @@ def _pooled(group: list[tuple[str, TableMethod, Layout]], shares: Mapping[str, F
     rights = dict.fromkeys([*([] if any(total for _, total in asked) else ["0"]), *(right for right, _ in asked)])
     formula = (f"{left} ~ " if left or group[0][2].measures else "") + " + ".join(rights)
     kind, others = (
-        (Means, {"term_bounds": getattr(first, "term_bounds", None)}) if group[0][2].measures else (Counts, {})
+        (Means, {"term_bounds": method_parameters(first).get("term_bounds")}) if group[0][2].measures else (Counts, {})
     )
     made = kind(
         formula,

@@ -62,6 +62,7 @@ class Ratios(MomentMethod):
     )
     intervals: ClassVar[str] = "ratios of totals of clipped columns, of a population or of the data set"
     verb: ClassVar[str] = "ratios"
+    example: ClassVar[str] = '"income / hours ~ region"'
     shown_as: ClassVar[type[CellTable]] = SurveyTable
 
     def about(self, schema: Any) -> Layout:

@@ -6,9 +6,9 @@ S phi(u_k)) to its group, T^2 the tenth's part, and S to a count of its own wher
 another column is missing (one numeric column that drops missing values has counts of its own beside the groups'). With weights each of
 these blocks m counts as (omega m, omega (1 - omega) m), omega = w/W in [0, 1], which is no longer
 (`confide.aggregates.cells.weighted_cells`, where substitute is proved, too). Each categorical column
-is a crossing with the groups, a record in one cell; each median is what `Distribution` releases of the column by group, with its bins and
-both of its rounds (`distribution`). Groups are disjoint. Noise is independent, and rounds compose adaptively, so that mu^2 adds up (Dong,
-Roth, Su 2022).
+is a crossing with the groups, a record in one cell; each median is what `Quantiles` releases of the column by group, with its bins and
+both of its rounds (`confide.methods.quantiles`). Groups are disjoint. Noise is independent, and rounds compose adaptively, so that mu^2
+adds up (Dong, Roth, Su 2022).
 
 Intervals: of means Fieller's with the skewness, of shares Wilson's with noise, of medians whole bins, as in tables. Standardised difference
 d = (m1 - m2)/sqrt((s1^2 + s2^2)/2), with p (1 - p) for levels: the delta method with third and fourth moments (`table_one_reading`). No
@@ -34,13 +34,13 @@ from confide.aggregates.column_codes import practice_codes
 from confide.aggregates.lines.corners import ends
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.methods.quantiles.draw import CumulativeRounds
+from confide.methods.quantiles.reading import rank_error
 from confide.methods.tables.cells.layout import Layout, weight_of
 from confide.methods.tables.cells.numbers import checked_reading
-from confide.methods.tables.description.distribution_about import DistributionAbout
 from confide.methods.tables.description.table_one_about import STEPS, TableOneAbout
 from confide.methods.tables.description.table_one_reader import Reader
 from confide.methods.tables.description.table_one_result import TableOneResult
-from confide.methods.tables.distribution import rank_error
 from confide.protocol import Meter, Method, Plan, Question, Release, Source, Statistic
 from confide.schema import Categorical, Practice, Schema
 from confide.schema.formulas.formula import cut
@@ -76,6 +76,8 @@ class TableOne(Method):
     weights: str | None = None
 
     name: ClassVar[str] = "table_one"
+    numbers: ClassVar[Mapping[str, str]] = {": mean": "mean", ": median": "quantile", "": "share"}
+    example: ClassVar[str] = '"age + smoker ~ arm"'
     family: ClassVar[str] = "tables"
     source: ClassVar[str] = "free moments, crossings and cumulative counts in one plan; Dong, Roth, Su 2022"
     intervals: ClassVar[str] = "means and medians of clipped columns and shares, by group; sampling and privacy noise"
@@ -125,7 +127,7 @@ class TableOne(Method):
             tuple(Measure.of(quoted(name), whole) for name in names if name not in categorical),
             tuple(Attribute.of(name, whole) for name in names if name in categorical),
             tuple(
-                DistributionAbout.of(layout, Measure.of(quoted(name), whole), of_column=f" of {name}")
+                CumulativeRounds.of(layout, Measure.of(quoted(name), whole), of_column=f" of {name}")
                 for name in medians
             ),
             None if self.weights is None else weight_of(self.weights, whole),
@@ -212,7 +214,7 @@ class TableOne(Method):
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """One pass for everything; then the rounds of each distribution whose bins are laid."""
-        laid = [own for own in self.about(Schema.from_dict(plan.schema)).medians if own.first is not None]
+        laid = [own for own in self.about(plan.declared).medians if own.first is not None]
         rounds = {name for own in laid for name in own.statistics()}
         names = [name for name in plan.statistics if name not in rounds]
         totals = dict(zip(names, source.aggregate(*map(plan.statistic, names)), strict=True))

@@ -155,7 +155,7 @@ class _Ranks(Method):
         return {"scores": scores}
 
     def _planned(self, plan: Plan) -> RankAbout:
-        about = self.about(Schema.from_dict(plan.schema))
+        about = self.about(plan.declared)
         return replace(about, second=replace(about.second, count=_count(plan.relation)))
 
     def _rounds(self, release: Release) -> tuple[RankAbout, Shape, Scored]:
@@ -255,6 +255,7 @@ class MannWhitney(_Ranks):
     """
 
     name: ClassVar[str] = "mann_whitney"
+    example: ClassVar[str] = '"income ~ sex"'
     source: ClassVar[str] = "Mann, Whitney 1947; Brunner, Munzel 2000; two rounds of noisy ranks"
     intervals: ClassVar[str] = "P(Y1 > Y2) + P(Y1 = Y2)/2 - 1/2; any laws; sampling and privacy noise"
     _example: ClassVar[str] = 'MannWhitney("income ~ sex")'
@@ -304,6 +305,7 @@ class Kruskal(_Ranks):
     """
 
     name: ClassVar[str] = "kruskal"
+    example: ClassVar[str] = '"income ~ region"'
     source: ClassVar[str] = "Kruskal, Wallis 1952; two rounds of noisy ranks"
     _example: ClassVar[str] = 'Kruskal("income ~ region")'
     _read = staticmethod(read_several)
@@ -342,6 +344,7 @@ class Wilcoxon(_Ranks):
     """
 
     name: ClassVar[str] = "wilcoxon"
+    example: ClassVar[str] = '"after - before"'
     source: ClassVar[str] = "Wilcoxon 1945; two rounds of noisy ranks"
     intervals: ClassVar[str] = "P(d + d' > 0) + P(d + d' = 0)/2 - 1/2; any law; sampling and privacy noise"
     _example: ClassVar[str] = 'Wilcoxon("after - before")'

@@ -116,6 +116,7 @@ class Plurality(ColumnVote):
     rule: str | None = None
 
     name: ClassVar[str] = "plurality"
+    example: ClassVar[str] = '"vote"'
     source: ClassVar[str] = (
         "report noisy max (Dwork, Roth 2014); optimal rule between two, derived in confide; distance to a tie (Dwork, Lei 2009)"
     )

@@ -117,7 +117,8 @@ def checked_rule(rule: object) -> str:
 def vote_rule(rule: str, privacy: PureDP | ApproxDP, relation: str) -> VoteRule:
     """The rule at a guarantee. `PrivacyError` for a test without a delta."""
     # beyond 50 nothing is gained, and floats end
-    epsilon, delta = min(privacy.epsilon, 50.0) * _ROOM, getattr(privacy, "delta", 0.0) * _ROOM
+    epsilon = min(privacy.epsilon, 50.0) * _ROOM
+    delta = privacy.delta * _ROOM if isinstance(privacy, ApproxDP) else 0.0
     move = 2 if relation == "substitute" else 1
     if not epsilon >= _SMALLEST_EPSILON:
         raise PrivacyError(f"a vote needs an epsilon of at least {_SMALLEST_EPSILON:g}, got {privacy}")

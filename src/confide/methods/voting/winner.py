@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from confide._arrays import Array
-from confide.errors import NoResult
+from confide._lazy import later
+from confide.errors import NoResult, PlanError
+from confide.guarantees import ApproxDP, PureDP
+from confide.methods.voting.rules import RULES, vote_rule
 from confide.results.base import BaseResult, Column
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
+else:
+    pd = later("pandas")
 
-__all__ = ["PRINTED_GAPS", "Answered", "Vote", "draw_errors"]
+__all__ = ["PRINTED_GAPS", "Answered", "Vote", "draw_errors", "errors", "plot_errors"]
 
 
 #: Gaps of the printed table.
@@ -103,3 +109,52 @@ def draw_errors(ax: Axes, rules: dict[str, tuple[Array, Array, Array]]) -> None:
     ax.set_xlabel("votes between the two")
     ax.set_ylabel("chance of the wrong answer or of none")
     ax.legend(frameon=False)
+
+
+def errors(
+    gaps: Iterable[int],
+    *,
+    privacy: PureDP | ApproxDP,
+    rules: Sequence[str] | None = None,
+) -> pd.DataFrame:
+    """Exact chances of a wrong answer and of none of a vote between two, by rule and gap: columns rule, gap, right, wrong, silent.
+
+    gaps: numbers of votes between the two; rules: all that the guarantee allows when left out.
+
+    >>> import confide as cf
+    >>> found = errors([0, 5, 20], privacy=cf.ApproxDP(1.0, 1e-6), rules=["optimal", "noisy_max"])
+    >>> found.wrong.round(5).tolist()
+    [0.5, 0.00337, 0.0, 0.5, 0.01179, 0.0]
+    """
+    at = np.array([int(gap) for gap in gaps])
+    if not isinstance(privacy, PureDP | ApproxDP):
+        raise PlanError(f"chances are known at PureDP and ApproxDP, got {privacy}; write cf.ApproxDP(1.0, 1e-6)")
+    frames = []
+    for name in rules or (RULES if isinstance(privacy, ApproxDP) else RULES[:2]):
+        found = vote_rule(name, privacy, privacy.relation or "add-remove").chances(at)
+        frames.append(
+            pd.DataFrame({"rule": name, "gap": at, "right": found.right, "wrong": found.wrong, "silent": found.silent})
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def plot_errors(
+    *, privacy: PureDP | ApproxDP, rules: Sequence[str] | None = None, farthest: int = 60, ax: Any = None
+) -> Axes:
+    """Error against gap, of several rules at one guarantee; returns the Axes.
+
+    >>> import confide as cf
+    >>> plot_errors(privacy=cf.ApproxDP(1.0, 1e-6)).get_xlabel()
+    'votes between the two'
+    """
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        ax = Figure(figsize=(6.4, 4.4), layout="constrained").subplots()
+    frame = errors(range(farthest + 1), privacy=privacy, rules=rules)
+    lines = {
+        name: tuple(own[key].to_numpy() for key in ("gap", "wrong", "silent"))
+        for name, own in frame.groupby("rule", sort=False)
+    }
+    draw_errors(ax, lines)  # type: ignore[arg-type]
+    return ax  # type: ignore[no-any-return]

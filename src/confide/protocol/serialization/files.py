@@ -15,7 +15,7 @@ from confide.protocol.serialization.facts import FILE_CHARACTERS
 from confide.protocol.serialization.reading import check_body
 from confide.protocol.serialization.shapes import INTEGER_DIGITS, refuse, shown
 
-__all__ = ["FORMAT", "from_file", "read", "text_of", "to_file"]
+__all__ = ["FORMAT", "from_file", "read", "text_of", "to_file", "written"]
 
 _Read = TypeVar("_Read")
 
@@ -29,6 +29,12 @@ JSON_DEPTH = 64
 def to_file(kind: str, body: Mapping[str, Any]) -> str:
     """The text of a file: canonical JSON, so that equal bodies are equal files."""
     return canonical_json({"confide": kind, "format_version": FORMAT, "sha256": digest(body), "body": body}) + "\n"
+
+
+def written(kind: str, body: Mapping[str, Any]) -> str:
+    """The text of a file that can be read back: `ReleaseError` for a body beyond what files of confide hold."""
+    check_body(kind, body)
+    return to_file(kind, body)
 
 
 def from_file(kind: str, text: str) -> dict[str, Any]:

@@ -200,6 +200,6 @@ _BODIES: dict[str, Shape] = {"plan": PLAN, "release": RELEASE, "synthetic table"
 def check_body(kind: str, body: Any) -> None:
     """Raise `ReleaseError` unless the body is one that confide writes into files of that kind.
 
-    The gate asks before it charges, so that nothing is paid for that could not be read back.
+    Asked where a file is written or read; the gate asks before it charges, so that nothing is paid for that could not be read back.
     """
     _BODIES[kind](body, kind)

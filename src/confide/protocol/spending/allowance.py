@@ -14,8 +14,8 @@ from confide.guarantees.validation import check_reach
 from confide.protocol.events import Event, Spend, Test, exact_cost
 from confide.protocol.exact import round_up, sqrt_up
 from confide.protocol.statistic import Statistic
-from confide.protocol.units.orthogonal import per_of, unit_squared
-from confide.protocol.units.weighted import Weighted, rows_moved
+from confide.protocol.units.orthogonal import per_of, rows_moved, unit_squared
+from confide.protocol.units.weighted import Weighted
 from confide.protocol.units.whose import by_units, resolved, rule_of, unit_assumptions
 from confide.schema import Unit
 
@@ -191,7 +191,7 @@ class Allowance:
             norm = "l1"
             sensitivity = statistic.sensitivity_l1(self.relation) * rows
             scale = (sensitivity / allowed) ** 2  # s^2, so that one comparison serves both
-        step = min(self._step(name, law, scale), getattr(statistic, "grain", Fraction(1)))
+        step = min(self._step(name, law, scale), statistic.grain)
         sensitivity /= step
         scale = round_up(sensitivity**2 / allowed if gaussian else sensitivity / allowed)
         return Spend(name, law, sensitivity, norm, scale, step, statistic.shape, statistic.map.digest)

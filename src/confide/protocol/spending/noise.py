@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from confide.errors import PrivacyError
 
 __all__ = ["Noise"]
 
 
 class Noise(Protocol):
-    """Exact samplers over a stream of random words; `simulated` marks everything that a seed has touched."""
+    """Base of exact samplers over a stream of random words; `simulated` marks everything that a seed has touched.
+
+    spawns: whether it has independent streams of its own by number (`spawn`), as seeded noise has.
+    """
+
+    spawns: ClassVar[bool] = False
 
     @property
     def simulated(self) -> bool: ...
@@ -27,3 +34,11 @@ class Noise(Protocol):
     def exponential_mechanism(
         self, scores: NDArray[Any], epsilon: Fraction, sensitivity: Fraction, lengths: NDArray[Any] | None = None
     ) -> int: ...
+
+    def mark(self, name: str) -> None:
+        """The name that the next draws are for: the meter says it. Override where draws are recorded."""
+        return
+
+    def spawn(self, key: int) -> Noise:
+        """The independent stream of that number. Override where there are some, and say so in `spawns`."""
+        raise PrivacyError(f"{type(self).__name__} has no streams of its own; take cf.noise.SimulatedNoise(seed)")

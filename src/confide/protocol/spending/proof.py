@@ -25,8 +25,7 @@ from confide.protocol.parts import names_of, of_parts
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
 from confide.protocol.spending.laws import ADDITIVE
-from confide.protocol.units.orthogonal import per_of, unit_squared
-from confide.protocol.units.weighted import rows_moved
+from confide.protocol.units.orthogonal import per_of, rows_moved, unit_squared
 from confide.protocol.units.whose import protected
 
 __all__ = ["check_plan", "drawn_as_planned", "implies", "parts_agree", "request_met", "statements_hold"]

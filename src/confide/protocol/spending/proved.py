@@ -123,4 +123,5 @@ class Proved:
 
 
 def _within(folded: Any, level: PureDP | ApproxDP) -> bool:
-    return bool(folded.epsilon <= level.epsilon and getattr(folded, "delta", 0.0) <= getattr(level, "delta", 0.0))
+    failure = folded.delta <= level.delta if isinstance(level, ApproxDP) else True
+    return bool(folded.epsilon <= level.epsilon and failure)

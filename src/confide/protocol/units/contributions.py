@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 
 from confide.errors import PlanError
 from confide.guarantees import GDP
-from confide.protocol.events import Event, Together, exact_cost
+from confide.protocol.events import Event, Spend, Together, exact_cost
 from confide.protocol.exact import digest
 from confide.protocol.plan import Plan
 from confide.protocol.release import Noisy, Release
 from confide.protocol.spending.allowance import UNIT_SHARE, Allowance
 from confide.protocol.statistic import Codes, RecordMap, Total
 from confide.protocol.units.whose import UNIT_ROW, WHOLE, unit_flags
-from confide.schema import Schema
 
 __all__ = [
     "CELLS",
@@ -62,7 +61,7 @@ _FEW_UNITS, _NOISY_UNITS = 40.0, 200.0
 
 
 @dataclass(frozen=True)
-class _Cell:
+class _Cell(RecordMap):
     """Which cell a unit lies in: on its first row, from the source that bounds it. One unit moves the row of one cell, by 1."""
 
     columns: tuple[str, ...] = field(default=(UNIT_ROW,), init=False)
@@ -113,7 +112,7 @@ def counted_once(plans: Mapping[str, Plan]) -> dict[str, Plan]:
         own = isinstance(plan.statistics.get(NAME), Contributions) and isinstance(plan.event, Together)
         if own and seen and len(plan.statistics) > 1:
             assert isinstance(plan.event, Together)
-            parts = tuple(part for part in plan.event.parts if getattr(part, "name", None) != NAME)
+            parts = tuple(part for part in plan.event.parts if not (isinstance(part, Spend) and part.name == NAME))
             rest = {key: one for key, one in plan.statistics.items() if key != NAME}
             plan = replace(plan, event=parts[0] if len(parts) == 1 else Together(parts), statistics=rest)
         seen |= own
@@ -251,7 +250,11 @@ def counted(release: Release) -> Counted | None:
 
 
 def shown(result: _Result, release: Release) -> _Result:
-    """The result with what its unit adds to its flags and facts, once."""
+    """The result with what its unit adds to its flags and facts, once; the result itself where each record stands for itself."""
+    return result if release.plan.declared.plain else _with_units(result, release)
+
+
+def _with_units(result: _Result, release: Release) -> _Result:
     schema, found = release.plan.schema, counted(release)
     flags: tuple[str, ...] = unit_flags(schema)
     facts: tuple[tuple[str, str], ...] = ()
@@ -267,7 +270,7 @@ def shown(result: _Result, release: Release) -> _Result:
         weighted = release.plan.rule == "weight"
         whole, per = WHOLE in release.plan.constants, schema["unit"].get("per")
         # nobody has rows in more levels than there are
-        every = per is not None and k >= Schema.from_dict(schema)[per].steps
+        every = per is not None and k >= release.plan.declared[per].steps
         left_out = bool(release.plan.kept) or k > 1
         flags = (*flags, "rows_truncated") if left_out and not every and found.truncated else flags
         independent = Independent.of(release, found.units * k)

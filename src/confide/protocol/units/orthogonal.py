@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from confide.protocol.units.weighted import rows_moved
+from confide.protocol.units.over import StatisticOver
+from confide.protocol.units.weighted import Weighted
+from confide.protocol.units.whose import by_units
 from confide.schema import Unit
 
-__all__ = ["per_of", "separates", "unit_squared"]
+__all__ = ["per_of", "rows_moved", "separates", "unit_squared"]
 
 
 def per_of(schema: Any) -> str | None:
@@ -27,12 +29,25 @@ def per_of(schema: Any) -> str | None:
     return unit.per if isinstance(unit, Unit) else None
 
 
+def rows_moved(statistic: Any, rows: int) -> int:
+    """How many rows' worth one unit moves a statistic by: 1 where its map is of units, `rows` for any sum over records.
+
+    A statistic that is told where units begin, and sums their rows one by one all the same, says so: `by_rows`.
+    """
+    if statistic.by_unit:
+        return 1
+    own = statistic
+    while own is not None and not isinstance(own, Weighted) and not own.by_rows:
+        own = own.statistic if isinstance(own, StatisticOver) else None
+    return rows if own is not None or by_units(statistic) is None else 1
+
+
 def separates(statistic: Any, per: str | None) -> bool:
     """Whether rows that differ in a column lie in numbers of their own; what stands around a statistic changes nothing of that."""
     own = statistic
-    while hasattr(own, "statistic"):
+    while isinstance(own, StatisticOver):
         own = own.statistic
-    return per is not None and per in getattr(own.map, "separates", ())
+    return per is not None and per in own.map.separates
 
 
 def unit_squared(statistic: Any, relation: str, rows: int, per: str | None) -> Fraction:

@@ -7,12 +7,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from confide.protocol.statistic import RecordMap, Statistic, moved_squared
+from confide.protocol.statistic import RecordMap, Statistic
 
 __all__ = ["MapOver", "StatisticOver"]
 
 
-class MapOver:
+class MapOver(RecordMap):
     """Base of frozen dataclasses with a field `map`: a map of the same width and bounds."""
 
     map: RecordMap
@@ -30,7 +30,7 @@ class MapOver:
         return self.map.l2_squared
 
 
-class StatisticOver:
+class StatisticOver(Statistic):
     """Base of frozen dataclasses with a field `statistic`: a statistic of the same shape and norm.
 
     Sensitivities are the larger of that under the relation and under add-remove, as a record that is replaced may also come or go.
@@ -54,7 +54,7 @@ class StatisticOver:
 
     def moved_squared(self, own: Any, rows: Any) -> Any:
         """That of the statistic; by weight, of units of one row."""
-        return moved_squared(self.statistic, own, rows)
+        return self.statistic.moved_squared(own, rows)
 
     def zero(self) -> Any:
         return self.statistic.zero()

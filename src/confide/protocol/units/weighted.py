@@ -30,7 +30,7 @@ from confide.protocol.units.keyed import Keyed
 from confide.protocol.units.over import MapOver, StatisticOver
 from confide.protocol.units.whose import WHOLE_ROW, by_units
 
-__all__ = ["Weighted", "of_rows", "rows_in_units", "rows_moved", "usable", "weighing"]
+__all__ = ["Weighted", "of_rows", "rows_in_units", "usable", "weighing"]
 
 # Integers of rows of 2^20 steps are fine enough for a weighted sum; counts are not.
 _FINE_ROWS, _GRAIN = 1 << 40, Fraction(1, 1 << 20)
@@ -39,7 +39,7 @@ _CUT = 1 << 64
 
 def usable(map: RecordMap, codes: Codes) -> NDArray[np.bool_]:
     """Which records a map can use, (rows,): complete in its columns and in what its design derives from them."""
-    design = getattr(map, "design", None) or getattr(getattr(map, "own", None), "design", None)
+    design = map.derived_by
     found = np.asarray((codes >= 0).all(axis=0))
     if design is None or all(term.plain is not None or term.binary for term in (*design.terms, design.response)):
         return found
@@ -147,19 +147,6 @@ class Weighted(StatisticOver):
         found = np.empty(whole.size, dtype=object)
         found[:] = [Fraction(int(value), fine) for value in whole.ravel()]
         return found.reshape(whole.shape)
-
-
-def rows_moved(statistic: Any, rows: int) -> int:
-    """How many rows' worth one unit moves a statistic by: 1 where its map is of units, `rows` for any sum over records.
-
-    A statistic that is told where units begin, and sums their rows one by one all the same, says so: `by_rows`.
-    """
-    if getattr(statistic, "by_unit", False):
-        return 1
-    own = statistic
-    while own is not None and not isinstance(own, Weighted) and not getattr(own, "by_rows", False):
-        own = getattr(own, "statistic", None)
-    return rows if own is not None or by_units(statistic) is None else 1
 
 
 def weighing(source: Source, rows: int) -> Source:

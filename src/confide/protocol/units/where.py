@@ -6,7 +6,7 @@ plan in which that is not enough (a method whose number of records is public, an
 private under both relations.
 
 It stands here, below the room of the record maps, because plans are made here: whichever method made the plan, and whatever statistics its
-draw puts together between the rounds, all of them are read through the condition (`confide.protocol.units.subgroup`).
+draw puts together between the rounds, all of them are read through the condition (`confide.protocol.meter.within`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from confide.protocol.units.over import MapOver, StatisticOver
 from confide.protocol.units.weighted import of_rows
 from confide.protocol.units.whose import by_units
 from confide.schema.formulas.predicate import Predicate, parse_predicate
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["Subset", "Where", "check_subgroup", "in_subgroup", "subgroup_size"]
 
@@ -162,7 +165,7 @@ def in_subgroup(
 def check_subgroup(method: Any) -> None:
     """Raise `PlanError` for a method that cannot be asked about a subgroup, whatever the records."""
     for need, why in _WITHOUT.items():
-        if need in getattr(method, "needs", ()):
+        if need in method.needs:
             raise PlanError(
                 f"{method.name} {why}, and the size of a subgroup is private; leave where={method.where!r} out, or use a method that adds "
                 "records up, such as cf.regression.LeastSquares or cf.classification.ClassMeans"

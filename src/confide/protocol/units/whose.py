@@ -138,7 +138,7 @@ def check_rows(method: Any, schema: Any) -> None:
 
     Raises `PlanError`.
     """
-    unit, cluster, design = schema.unit, getattr(schema, "cluster", None), getattr(schema, "design", None)
+    unit, cluster, design = schema.unit, schema.cluster, schema.design
     surveyed = method.designs
     if design is not None and not surveyed and method.intervals != "no interval":
         raise PlanError(

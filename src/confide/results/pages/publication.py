@@ -74,7 +74,7 @@ class Report:
             statuses={name: results[name].status if name in results else "failed" for name in children},
             shares=dict(shares),
             wheres={name: child.where for name, child in children.items()},
-            targets={name: getattr(results.get(name), "target", child.target) for name, child in children.items()},
+            targets={name: results.get(name, child).target for name, child in children.items()},
             flags=("failed_questions",) if len(results) < len(children) else (),
             requested=plan.requested,
             guarantee=release.charged,
@@ -92,7 +92,7 @@ class Report:
             statuses={**self.statuses, **{name: one.status for name, one in found.items()}},
             targets={
                 **self.targets,
-                **{name: getattr(one, "target", self.targets[name]) for name, one in found.items()},
+                **{name: one.target for name, one in found.items()},
             },
         )
 

@@ -94,6 +94,11 @@ class Shown:
         _check_status(self)
         _check_guarantees(self)
 
+    @property
+    def biased(self) -> bool:
+        """Whether an estimate has a bound on its bias that is not 0. Override in families that know of such bounds."""
+        return False
+
     def _put(self, field: str, value: Any) -> None:
         """Set a field while the object is made; afterwards it is frozen."""
         object.__setattr__(self, field, value)

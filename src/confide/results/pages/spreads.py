@@ -13,7 +13,7 @@ from typing import Any
 from scipy.optimize import brentq
 
 from confide.aggregates.cells.free_moments import Measure
-from confide.schema import Schema
+from confide.schema import Integer, Numeric, Schema
 
 __all__ = ["hidden_words", "spread_words"]
 
@@ -32,7 +32,8 @@ def spread_words(measures: Sequence[Measure], schema: Any, needed: Needed, n: in
     whole = Schema.of(schema)
     typical, others = dict[str, float](), list[Measure]()
     for measure in measures:
-        own = getattr(whole[measure.name], "typical", None) if measure.name in whole.names else None
+        column = whole[measure.name] if measure.name in whole.names else None
+        own = column.spread if isinstance(column, Numeric | Integer) else None
         if own is None:
             others.append(measure)
             continue

@@ -34,6 +34,7 @@ __all__ = [
 
 NARROWEST = 78  # the width of statsmodels' tables
 WIDEST = 100
+_LEAST = 8  # of the first column, which wraps
 DASH = "-"  # where there is no valid number
 _FLAG = "flag"  # the head of a column that says what the rows are worth
 OPEN = "none"  # an end that an interval does not have
@@ -46,8 +47,8 @@ _LABELS = ("name", "text", "number")
 class View:
     """What is shown of a result: words and cells, ready to print.
 
-    columns: those that are printed, as the family gave them; heads: theirs; rows: a cell for each column; names: what each row is called in
-    running text; note: of rows that are not printed.
+    columns: those that are printed, as the family gave them; heads: theirs; rows: a cell for each column; note: of rows that are not
+    printed.
     """
 
     title: str
@@ -56,8 +57,17 @@ class View:
     columns: tuple[Column, ...]
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    names: tuple[str, ...]
     note: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each row is called in running text."""
+        heads, k = self.heads, self.labels
+        if self.columns[0].kind == "name":
+            return tuple(f"{heads[0]} {row[0]}".strip() for row in self.rows)
+        return tuple(
+            ", ".join(f"{head} = {cell}" for head, cell in zip(heads[:k], row[:k], strict=True)) for row in self.rows
+        )
 
     @property
     def labels(self) -> int:
@@ -99,25 +109,15 @@ def view(result: Shown, alpha: float, *, every: bool = False) -> View:
     places = range(count) if every or result.shown is None else result.shown
     rows = tuple(_cells(result, columns, place) for place in places)
     heads = tuple(clean(("" if one.kind == "name" else one.name) if one.head is None else one.head) for one in columns)
-    made = View(
+    return View(
         clean(f"{result.title}; {result.kept}" if result.kept else result.title),
         SIMULATED if result.simulated else "",
         facts(result),
         columns,
         heads,
         rows,
-        (),
         clean(result.left_out(count, len(rows))) if len(rows) < count else "",
     )
-    k = made.labels
-    named = columns[0].kind == "name"
-    names = tuple(
-        f"{heads[0]} {row[0]}".strip()
-        if named
-        else ", ".join(f"{head} = {cell}" for head, cell in zip(heads[:k], row[:k], strict=True))
-        for row in rows
-    )
-    return View(**{**vars(made), "names": names})
 
 
 def facts(result: Shown) -> tuple[tuple[str, str], ...]:
@@ -235,11 +235,14 @@ def pvalue(value: float) -> str:
 def text(result: Shown, alpha: float) -> str:
     """The table as text: head, rows, notes; between 78 and 100 columns wide."""
     seen = view(result, alpha)
-    seen, dropped, flags = _fitted(seen)
     sizes = [
         max(terminal.cell_len(cells[place]) for cells in (seen.heads, *seen.rows)) + 2
         for place in range(1, len(seen.heads))
     ]
+    dropped, flags = "", [""] * len(seen.rows)
+    if _LEAST + sum(sizes) > WIDEST:
+        seen, dropped, flags = _fitted(seen, sizes)
+        sizes = sizes[: len(seen.heads) - 1]
     first = max(terminal.cell_len(row[0]) for row in (seen.heads, *seen.rows))
     names = min(first, WIDEST - sum(sizes))
     width = max(names + sum(sizes), NARROWEST)
@@ -261,19 +264,11 @@ def text(result: Shown, alpha: float) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _fitted(seen: View) -> tuple[View, str, Sequence[str]]:
+def _fitted(seen: View, sizes: Sequence[int]) -> tuple[View, str, list[str]]:
     """The view without the columns that no line has room for, what is said of them, and flags that stand below their rows in place of a
-    column.
+    column. sizes: of all columns but the first.
     """
-    least = 8  # of the first column, which wraps
-    used, kept = least, 1
-    for place in range(1, len(seen.heads)):
-        used += max(terminal.cell_len(cells[place]) for cells in (seen.heads, *seen.rows)) + 2
-        if used > WIDEST:
-            break
-        kept = place + 1
-    if kept == len(seen.heads):
-        return seen, "", [""] * len(seen.rows)
+    kept = 1 + sum(_LEAST + sum(sizes[:place]) <= WIDEST for place in range(1, len(sizes) + 1))
     flags = [row[seen.heads.index(_FLAG)] for row in seen.rows] if _FLAG in seen.heads[kept:] else [""] * len(seen.rows)
     left = ", ".join(head for head in seen.heads[kept:] if head != _FLAG)
     cut = {"columns": seen.columns[:kept], "heads": seen.heads[:kept], "rows": tuple(row[:kept] for row in seen.rows)}

@@ -221,10 +221,7 @@ def notes(result: Shown) -> tuple[tuple[str, str], ...]:
 
 def bias_words(result: Shown) -> tuple[tuple[str, str], ...]:
     """What becomes of t and the interval where a bound on a bias is known; none where no estimate has one, or the family knows of none."""
-    bias = getattr(result, "bias", None)
-    if bias is None or not result.has_intervals or not any(one > 0 for one in bias):
-        return ()
-    return (("Bias", _BIAS),)
+    return (("Bias", _BIAS),) if result.biased and result.has_intervals else ()
 
 
 def short(name: str, most: int = 28) -> str:

@@ -40,10 +40,15 @@ def public_columns(frame: Any, names: Sequence[str], schema: Schema) -> dict[str
     }
 
 
+def has_columns(data: Any) -> bool:
+    """Whether data name their columns, as frames and mappings do, and are no array."""
+    return isinstance(data, Mapping) or hasattr(data, "columns")
+
+
 def rows_of(frame: Any) -> int:
     """The number of rows of a frame, also when no column of it is needed."""
     _held(frame)
-    if hasattr(frame, "shape"):
+    if not isinstance(frame, Mapping):
         return int(frame.shape[0])
     return max((len(column) for column in frame.values() if not _is_single(column)), default=1)
 

@@ -6,7 +6,7 @@ import re
 
 __all__ = ["summary_words"]
 
-_MEANS, _TOTALS, _MEDIANS, _SPREADS = "means", "totals", "distribution", "table_one"
+_MEANS, _TOTALS, _MEDIANS, _SPREADS = "means", "totals", "quantiles", "table_one"
 _KINDS = {
     **dict.fromkeys(("mean", "avg", "average"), _MEANS),
     **dict.fromkeys(("sum", "total"), _TOTALS),

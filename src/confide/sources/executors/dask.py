@@ -56,7 +56,7 @@ class Dask:
         )
 
     def takes(self, part: Part) -> bool:
-        return getattr(part, "travels", False)
+        return part.travels
 
     def placed(self, parts: Sequence[Part]) -> list[Any]:
         # without a worker a task would wait for ever

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from confide.errors import SourceError
+from confide.protocol import RecordMap, Statistic
 from confide.protocol.units.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
 from confide.schema import Schema, Unit
 from confide.sources.aggregation import BLOCK_ROWS, Codes
@@ -173,7 +174,7 @@ def bounded(label: int, groups: int, portions: Sequence[Rows | None], rows: tupl
 
 
 @dataclass(frozen=True)
-class _Unit:
+class _Unit(RecordMap):
     """1 for the first row of each unit."""
 
     columns: tuple[str, ...] = (UNIT_ROW,)
@@ -187,7 +188,7 @@ class _Unit:
 
 
 @dataclass(frozen=True)
-class Ids:
+class Ids(Statistic):
     """The number of ids, for the gate's count alone: it is never drawn."""
 
     map: _Unit = _Unit()

@@ -84,7 +84,7 @@ class Spark:
         )
 
     def takes(self, part: Part) -> bool:
-        return isinstance(part, SparkFrame) or bool(getattr(part, "travels", False))
+        return isinstance(part, SparkFrame) or part.travels
 
     def placed(self, parts: Sequence[Part]) -> _Frame:
         frames = [part.frame for part in parts if isinstance(part, SparkFrame)]

@@ -20,7 +20,7 @@ from confide.sources.executors.groups import Coding, places, unit_blocks, whole_
 from confide.sources.executors.work import FAILED, Work
 from confide.sources.formats.plain import kind_of
 from confide.sources.grouping.keep import Keep
-from confide.sources.parts import Block, Piece, cut, guarded
+from confide.sources.parts import Block, Part, Piece, cut, guarded
 
 __all__ = [
     "ID",
@@ -40,7 +40,7 @@ ID, PORTION = "id", "portion"
 
 
 @dataclass(frozen=True)
-class SparkFrame:
+class SparkFrame(Part):
     """A Spark DataFrame as a part: its names and types; its rows are read by Spark's own workers alone."""
 
     frame: Any = field(repr=False)

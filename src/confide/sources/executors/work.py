@@ -59,7 +59,7 @@ class Portion:
 
 def portions(parts: Sequence[Part], most: int = _TASKS) -> list[Portion]:
     """What tasks read: row groups of Parquet files, some at a time where there are many, and other parts as they are."""
-    sizes = [getattr(part, "groups", None) for part in parts]
+    sizes = [part.groups for part in parts]
     step = max(ceil(sum(size or 1 for size in sizes) / most), 1)
     found: list[Portion] = []
     for part, size in zip(parts, sizes, strict=True):

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from confide.errors import SchemaError, SourceError
 from confide.sources.formats.lines import LONGEST, count_records, parse_line, split
-from confide.sources.parts import Block, Mark, Piece, cut, guarded
+from confide.sources.parts import Block, Mark, Part, Piece, cut, guarded
 
 __all__ = ["CsvPart", "checked_delimiter"]
 
@@ -23,7 +23,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class CsvPart:
+class CsvPart(Part):
     """One CSV file with a header line. All columns are text; what a cell means is decided by the schema."""
 
     mark: Mark

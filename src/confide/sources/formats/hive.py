@@ -44,7 +44,7 @@ def _keys_of(folders: Sequence[str]) -> dict[str, str | None]:
 
 
 @dataclass(frozen=True)
-class FolderPart:
+class FolderPart(Part):
     """A file in folders within the one that was asked for, with the columns that their names give; a column of the file itself goes before
     one of the same name."""
 
@@ -71,11 +71,11 @@ class FolderPart:
 
     @property
     def travels(self) -> bool:
-        return bool(getattr(self.part, "travels", False))
+        return self.part.travels
 
     @property
     def groups(self) -> int | None:
-        return getattr(self.part, "groups", None)
+        return self.part.groups
 
     @property
     def names(self) -> tuple[str, ...]:

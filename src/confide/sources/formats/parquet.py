@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from confide.errors import SourceError
-from confide.sources.parts import Block, Mark, Piece, guarded
+from confide.sources.parts import Block, Mark, Part, Piece, guarded
 
 __all__ = ["ParquetPart"]
 
 
 @dataclass(frozen=True)
-class ParquetPart:
+class ParquetPart(Part):
     """One Parquet file: its metadata, read when it was opened."""
 
     mark: Mark

@@ -27,7 +27,7 @@ from confide.errors import SourceError
 from confide.sources.formats.plain import kind_of
 from confide.sources.formats.read_once import Origin
 from confide.sources.formats.streams import pieces_of, quoted, relation_reader
-from confide.sources.parts import Piece, file_at, guarded
+from confide.sources.parts import Part, Piece, file_at, guarded
 
 __all__ = ["Query", "SqlPart", "sql"]
 
@@ -218,9 +218,12 @@ class _Hidden:
         return driver.connect(self._address, read_only=self._address != ":memory:")
 
 
-class SqlPart:
+class SqlPart(Part):
     """The rows of a query, read in one snapshot while a session lasts."""
 
+    type: str
+    place: str
+    names: tuple[str, ...]
     rereadable = True
     _schema: Any = None
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from confide.errors import SourceError
 from confide.sources.formats.plain import kind_of, plain_cells
 from confide.sources.formats.streams import Stream
-from confide.sources.parts import Block, Piece, cut, guarded
+from confide.sources.parts import Block, Part, Piece, cut, guarded
 
 __all__ = ["Spooled"]
 
@@ -28,13 +28,14 @@ _ROWS = 1 << 16
 _FULL = "the Arrow record batch reader could not be kept for several passes (the disk may be full, or the folder of spool= not writable)"
 
 
-class Spooled:
+class Spooled(Part):
     """The records of a one-shot stream, kept as self-contained pieces of Arrow that any thread can read."""
 
     type = "Arrow record batch reader"
     place = "the Arrow record batch reader"
     rereadable = True
     file = None
+    names: tuple[str, ...]
 
     def __init__(self, stream: Stream, wanted: Sequence[str], memory: int, folder: str | None) -> None:
         schema = stream.reader.schema

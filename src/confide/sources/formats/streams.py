@@ -38,13 +38,14 @@ def pieces_of(place: str, batches: Any, names: Sequence[str]) -> Iterator[Piece]
         yield Piece(place, partial(cut, Block(batch.num_rows, columns)))
 
 
-class Stream:
+class Stream(Part):
     """An Arrow record batch reader, from the batch where it stands to its end: what a function gives in one pass."""
 
     type = "Arrow record batch reader"
     place = "the Arrow record batch reader"
     rereadable = False
     file = None
+    names: tuple[str, ...]
 
     def __init__(self, reader: pa.RecordBatchReader) -> None:
         self.reader = reader
@@ -69,7 +70,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class _Query:
+class _Query(Part):
     """A query that runs anew for each pass, for the columns that are asked for. asked: what is run."""
 
     asked: Any = field(repr=False)
@@ -195,7 +196,7 @@ def given_by(function: Callable[[], Any]) -> Any:
     return guarded("the function that was given to confide.read failed", function)
 
 
-class Factory:
+class Factory(Part):
     """A function without arguments that gives the records anew each time: a table, a query, a reader.
 
     opened: makes a part of what it gives. data: what it gave first, which says what columns there are; they may not change.
@@ -206,6 +207,7 @@ class Factory:
     rereadable = True
     file = None
     travels = True
+    names: tuple[str, ...]
 
     def __init__(
         self,
@@ -220,21 +222,21 @@ class Factory:
             once = [name for name in part.names if part.names.count(name) == 1]
             self.kinds = {name: part.kind(name) for name in once if _has_kind(part, name)}
         finally:
-            _closed(part)
+            part.close()
 
     def _part(self) -> Part:
         part = self._opened(given_by(self._function))
         try:
             _check_same(self, part)
         except BaseException:
-            _closed(part)
+            part.close()
             raise
         return part
 
     @contextmanager
     def session(self) -> Iterator[None]:
         """Before a release is charged it is called once more; what it gives then is looked at, and let go: each pass calls it anew."""
-        _closed(self._part())
+        self._part().close()
         yield
 
     def kind(self, name: str) -> Any:
@@ -248,14 +250,14 @@ class Factory:
         try:
             return part.count()
         finally:
-            _closed(part)
+            part.close()
 
     def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
         part = self._part()
         try:
             yield from part.pieces(names)
         finally:
-            _closed(part)
+            part.close()
 
 
 def _check_same(part: _Query | Factory, now: Part) -> None:
@@ -273,9 +275,3 @@ def _has_kind(part: Part, name: str) -> bool:
     except KeyError:
         return False
     return True
-
-
-def _closed(part: Part) -> None:
-    close = getattr(part, "close", None)
-    if close is not None:
-        close()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from confide.errors import SourceError
 from confide.sources.formats.plain import kind_of, plain_cells
-from confide.sources.parts import Block, Piece, cut, guarded
+from confide.sources.parts import Block, Part, Piece, cut, guarded
 from confide.sources.physical import Cells, Coded
 
 __all__ = [
@@ -41,7 +41,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Part):
     """Columns of one length. `names` are all there are, `columns` those that the schema knows."""
 
     type: str
@@ -186,6 +186,10 @@ def _from_series(series: Any) -> Column:
     dtype, rows = series.dtype, len(series)
     if isinstance(dtype, np.dtype):
         return _from_array(series.to_numpy())
+    return _from_extension(series, dtype, rows)
+
+
+def _from_extension(series: Any, dtype: Any, rows: int) -> Column:
     if dtype.name == "category":
         categories = _from_series(series.cat.categories.to_series())
         codes = series.cat.codes.to_numpy()

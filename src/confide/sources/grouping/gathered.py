@@ -21,7 +21,7 @@ import pyarrow as pa
 from confide.errors import SourceError
 from confide.protocol.units.whose import CLUSTER_ROW
 from confide.schema import Schema
-from confide.sources.aggregation import Codes
+from confide.sources.aggregation import Codes, Input
 from confide.sources.coding import Coder, columns_behind
 from confide.sources.grouping.groups import Groups, HashedGroups
 from confide.sources.grouping.ids import canonical
@@ -45,11 +45,15 @@ def packing(rows: tuple[str, ...], schema: Schema) -> Packing:
     return replace(found, types=tuple(types))
 
 
-class WithIds:
+class WithIds(Input):
     """Records as they are in tables and files, coded with their ids and clusters. took: is handed the ids and codes of each block, to copy.
 
     column: of the ids, None where each record is a unit of its own; groups: numbers clusters.
     """
+
+    parts: Sequence[Part]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
 
     def __init__(
         self,

@@ -14,9 +14,9 @@ import pandas as pd
 import confide as cf
 from confide.audit.verdict import Finding
 from confide.audit.watching.replay import replay
-from confide.faces.selection import Select
 from confide.methods.selection import selection
 from confide.protocol import Meter, Plan, Source, seal
+from confide.selection import Select
 from confide.testing import side_doors
 from confide_lab.benchmarks.planted.kinds import Fault, bounded, contract, law, neighbours
 from confide_lab.methods import AdaSSP

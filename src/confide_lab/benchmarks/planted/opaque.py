@@ -19,10 +19,10 @@ from confide import gate
 from confide.audit.searches.pairs import Domain
 from confide.audit.verdict import Audit
 from confide.audit.watching.opaque import Setting, attack_opaque
-from confide.faces.selection import Select
 from confide.methods.ptr.safe_release import SafeRelease
 from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
 from confide.protocol import Meter, Opaque, Plan, Source, leaves
+from confide.selection import Select
 from confide_lab.benchmarks.planted.kinds import Fault, replayed
 from confide_lab.methods import AdaOPS, AdaSSP, BinAgg, JohnsonLindenstrauss, PosteriorSampling, SmoothNaiveBayes
 from confide_lab.methods.logistic.methods import LogisticObjective

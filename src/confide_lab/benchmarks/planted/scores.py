@@ -41,7 +41,7 @@ from confide.aggregates.scores.score_rows import (
 from confide.audit.verdict import Audit
 from confide.methods.regression.factors.factor_means import FactorMeans
 from confide.methods.regression.moments.leverage import BoxLeverage
-from confide.protocol import Gram, Total, moved_squared
+from confide.protocol import Gram, Total
 from confide.schema import Design
 from confide_lab.benchmarks.planted.kinds import Fault, bounded
 
@@ -72,7 +72,7 @@ def searched(
             statistic, codes = build(wrong, generator)
             rows = np.asarray(statistic.map(codes)).astype(np.int64).astype(object)
             owns = [np.zeros(len(rows), dtype=object), *(rows.T[::4] if relation == "substitute" else ())]
-            moved = max(int(moved_squared(statistic, own, rows).max()) for own in owns)
+            moved = max(int(statistic.moved_squared(own, rows).max()) for own in owns)
             worst = max(worst, sqrt(Fraction(moved) / statistic.sensitivity_squared(relation)))
         return Audit((bounded(name, 1.0, worst, "search on the integers at hostile frames", relation),))
 

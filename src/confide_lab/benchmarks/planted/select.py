@@ -17,10 +17,10 @@ import confide as cf
 from confide.audit.verdict import Audit, Finding
 from confide.audit.watching.recording import ReplayNoise
 from confide.audit.watching.replay import Replay, replay
-from confide.faces.selection import Select
 from confide.guarantees.selection import TruncatedNegativeBinomial, tradeoff_delta
 from confide.methods.selection import selection as parts
 from confide.protocol import Meter, Plan, Release, Source, seal
+from confide.selection import Select
 from confide_lab.benchmarks.planted.kinds import Fault, law
 from confide_lab.methods import AdaSSP
 

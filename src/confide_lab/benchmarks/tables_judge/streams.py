@@ -19,11 +19,11 @@ import confide as cf
 from confide.aggregates.distributions.cumulative import Bins
 from confide.aggregates.distributions.cumulative_strategy import strategy
 from confide.aggregates.distributions.fitted_bins import fitted
+from confide.methods.quantiles.method import Quantiles
+from confide.methods.quantiles.reading import QuantileGroup
 from confide.methods.tables.cells.intervals import MeanSums, count_interval, difference, ratio, share_interval
 from confide.methods.tables.cells.margins import Margins
 from confide.methods.tables.counts import Counts, Shares
-from confide.methods.tables.description.distribution_reading import Group
-from confide.methods.tables.distribution import Distribution
 from confide.methods.tables.means import Means
 from confide.noise import SimulatedNoise
 from confide.protocol import seal
@@ -330,7 +330,7 @@ class Ranked:
     @cached_property
     def _read(self) -> tuple[Any, Any, Any, Any]:
         """(release, result, what the method's plan is about, the cell and fine bin of each record)."""
-        method = Distribution(f"{self.column} ~ {self.case.recipe.group}", quantiles=QUANTILES)
+        method = Quantiles(f"{self.column} ~ {self.case.recipe.group}", quantiles=QUANTILES)
         release, result = _template(method, self.case, self.widened, self.mu)
         about = method.about(self.case.schema(self.widened))
         practice = Practice.of(self.case.frame, self.case.schema(self.widened))
@@ -362,7 +362,7 @@ class Ranked:
     def _of(self, counts: Sequence[Array], units: Sequence[float], bins: Bins) -> list[Array]:
         found: list[list[Any]] = [[], [], [], []]
         for own, values, unit in zip(self._read[1].groups, counts, units, strict=True):
-            group = Group(own.name, values, unit, bins, own.strategy)
+            group = QuantileGroup(own.name, values, unit, bins, own.strategy)
             read = group.quantiles(np.array(QUANTILES), 0.05)
             q = np.array(QUANTILES)
             noise = unit * np.array([float(own.strategy.centred(float(one)).max()) for one in q])

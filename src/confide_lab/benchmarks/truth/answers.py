@@ -62,12 +62,12 @@ ANSWERS: Mapping[tuple[str, str], Method] = {
         },
     ),
     **_each(
-        "distribution",
+        "quantiles",
         {
-            "skew": cf.tables.Distribution("y"),
-            "ties": cf.tables.Distribution("y"),
-            "rare-level": cf.tables.Distribution("y ~ f"),
-            "adult": cf.tables.Distribution("hours_per_week ~ sex"),
+            "skew": cf.tables.Quantiles("y"),
+            "ties": cf.tables.Quantiles("y"),
+            "rare-level": cf.tables.Quantiles("y ~ f"),
+            "adult": cf.tables.Quantiles("hours_per_week ~ sex"),
         },
     ),
     **_each(
@@ -150,13 +150,13 @@ ANSWERS: Mapping[tuple[str, str], Method] = {
     ),
     **_each("slope", {"plain": cf.intervals.Slope("y ~ a + b"), "collinear": cf.intervals.Slope("y ~ a + b")}),
     **_each(
-        "pure_quantiles",
+        "quantiles, pure",
         {
-            "skew": cf.intervals.PureQuantiles("y", (0.1, 0.5, 0.9)),
-            "heavy": cf.intervals.PureQuantiles("y", (0.05, 0.5, 0.95)),
-            "ties": cf.intervals.PureQuantiles("y", (0.1, 0.5, 0.9)),
-            "adult": cf.intervals.PureQuantiles("hours_per_week", (0.1, 0.5, 0.9)),
-            "bike": cf.intervals.PureQuantiles("cnt", (0.1, 0.5, 0.9)),
+            "skew": cf.tables.Quantiles("y", quantiles=(0.1, 0.5, 0.9)),
+            "heavy": cf.tables.Quantiles("y", quantiles=(0.05, 0.5, 0.95)),
+            "ties": cf.tables.Quantiles("y", quantiles=(0.1, 0.5, 0.9)),
+            "adult": cf.tables.Quantiles("hours_per_week", quantiles=(0.1, 0.5, 0.9)),
+            "bike": cf.tables.Quantiles("cnt", quantiles=(0.1, 0.5, 0.9)),
         },
     ),
 }

@@ -23,22 +23,24 @@ from typing import Any
 
 from confide_lab.benchmarks import outside, outside_means, outside_outcomes, outside_skewed, outside_tables
 from confide_lab.benchmarks.outside_tables import MEANS, OUTCOMES, SKEWED, TABLES
-from confide_lab.benchmarks.truth import adversary as truth_adversary
-from confide_lab.benchmarks.truth import answers as truth_answers
-from confide_lab.benchmarks.truth import cases as truth_cases
-from confide_lab.benchmarks.truth import described as truth_described
-from confide_lab.benchmarks.truth import design as truth_design
-from confide_lab.benchmarks.truth import domains as truth_domains
-from confide_lab.benchmarks.truth import files as truth_files
-from confide_lab.benchmarks.truth import judge as truth_judge
-from confide_lab.benchmarks.truth import models as truth_models
-from confide_lab.benchmarks.truth import others as truth_others
-from confide_lab.benchmarks.truth import page as truth_page
-from confide_lab.benchmarks.truth import plain as truth_plain
-from confide_lab.benchmarks.truth import records as truth_records
-from confide_lab.benchmarks.truth import ridge as truth_ridge
-from confide_lab.benchmarks.truth import rows as truth_rows
-from confide_lab.benchmarks.truth import runs as truth_runs
+from confide_lab.benchmarks.truth import (
+    adversary as truth_adversary,
+    answers as truth_answers,
+    cases as truth_cases,
+    described as truth_described,
+    design as truth_design,
+    domains as truth_domains,
+    files as truth_files,
+    judge as truth_judge,
+    models as truth_models,
+    others as truth_others,
+    page as truth_page,
+    plain as truth_plain,
+    records as truth_records,
+    ridge as truth_ridge,
+    rows as truth_rows,
+    runs as truth_runs,
+)
 from confide_lab.benchmarks.truth.adversary import ADVERSARY
 from confide_lab.benchmarks.truth.answers import ANSWERS
 from confide_lab.benchmarks.truth.cases import DESIGNS
@@ -48,8 +50,7 @@ from confide_lab.benchmarks.truth.models import MODELS
 from confide_lab.benchmarks.truth.others import MORE, SIZES
 from confide_lab.benchmarks.truth.records import RECORDS
 from confide_lab.benchmarks.truth.runs import LINES, OTHERS, Cell
-from confide_lab.runner import Study, version_of_sources
-from confide_lab.runner import run as run_study
+from confide_lab.runner import Study, run as run_study, version_of_sources
 
 __all__ = ["cells", "main", "measure", "run"]
 

@@ -17,9 +17,11 @@ import pyarrow as pa
 
 from confide.schema import Categorical, Integer, Numeric, Practice, Schema
 from confide_lab.benchmarks import outside_tables
-from confide_lab.benchmarks.truth import described as truth_described
-from confide_lab.benchmarks.truth import domains as truth_domains
-from confide_lab.benchmarks.truth import records as truth_records
+from confide_lab.benchmarks.truth import (
+    described as truth_described,
+    domains as truth_domains,
+    records as truth_records,
+)
 from confide_lab.benchmarks.truth.adversary import ADVERSARY
 from confide_lab.benchmarks.truth.described import DESCRIBED
 from confide_lab.benchmarks.truth.design import SIZE, Design

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from confide.faces.synthesis import refit
+from confide.ask.synthesis import refit
 from confide.protocol import Method, Question, Release
 from confide.synthesis import SyntheticTable
 from confide_lab.benchmarks.outside_skewed import SKEWED

@@ -48,7 +48,7 @@ hmda, gss, fair, randhie), and the margin of SSP's cap after doctor and gss.
 - **ok**: share of runs with status `ok`; **answered**: share of coefficients with an interval, at `ok` or `partial`; **flagged**: share of
   answered runs that print a flag.
 - **forecast**: the chance of status `ok` that a plan states for such a cell, from the schema alone; logistic regression only.
-- mu is the budget; for methods that need a delta it is 1e-6, `quantile` and `pure_quantiles` epsilon = mu.
+- mu is the budget; for methods that need a delta it is 1e-6, `quantile` and `quantiles, pure` epsilon = mu.
 - `domains-` cases draw n whole PSUs of a real table, and their cells and subgroups lie in 1, 2, 4, 8 of these or the rest
   (`confide_lab/benchmarks/truth/domains.py`); a cell with the flag `few_psus` counts as not answered.
 - Samples of counts and totals are of random size, and their truth is that of a sample. Methods that take the number of records as public

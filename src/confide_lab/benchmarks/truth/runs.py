@@ -113,7 +113,7 @@ def made(cell: Cell) -> Method:
 
 def asked(cell: Cell, method: Method) -> Any:
     """The request at mu: with delta 1e-6 where the method needs one, and (epsilon = mu, 0) where it is pure."""
-    if method.native == "PureDP":
+    if method.native == "PureDP" or cell.method.endswith(", pure"):
         return cf.PureDP(cell.mu, relation=cell.relation)
     if method.native == "ApproxDP":
         return cf.ApproxDP(_epsilon(cell.mu, _DELTA), _DELTA, relation=cell.relation)

@@ -28,6 +28,10 @@ class HuberEstimates(SharedEstimates):
     within: tuple[float, float] | None = None
 
     @property
+    def predicts_the_line(self) -> bool:
+        return self.within is None
+
+    @property
     def has_intervals(self) -> bool:
         """Whether `conf_int` gives numbers."""
         return self.bias_aware is not None or super().has_intervals

@@ -136,7 +136,7 @@ class HuberPath:
                 ("Line", "noisy gradient descent: few records" if descent else "shrunken, three rounds"),
                 ("Count (noisy)", count_text(count)),
             ),
-            legend=legend(design, release.plan.schema)[1:],
+            legend=legend(design, release.plan.declared)[1:],
             design=design,
             nobs=float(count.decode()[0]),
             within=(float(response.low), float(response.high)),

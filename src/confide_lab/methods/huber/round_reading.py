@@ -36,7 +36,6 @@ from confide.methods.regression.scaling import allowed_lines, coefficient_names,
 from confide.noise import keyed_generator
 from confide.protocol import Question, Release
 from confide.results.inference.joint_law import JointLaw
-from confide.results.noise_share import unsampled
 from confide.results.pages.table import DASH
 from confide.results.pages.words import Flag
 from confide.schema import Design
@@ -139,7 +138,7 @@ class RoundReading:
                 "covariance": (covariance + covariance.T) / 2,
                 "df": df,
                 "sampling_df": fitted.df,
-                **unsampled(np.diag(covariance), fitted.alone(matrix, meat)),
+                "noise_variance": np.maximum(np.diag(covariance) - fitted.alone(matrix, meat), 0.0),
                 "joint": self._law(done, fitted, matrix, meat),
                 "rsquared": explained[0],
                 "rsquared_interval": explained[1],
@@ -305,7 +304,7 @@ class RoundReading:
                 *clipped,
                 *((("Slope bound", f"{bounds.bound:g}"),) if bounds is not None else ()),
             ),
-            legend=legend(self.design, plan.schema)[1:],
+            legend=legend(self.design, plan.declared)[1:],
             simulated=self.release.simulated,
             design=self.design,
             nobs=float(count.decode()[0]),

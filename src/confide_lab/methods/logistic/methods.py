@@ -138,7 +138,7 @@ class PerturbedLogistic(Method):
     def infer(self, release: Release, question: Question | None = None) -> LogisticEstimates:
         """The table of log-odds in the units of the data. A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
-        design, levels = self._design(release.plan.schema)
+        design, levels = self._design(release.plan.declared)
         reading, ridge, noise = self._read(release, design)
         matrix = log_odds(design)
         p = len(reading.theta)
@@ -165,7 +165,7 @@ class PerturbedLogistic(Method):
                 ("Ridge", f"{ridge:.4g} in scaled units{taken_off}"),
                 ("Noise", noise),
             ),
-            legend=legend(design, release.plan.schema)[1:],
+            legend=legend(design, release.plan.declared)[1:],
             design=design,
             levels=levels,
         )

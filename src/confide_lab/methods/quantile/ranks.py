@@ -44,11 +44,10 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
 from confide.methods.intervals.block_posterior import rank_scores
-from confide.methods.intervals.pure_quantiles import practice_quantiles
 from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend, Together, Total
 from confide.results.noise_share import noise_share
 from confide.results.pages.words import Flag
-from confide.schema import Categorical, Schema
+from confide.schema import Categorical, Practice, Schema
 from confide_lab.methods.quantile.intervals import Intervals
 
 __all__ = ["Place", "Quantile"]
@@ -70,7 +69,7 @@ _FAR = 1 << 60  # an offset in scores that no number of records makes up for
 _POINTS = 1_000
 _IN_GDP = (
     "in a ledger that adds up GDP the same charge buys intervals at most a quarter as long, for any quantiles: "
-    'cf.tables.distribution("{}", ...); this method is for ledgers of pure epsilon'
+    'cf.tables.quantiles("{}", ...); this method is for ledgers of pure epsilon'
 )
 
 
@@ -260,7 +259,7 @@ class Quantile(Method):
     def infer(self, release: Release, question: Question | None = None) -> Intervals:
         """Estimates and intervals in the column's units. There is no question to ask: `PlanError` for one."""
         (question or Question()).only()
-        column = Schema.from_dict(release.plan.schema)[self.column]
+        column = release.plan.declared[self.column]
         assert not isinstance(column, Categorical)
         chosen = np.array([int(release[name].values[0]) for q in self.qs for name in _names(q)])
         given = np.asarray(release.public["offsets"]).reshape(-1, 2) >= 0
@@ -311,7 +310,11 @@ class Quantile(Method):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The quantiles of the clipped column: the least value that a share of at least q of the records does not exceed."""
-        return practice_quantiles(frame, self.column, self.qs)
+        values = Practice.checked(frame).present(self.column)
+        if not len(values):
+            raise PlanError(f"no practice record has a value of {self.column!r}; give more records")
+        found = np.quantile(values, self.qs, method="inverted_cdf")
+        return {f"{q:g}": float(value) for q, value in zip(self.qs, found, strict=True)}
 
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """A record at either end of the grid: it moves every rank, or none."""

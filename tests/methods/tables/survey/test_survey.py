@@ -122,7 +122,7 @@ def test_a_design_that_does_not_fit_its_schema_is_refused(design: cf.SurveyDesig
 
 def test_methods_whose_intervals_know_no_design_refuse_it() -> None:
     with pytest.raises(PlanError, match="the schema has a design"):
-        cf.plan(cf.tables.Distribution("y ~ sex", covers="population"), PERSONS, cf.GDP(1.0))
+        cf.plan(cf.tables.Quantiles("y ~ sex", covers="population"), PERSONS, cf.GDP(1.0))
     with pytest.raises(PlanError, match="leave weights out"):
         cf.plan(cf.tables.Means("y ~ 1", covers="population", weights="w"), PERSONS, cf.GDP(1.0))
     with pytest.raises(PlanError, match="SurveyDesign"):

@@ -24,7 +24,6 @@ from confide import _special as special
 from confide._arrays import Array
 from confide.methods.intervals.posteriors.clipped import ColumnShape
 from confide.methods.intervals.posteriors.laws import NoiseLaw
-from confide.results.noise_share import LIKELY, sampling_alone
 
 __all__ = ["ColumnSums"]
 
@@ -130,13 +129,14 @@ class ColumnSums:
         return max(min(fourth + noise / 2, (1 + abs(self.mean)) ** 2 * square) - square**2, 0.0)
 
     @cached_property
-    def most_alone(self) -> Array:
-        """n times the most that noise lets the sampling variances of mean and s^2 be, without what intervals allow for, (2,)."""
+    def alone(self) -> Array:
+        """n times the sampling variances of mean and s^2, without what intervals allow for, (2,): each at least half a sd of its noise,
+        as a smaller one is hidden and may be about so large.
+        """
         fourth, noise = self._fourth
-        square = self._spread
-        varies = float(sampling_alone(fourth - square**2, noise, 0.0)[1])
+        square = max(self.variance(0.0), min(sqrt(self.variance_noise) / 2, 1.0 - self.mean**2), _LEAST)
         within = (1 + abs(self.mean)) ** 2 * square - square**2
-        return np.array([self.variance(LIKELY), max(min(varies, within), 0.0)])
+        return np.array([square, max(min(max(fourth - square**2, noise / 2), within), 0.0)])
 
     @cached_property
     def shape(self) -> ColumnShape:

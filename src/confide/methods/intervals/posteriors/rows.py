@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from confide.aggregates.column import OfColumn
 from confide.aggregates.lines.rows import DesignRows
 from confide.errors import PlanError
-from confide.protocol import Total
+from confide.protocol import RecordMap, Total
 from confide.protocol.exact import digest
 from confide.schema import Categorical, Design, Integer, Numeric, Schema
 
@@ -137,7 +137,7 @@ class LevelRows(OfColumn):
 
 
 @dataclass(frozen=True)
-class PairRows:
+class PairRows(RecordMap):
     """One record as 1 in the place of its pair (level of the first column, level of the second), the second running faster."""
 
     schema: Schema

@@ -11,7 +11,7 @@ nearest data set on which one record moves the value by more than alpha, which i
 moves it by more (C2). An integer, so that no rounding enters: values are compared as they are, and alpha is reached up to one rounding of
 a difference.
 
-Compare with `cf.intervals.quantile` before taking this: it needs no test, no delta and no proposal.
+Compare with `cf.tables.quantiles` before taking this: it needs no test, no delta and no proposal.
 
 Source: Nissim, Raskhodnikova, Smith 2007 (the local sensitivities of a median); Dwork, Lei 2009 (distance to instability).
 """

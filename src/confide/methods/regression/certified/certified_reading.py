@@ -106,7 +106,7 @@ class CertifiedReading:
             response=design.response.name,
             names=design.names,
             target=target_of(line),
-            legend=legend(design, release.plan.schema)[1:],
+            legend=legend(design, release.plan.declared)[1:],
             design=design,
             heading="least squares with public leverage weights" if weighs(line) else "",
             **({"covers": covers_of(line)} | shown),

@@ -247,7 +247,7 @@ class EfficientPTR(FormulaMethod):
     def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
         """The regression table, or a result with status "no_reply". A question has nothing to ask: `PlanError`."""
         (question or Question()).only()
-        line = self._line(self._design(release.plan.schema))
+        line = self._line(self._design(release.plan.declared))
         return CertifiedReading(f"{self.name} {self.version}", release, line, self.mode == "adaptive").table()
 
     def reference(self, frame: Any) -> Mapping[str, float]:

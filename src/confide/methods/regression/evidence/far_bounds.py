@@ -18,7 +18,7 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.aggregates.lines.ranges import CELLS
-from confide.schema import Design, Schema
+from confide.schema import Design, Integer, Numeric, Schema
 
 __all__ = ["FAR", "NEAR", "NOTED", "RESIDUAL", "far", "few_far", "short_tail", "too_wide"]
 
@@ -89,7 +89,7 @@ def too_wide(design: Design, schema: Schema) -> Iterator[str]:
     """What a plan says beforehand of features whose bounds reach far beyond their typical spread."""
     for term in design.terms:
         column = schema[term.plain] if term.plain is not None else None
-        spread = getattr(column, "spread", None)
+        spread = column.spread if isinstance(column, Numeric | Integer) else None
         if spread is None:
             continue
         sd, mean = (spread.high - spread.low) / _WIDE, (spread.low + spread.high) / 2

@@ -136,13 +136,11 @@ class Fit:
         return self.bread @ (middle + self.noise) @ self.bread
 
     def alone(self, to_units: Array, meat: Meat | None = None) -> Array:
-        """The sampling variances of the rows of `to_units` theta without anything that is allowed for because of noise: the best estimate
-        and the most that they may be, (2, k).
-        """
+        """The sampling variances of the rows of `to_units` theta without anything that is allowed for because of noise, (k,)."""
         rows = to_units @ self.bread
         classical = self.s2 * np.einsum("ij,jk,ik->i", rows, self.moments.gram, rows)
         if meat is None:
-            return np.stack([np.maximum(classical, 0.0)] * 2)
+            return np.asarray(np.maximum(classical, 0.0))
         robust, most = (np.einsum("ij,jk,ik->i", rows, each, rows) for each in (meat.values, meat.positive))
         return np.asarray(np.minimum(sampling_alone(robust, meat.sd * (rows**2).sum(axis=1), classical), most))
 

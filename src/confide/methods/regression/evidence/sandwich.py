@@ -121,7 +121,7 @@ class Sandwich:
         return np.asarray(np.maximum(robust, self.floor * classical))
 
     def alone(self, factor: float | None = None, light: float = 1.0) -> Array:
-        """`sampling` without anything that is allowed for because of noise, the best estimate and the most that it may be, (2, k).
+        """`sampling` without anything that is allowed for because of noise, (k,).
 
         factor: of the meat; light: of the classical one.
         """

@@ -148,16 +148,14 @@ class LevelFigures:
 
     @cached_property
     def alone(self) -> Array:
-        """The variances of theta by sampling alone, without anything that is allowed for because of noise: the best estimate and the most
-        that they may be, (2, p).
-        """
+        """The variances of theta by sampling alone, without anything that is allowed for because of noise, (p,)."""
         fitted, inverse = self.fitted, self.fitted.inverse
         if self.subset:
-            return np.stack([np.diag(self.sampling)] * 2)
+            return np.diag(self.sampling)
         if self.by_level is not None:
             own, sds = self.by_level
             squares = np.minimum(sampling_alone(own, sds, self.variance * np.maximum(self.tables.counts, 1.0)), own)
-            return np.asarray(squares @ ((inverse @ self.tables.design_rows[0].T) ** 2).T)
+            return np.asarray((inverse @ self.tables.design_rows[0].T) ** 2 @ squares)
         meat, sd, bread = self.scores
         classical = np.diag(inverse @ fitted.gram @ inverse) * self.variance
         robust = np.einsum("ij,jk,ik->i", bread, meat, bread)

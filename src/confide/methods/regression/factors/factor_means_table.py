@@ -21,7 +21,6 @@ from confide.methods.regression.linear import legend
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Release
 from confide.results.levels import LevelCount, level_legend, level_remarks
-from confide.results.noise_share import unsampled
 from confide.results.pages.table import DASH, with_interval
 from confide.schema import Design
 
@@ -76,7 +75,7 @@ class Reading(LevelFigures):
             covariance[~answered] = covariance[:, ~answered] = nan
             numbers = {
                 "covariance": covariance,
-                **unsampled(np.diag(covariance), half**2 * self.alone[:, own]),
+                "noise_variance": np.maximum(np.diag(covariance) - half**2 * self.alone[own], 0.0),
                 "df": np.where(answered, self.df[own], nan),
                 "sampling_df": self.sampling_df[own],
                 "joint": self._law(half),
@@ -209,7 +208,7 @@ class Reading(LevelFigures):
             legend=(
                 *listed,
                 *(level_legend(self._unseen()) if status == "ok" else ()),
-                *legend(self.design, self.release.plan.schema)[1:],
+                *legend(self.design, self.release.plan.declared)[1:],
             ),
             design=self.design,
             nobs=self.tables.count,

@@ -70,6 +70,7 @@ class Correlation(Method):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "correlation"
+    example: ClassVar[str] = '"x + y"'
     family: ClassVar[str] = "tests"
     source: ClassVar[str] = "the least-squares line's rounds, and its R with the influence of records on it"
     intervals: ClassVar[str] = (

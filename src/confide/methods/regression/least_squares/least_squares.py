@@ -84,7 +84,7 @@ class ScorePath:
         }
 
     def _too_few(self, event: Event, n: int | None = None) -> tuple[str, ...]:
-        spend = next(leaf for leaf in leaves(event) if getattr(leaf, "name", "") == "meat")
+        spend = next(leaf for leaf in leaves(event) if leaf.name == "meat")
         assert isinstance(spend, Spend)
         return too_few(self.schema.cluster, len(self.design.terms) + 1, sqrt(spend.mu_squared), n)
 

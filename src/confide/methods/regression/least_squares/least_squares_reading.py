@@ -39,7 +39,6 @@ from confide.methods.regression.scaling import coefficient_names, to_units
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.noise import keyed_generator
 from confide.results.inference import student
-from confide.results.noise_share import unsampled
 from confide.results.pages.words import Flag
 
 __all__ = ["LeastSquaresReading"]
@@ -165,11 +164,11 @@ class LeastSquaresReading(LineFigures, PlainSample):
     def _intervals(self, hidden: list[int]) -> SharedEstimates:
         s = self.sandwich
         covariance, df, records = s.covariance + self._unsure_cut, np.array(s.df), np.array(s.records)
-        apart = unsampled(np.diag(covariance), s.alone())
+        noise = np.maximum(np.diag(covariance) - s.alone(), 0.0)
         estimates, bias = np.array(s.estimates), self._number("kappa") * np.abs(s.rows @ s.delta) + self._cut_weights
         moved = self.left.bias(s, self._public("metric"), Layout.of(self.design).factors) if self.left else 0 * bias
         bias += moved
-        estimates[hidden] = apart["noise_variance"][hidden] = df[hidden] = bias[hidden] = nan
+        estimates[hidden] = noise[hidden] = df[hidden] = bias[hidden] = nan
         covariance[hidden] = covariance[:, hidden] = nan
         explained = self.explained
         return self._made(
@@ -178,7 +177,7 @@ class LeastSquaresReading(LineFigures, PlainSample):
             covariance=covariance,
             df=df,
             sampling_df=records,
-            **apart,
+            noise_variance=noise,
             bias=bias if (bias > 0).any() else None,
             joint=s.law((self.release.drawn_sha256,)),
             status="partial" if hidden else "ok",
@@ -239,7 +238,7 @@ class LeastSquaresReading(LineFigures, PlainSample):
             target=f"{self._what} of {self.design.response.name} on {', '.join(more['names'])}, least squares{self._drawn_words}",
             flags=(*clipping, *flags, *self._told, *few_records(count)),
             facts=(*self._head, ("Count (noisy)", count_text(count)), *facts, *clipped),
-            legend=legend(self.design, self.release.plan.schema)[1:],
+            legend=legend(self.design, self.release.plan.declared)[1:],
             design=self.design,
             nobs=float(count.decode()[0]),
             **more,

@@ -106,7 +106,7 @@ class _Reading(LeastSquaresReading):
                 return self._points("weak", self._reasons(told=False))
             if not hidden.any():
                 more |= {"status": "ok", "reason": ""}
-        for name in ("names", "estimates", "noise_variance", "noise_least", "bias", "df", "sampling_df"):
+        for name in ("names", "estimates", "noise_variance", "bias", "df", "sampling_df"):
             own = more.get(name)
             more[name] = own[slopes] if own is not None and not isinstance(own, float) else own
         more["covariance"] = more["covariance"][slopes, slopes]
@@ -122,7 +122,7 @@ class _Reading(LeastSquaresReading):
             target=_title(self.outer, person),
             flags=(*flags, *few_records(count)),
             facts=(("Cov. type", f"clustered by {person}"), (self._counted, count_text(count)), *facts),
-            legend=legend(self.outer, self.release.plan.schema)[1:],
+            legend=legend(self.outer, self.release.plan.declared)[1:],
             design=self.outer,
             nobs=float(count.decode()[0]),
             person=person,

@@ -122,7 +122,7 @@ class Logistic(Method):
         """The table of log-odds in the units of the data. A question has nothing to ask: `PlanError`."""
         question = question or Question()
         question.only()
-        return cast(LogisticEstimates, self._fisher(release.plan.schema).table(release, question))
+        return cast(LogisticEstimates, self._fisher(release.plan.declared).table(release, question))
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The likeliest model of the link. `PlanError` for target="weighted"."""

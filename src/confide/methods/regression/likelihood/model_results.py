@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from math import nan, sqrt
+from math import isnan, nan, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,6 +33,10 @@ class ModelEstimates(DesignEstimates):
     #: Computes `mean_slope`, for the few tables that are asked for effects.
     effects: Callable[[], MeanSlope | None] | None = None
     nobs: float = nan
+
+    @property
+    def _unpublished(self) -> bool:
+        return isnan(self.nobs)
 
     @cached_property
     def mean_slope(self) -> MeanSlope | None:

@@ -105,7 +105,7 @@ class Poisson(Method):
         """The table of log-rates in the units of the data. A question has nothing to ask: `PlanError`."""
         question = question or Question()
         question.only()
-        return cast(PoissonEstimates, self._line(release.plan.schema).table(release, question))
+        return cast(PoissonEstimates, self._line(release.plan.declared).table(release, question))
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The likeliest Poisson model of the clipped counts. `PlanError` for target="weighted"."""

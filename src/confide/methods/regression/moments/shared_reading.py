@@ -44,7 +44,6 @@ from confide.methods.regression.scaling import coefficient_names, extent, line_o
 from confide.methods.regression.shared_estimates import SharedEstimates
 from confide.protocol import Question, Release
 from confide.results.inference.joint_law import JointLaw
-from confide.results.noise_share import unsampled
 from confide.results.pages.table import DASH, with_interval
 
 __all__ = ["read"]
@@ -148,7 +147,7 @@ class _Reading:
                 numbers |= {
                     "covariance": (whole := matrix @ fitted.covariance(shown) @ matrix.T),
                     "joint": self._law((fitted,), (meat,), (matrix,)),
-                    **unsampled(np.diag(whole), fitted.alone(matrix, meat)),
+                    "noise_variance": np.maximum(np.diag(whole) - fitted.alone(matrix, meat), 0.0),
                     "df": df,
                     "sampling_df": fitted.df,
                     "rsquared": (known := self._explained(fitted, line, shown)).share,
@@ -179,7 +178,7 @@ class _Reading:
                 ),
                 ("Clipped responses", DASH if self.layout.clipping and self.state[0] == "not_identified" else clipped),
             ),
-            legend=legend(self.layout.whole, self.release.plan.schema),
+            legend=legend(self.layout.whole, self.release.plan.declared),
             simulated=self.release.simulated,
             design=design,
             nobs=moments.count,
@@ -252,7 +251,6 @@ class _Reading:
         numbers: dict[str, Any] = {
             "covariance": np.full((q, q), nan),
             "noise_variance": np.full(q, nan),
-            "noise_least": None,
             "df": 1.0,
         }
         if first.status in ("ok", "partial") and all(part.fitted is not None for part in parts):
@@ -260,7 +258,6 @@ class _Reading:
             numbers = {
                 "covariance": covariance,
                 "noise_variance": np.concatenate([part.table.noise_variance for part in parts]),
-                "noise_least": np.concatenate([_least_noise(part.table) for part in parts]),
                 "df": min(part.table.df for part in parts),
                 "joint": law,
                 "loose": loose,
@@ -399,10 +396,6 @@ def _explained_facts(known: Explained, half: float, weighted: bool, *, ok: bool)
     share = share_text(known.share, low, high)
     sd = with_interval(known.residual_sd * half, least * half, most * half)
     return (label, share), ("Residual sd", DASH + " (more records needed)" if np.isnan(known.residual_sd) else sd)
-
-
-def _least_noise(table: SharedEstimates) -> Array:
-    return table.noise_variance if table.noise_least is None else table.noise_least
 
 
 def _leave_out(numbers: dict[str, Any], out: Array) -> None:

@@ -276,7 +276,7 @@ class SSP(Method):
         """
         question = question or Question()
         question.only("subset")
-        return read(self, self._layout(release.plan.schema), release, question)
+        return read(self, self._layout(release.plan.declared), release, question)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The least-squares line of each clipped response; the coefficients of several are named as in the table, "y1: age"."""

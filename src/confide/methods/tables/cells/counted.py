@@ -187,9 +187,7 @@ class ShareTable(CountedTable):
     def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
         return self._roots(axes, z)
 
-    def sampled(
-        self, axes: Axes, column: int, z: float, *, apart: bool = False, most: bool = False
-    ) -> tuple[Array, Array]:
+    def sampled(self, axes: Axes, column: int, z: float, *, apart: bool = False) -> tuple[Array, Array]:
         return self.quiet._roots(axes, z, cut=not apart, inside=True)
 
     def compared(self, axes: Axes, column: int, z: float) -> tuple[Array, Array, Array]:

@@ -229,10 +229,13 @@ class MeanSums:
 
     @cached_property
     def quiet(self) -> Self:
-        """The same sums as if they had no noise, their third moment as far as it stands above one sd of it."""
+        """The same sums as if they had no noise: their s^2 at least half a sd of it, as a smaller one is hidden and may be about so
+        large, their third moment as far as it stands above one.
+        """
         m, third = self.mean, _standing(self.third, np.sqrt(self.third_noise))
-        c = self.s - self.size * (third + 3 * m * (1.0 - self._q) - 2 * m**3)
-        return replace(self, c=c, v0=0.0 * self.v0, v1=0.0 * self.v1)
+        square = np.minimum(np.maximum(self._raw, np.sqrt(self.variance_noise) / 2), np.maximum(1.0 - m**2, 0.0))
+        c = self.s - self.size * (third + 3 * m * (square + m**2) - 2 * m**3)
+        return replace(self, q=self.size * (1.0 - m**2 - square), c=c, v0=0.0 * self.v0, v1=0.0 * self.v1)
 
     def noise(self, mean: Array) -> Array:
         """Noise variance of S - mean N."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -115,12 +115,8 @@ class CellNumbers(BaseResult):
         """Ends of the intervals at the normal quantile z."""
         raise NotImplementedError
 
-    def sampled(
-        self, axes: Axes, column: int, z: float, *, apart: bool = False, most: bool = False
-    ) -> tuple[Array, Array]:
-        """Ends that sampling alone would give; apart: those that `compared` takes; most: by the most that noise lets the sampling variance
-        be, in place of its best estimate.
-        """
+    def sampled(self, axes: Axes, column: int, z: float, *, apart: bool = False) -> tuple[Array, Array]:
+        """Ends that sampling alone would give; apart: those that `compared` takes."""
         return self.quiet.compared(axes, column, z)[1:] if apart else self.quiet.ends(axes, column, z)
 
     def compared(self, axes: Axes, column: int, z: float) -> tuple[Array, Array, Array]:
@@ -227,12 +223,10 @@ class CellNumbers(BaseResult):
         return replace(self, margins=self.margins.quiet)
 
     @cached_property
-    def _shares(self) -> Array:
-        """What is printed and what is flagged, (2, rows); all of an interval that noise made the whole range is noise."""
-        low, high = self._limits(_Z)
-        ends = [self._joined(partial(self.sampled, most=most), _Z) for most in (False, True)]
-        share = noise_share(high - low, np.stack([other - alone for alone, other in ends]))
-        return np.where(self._open, 1.0, share)
+    def _share(self) -> Array:
+        """Of each row; all of an interval that noise made the whole range is noise."""
+        (low, high), (below, above) = self._limits(_Z), self._joined(self.sampled, _Z)
+        return np.where(self._open, 1.0, noise_share(high - low, above - below))
 
     # status -----------------------------------------------------------------------------------------------------------
 
@@ -280,7 +274,7 @@ class CellNumbers(BaseResult):
             "F": ~(cv < 1 / 3) & ~few,
             "E": (cv >= 0.165) & (cv < 1 / 3) & ~few,
             # of these very records there is nothing but noise
-            DOMINATES: dominated(self._shares[-1]) & ~self._open & (self.part > 0),
+            DOMINATES: dominated(self._share) & ~self._open & (self.part > 0),
         }
         pattern = sum(where.astype(np.int64) << place for place, where in enumerate(parts.values()))
         words = [" ".join(name for place, name in enumerate(parts) if k >> place & 1) for k in range(1 << len(parts))]
@@ -310,7 +304,7 @@ class CellNumbers(BaseResult):
     @property
     def privacy_share(self) -> pd.Series[float]:
         """The part of each squared half-width, at 95 %, that sampling alone would not give (`confide.results.noise_share`)."""
-        return pd.Series(self._shares[0], index=list(self.names), dtype="float64")
+        return pd.Series(self._share, index=list(self.names), dtype="float64")
 
     def foreseen(self) -> Foreseen:
         """The standard errors of its cells by name."""
@@ -319,7 +313,7 @@ class CellNumbers(BaseResult):
         return Foreseen(
             dict(zip(self.names, np.where(told, errors, nan).tolist(), strict=True)),
             float(told.mean()),
-            self._shares[0][told],
+            self._share[told],
         )
 
     def quantile(self, alpha: float, simultaneous: bool = False) -> float:

@@ -25,6 +25,8 @@ from confide.results.pages.words import WITHOUT_NUMBERS
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes as Picture
+
+    from confide.aggregates.cells.crossing import Axes
 else:
     pd = later("pandas")
 
@@ -125,6 +127,10 @@ class CellTable(CellNumbers):
             ),
         ]
 
+    def covariance(self, axes: Axes, column: int, one: int, other: int) -> float:
+        """Of the estimates of two cells. Override where they are drawn or counted together."""
+        return 0.0
+
     def to_frame(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
         """One row for each cell: its levels, estimate, std_err, low, high, cv, privacy_share, flag (`notes` has them in words)."""
         estimates, errors = self._told
@@ -139,7 +145,7 @@ class CellTable(CellNumbers):
             low=low,
             high=high,
             cv=cv,
-            privacy_share=self._shares[0],
+            privacy_share=self._share,
             flag=self.marks,
         )
 

@@ -75,8 +75,10 @@ class WeightedSums(MeanSums):
     def quiet(self) -> Self:
         m, (found, error) = self.mean, self._third
         third = np.sign(found) * np.maximum(np.abs(found) - error, 0.0)
-        c2 = self.s2 - (third + 3 * m * (self.n2 - self.q2) - 3 * m * m * self.s2 + m**3 * self.n2)
-        return replace(super().quiet, c2=c2)
+        squares = np.maximum(self._squares, np.sqrt(self._squares_noise) / 2)
+        whole = squares + 2 * m * self.s2 - m * m * self.n2
+        c2 = self.s2 - (third + 3 * m * whole - 3 * m * m * self.s2 + m**3 * self.n2)
+        return replace(super().quiet, q2=self.n2 - whole, c2=c2)
 
     @cached_property
     def _thin(self) -> Array:

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from confide.errors import PlanError
+from confide.methods.tables.cells.numbers import CellNumbers
 
 if TYPE_CHECKING:
     from confide.methods.tables.cells.result import CellTable
@@ -37,7 +38,8 @@ def answers(table: Any) -> tuple[Answer, ...]:
     >>> [(answer.call, answer.verb, answer.formula) for answer in answers(table)]
     [("test('t', 'sex')", 'ttest_ind', 'gain ~ sex'), ("test('mean', value=0)", 'ttest_rel', 'gain')]
     """
-    found = {"counts": _of_counts, "shares": _of_counts, "means": _of_means}.get(getattr(table, "kind", ""))
+    kind = table.kind if isinstance(table, CellNumbers) else ""
+    found = {"counts": _of_counts, "shares": _of_counts, "means": _of_means}.get(kind)
     return () if found is None else tuple(found(table))
 
 

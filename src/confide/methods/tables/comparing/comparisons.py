@@ -68,14 +68,14 @@ def compared(table: Cells, how: str, first: Any, second: Any, column: int, alpha
 
 
 def differences_alone(table: Cells, first: Any, second: Any, column: int) -> list[float]:
-    """How wide the 95 % intervals of `compared`'s differences would be by sampling alone, at most."""
+    """How wide the 95 % intervals of `compared`'s differences would be by sampling alone."""
     z = table.quantile(_ALPHA)
     return [_alone(table, axes, column, one, other, z) for axes, one, other in _pairs(table, first, second)]
 
 
 def _alone(table: Cells, axes: Axes, column: int, one: int, other: int, z: float) -> float:
     estimate = table.compared(axes, column, z)[0]
-    low, high = table.sampled(axes, column, z, apart=True, most=True)
+    low, high = table.sampled(axes, column, z, apart=True)
     parts = [(estimate[cell], low[cell], high[cell]) for cell in (one, other)]
     _, below, above = difference(parts[0], parts[1], correlation(table.quiet, axes, column, one, other))
     return float(above - below)
@@ -95,12 +95,9 @@ def correlation(table: Cells, axes: Axes, column: int, one: int, other: int) -> 
     """Of two cells' estimates."""
     if one == other:
         return 1.0
-    own = getattr(table, "covariance", None)
-    if own is None:
-        return 0.0
     _, errors = table.points(axes, column)
     size = float(errors[one] * errors[other])
-    return float(np.clip(own(axes, column, one, other) / size, -1.0, 1.0)) if size > 0 else 0.0
+    return float(np.clip(table.covariance(axes, column, one, other) / size, -1.0, 1.0)) if size > 0 else 0.0
 
 
 def label(table: Cells, axes: Axes, cell: int) -> str:

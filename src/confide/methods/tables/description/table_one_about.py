@@ -10,7 +10,7 @@ from confide.aggregates.cells.crossing import Attribute, Crossing
 from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps
 from confide.aggregates.cells.weighted_cells import CountRows, WeightedRows
 from confide.aggregates.lines.rows import BITS, BOUND
-from confide.methods.tables.description.distribution_about import DistributionAbout
+from confide.methods.quantiles.draw import CumulativeRounds
 from confide.protocol import Statistic
 from confide.schema import Schema
 
@@ -29,7 +29,7 @@ class TableOneAbout:
     order: tuple[str, ...]
     measures: tuple[Measure, ...]
     levels: tuple[Attribute, ...]
-    medians: tuple[DistributionAbout, ...]
+    medians: tuple[CumulativeRounds, ...]
     weight: Measure | None = None
 
     @property

@@ -11,9 +11,9 @@ import numpy as np
 from confide._arrays import Array
 from confide.aggregates.cells.crossing import Attribute
 from confide.aggregates.cells.free_moments import Measure, MomentRows
+from confide.methods.quantiles.reading import QuantileGroup
 from confide.methods.tables.cells.intervals import MeanSums
 from confide.methods.tables.cells.weighted import WeightedSums, mean_weights
-from confide.methods.tables.description.distribution_reading import Group
 from confide.methods.tables.description.missing import UNKNOWN, alone_parts, missing_parts, noisy_numbers
 from confide.methods.tables.description.table_one_about import STEPS, TableOneAbout
 from confide.methods.tables.description.table_one_reading import Level, Numeric, Row
@@ -101,7 +101,7 @@ class Reader:
             sums = WeightedSums(n, s, q, c, d, cells * v0, cells * v1, n2, s2, q2, c2, d2)
         return Numeric(measure.name, sums, measure.middle, measure.half, self.part, self._quartiles(measure))
 
-    def _quartiles(self, measure: Measure) -> tuple[Group, ...]:
+    def _quartiles(self, measure: Measure) -> tuple[QuantileGroup, ...]:
         """The distribution of all records and of each group, nothing of a column without a median."""
         axes = self.about.axes
         groups = [("", (), 0), *((name, axes, cell) for cell, name in enumerate(self.about.names))]

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 from confide._arrays import Array
+from confide.methods.quantiles.reading import QuantileGroup
 from confide.methods.tables.cells.intervals import MeanSums, share_interval
-from confide.methods.tables.description.distribution_reading import Group
 from confide.results.noise_share import noise_share
 from confide.results.pages.table import DASH
 
@@ -62,14 +62,14 @@ class Numeric(Row):
     """A numeric column: sums in [-1, 1] units of all records and each group; quartiles: cumulative counts of the same, or none.
 
     An sd that does not stand above its noise is no figure to print: what is left of its square may be the least that there can be. Where
-    there are quartiles it is then that of their distribution (`Group.sd`).
+    there are quartiles it is then that of their distribution (`QuantileGroup.sd`).
     """
 
     sums: MeanSums
     middle: float
     half: float
     part: float
-    quartiles: tuple[Group, ...] = ()
+    quartiles: tuple[QuantileGroup, ...] = ()
 
     @property
     def sizes(self) -> Array:

@@ -90,7 +90,7 @@ class SurveyPath:
         design = design_of(whole)
         if method.name not in KINDS or (design is None and method.name != "ratios"):
             return None
-        weights = getattr(method, "weights", None)
+        weights = method.weights
         if weights is not None:
             weights = column_named(str(weights), whole.names)
             if design is not None and design.weight is not None:

@@ -24,6 +24,7 @@ from confide.methods.tables.survey.spread import pooled, squares_of
 from confide.protocol import Noisy, Release
 from confide.results.noise_share import sampling_alone
 from confide.results.pages.words import Flag
+from confide.schema import Categorical
 
 __all__ = ["survey_table"]
 
@@ -142,17 +143,15 @@ class _Reading:
 
     def _unallowed(self, of: Estimand, sums: Sums, robust: Array, error: Array, *, apart: bool) -> Array | None:
         """The sampling variance without what is allowed for because of noise: where noise hides M, or took PSUs of all strata together, for
-        which their differences count too, the best estimate is that of persons who are drawn one by one, and the most what M says. None of
-        ratios, of which no sums tell that. apart: whether M is within strata.
+        which their differences count too, it is that of persons who are drawn one by one. None of ratios, of which no sums tell that.
+        apart: whether M is within strata.
         """
         if of.kind == "ratios":
             return None
         design = self.path.design
         classical = (design.deff or 1.0) * (1.0 - (design.fraction or 0.0)) * sums.one_by_one
         alone = sampling_alone(robust, error, classical)
-        if not apart:
-            alone[0] = np.minimum(alone[0], np.maximum(classical, 0.0))
-        return alone
+        return alone if apart else np.asarray(np.minimum(alone, np.maximum(classical, 0.0)))
 
     def _most(self, of: Estimand, sums: Sums, every: float, *, centred: bool, around: bool) -> Array:
         """The degrees of freedom that the PSUs of each cell allow, by a lower bound of how many K they are; every: those of all PSUs.
@@ -240,7 +239,8 @@ class _Reading:
     def _independent(self, limits: Array) -> tuple[float, int, float, bool]:
         """(C, H, the factor of the meat, whether it is centred within strata)."""
         design, schema, listed = self.path.design, self.path.schema, self.path.listed
-        levels = 1 if design.strata is None else len(getattr(schema[design.strata], "levels", (None,)))
+        strata = None if design.strata is None else schema[design.strata]
+        levels = len(strata.levels) if isinstance(strata, Categorical) else 1
         if design.psu is None:
             count = max(self.persons, 2.0)
             return count, 1, count / (count - 1), False

@@ -74,8 +74,7 @@ class Estimated:
     independent, strata: C and H; most: the degrees of freedom that PSUs, or all persons, allow each cell; part: of the sampling variance
     that counts; bias: what the cut of weights may move an estimate by, noise and all, unsure: the sd of that noise, in units of Y/X; over:
     the sum of omega that the cut leaves out; beyond: what the cut of PSU sums does;
-    alone: the sampling variance of Y - theta X without what is allowed for because of noise, the best estimate and the most that it may
-    be, (2, cells), None where nothing but M tells of it.
+    alone: the sampling variance of Y - theta X without what is allowed for because of noise, None where nothing but M tells of it.
     """
 
     sums: Sums
@@ -167,13 +166,11 @@ class Estimated:
     def std_err(self) -> Array:
         return np.asarray(self.factor * np.sqrt(self.variance) / self.x)
 
-    def sampled(self, z: float, *, most: bool) -> tuple[Array, Array]:
-        """Ends that sampling alone would give: without noise, the cut of weights, and what is allowed for because M has noise. most: by
-        the most that it may be, in place of the best estimate.
-        """
-        own = self._freedom[0] if self.alone is None else self.part * self.alone[int(most)]
+    def sampled(self, z: float) -> tuple[Array, Array]:
+        """Ends that sampling alone would give: without noise, the cut of weights, and what is allowed for because M has noise."""
+        own = self._freedom[0]
         # by chance M may be far too small, and what an interval counts with it
-        sampling = own if most else np.minimum(own, self._freedom[0])
+        sampling = own if self.alone is None else np.minimum(self.part * self.alone, own)
         q = student.quantile(float(special.ndtr(-z)), np.maximum(self.most, 1.0))
         half = q * self.factor * np.sqrt(sampling) / self.x
         return self._cut(self.factor * self.theta - half, self.factor * self.theta + half)
@@ -323,10 +320,8 @@ class SurveyTable(CellTable):
         own = self.estimated[axes, column]
         return own.factor * own.theta, own.std_err
 
-    def sampled(
-        self, axes: Axes, column: int, z: float, *, apart: bool = False, most: bool = False
-    ) -> tuple[Array, Array]:
-        return self.estimated[axes, column].sampled(z, most=most)
+    def sampled(self, axes: Axes, column: int, z: float, *, apart: bool = False) -> tuple[Array, Array]:
+        return self.estimated[axes, column].sampled(z)
 
     def ends(self, axes: Axes, column: int, z: float) -> tuple[Array, Array]:
         return self.estimated[axes, column].ends(z)

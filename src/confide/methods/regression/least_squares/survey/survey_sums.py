@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from confide.aggregates.cells.weight_cap import CELLS, WeightCells, hides, moments_of_omega
 from confide.aggregates.clusters.cluster_meat import unit_caps
-from confide.aggregates.clusters.psu_limits import LEAST, Sampled
-from confide.aggregates.clusters.psu_limits import Limits as PsuLimits
+from confide.aggregates.clusters.psu_limits import LEAST, Limits as PsuLimits, Sampled
 from confide.aggregates.clusters.psu_meat import PersonMeat, PsuMeat
 from confide.aggregates.lines.coordinates import LocatedRows
 from confide.aggregates.lines.whitened_rows import Frame

@@ -47,7 +47,6 @@ from confide.methods.regression.likelihood.model_results import ModelEstimates
 from confide.methods.regression.likelihood.poisson_results import PoissonEstimates
 from confide.methods.regression.linear import legend
 from confide.noise import keyed_generator
-from confide.results.noise_share import unsampled
 
 __all__ = ["FisherReading"]
 
@@ -89,7 +88,7 @@ class FisherReading(PlainSample, FisherFigures):
 
     @property
     def _alone(self) -> Array:
-        """The part of the variances that sampling alone would give, the best estimate and the most that it may be, (2, k)."""
+        """The part of the variances that sampling alone would give, (k,)."""
         return self.sandwich.alone() + sum((one.variance - one.noise) * one.moves**2 for one in self._near)
 
     @cached_property
@@ -263,16 +262,16 @@ class FisherReading(PlainSample, FisherFigures):
 
     def _intervals(self, hidden: list[int]) -> ModelEstimates:
         covariance = np.array(self._covariance)
-        apart = unsampled(np.diag(covariance), self._alone)
+        noise = np.maximum(np.diag(covariance) - self._alone, 0.0)
         estimates, bias = np.array(self.sandwich.estimates), np.array(self.bias + self.cut_bias + self.full_bias)
-        estimates[hidden] = apart["noise_variance"][hidden] = bias[hidden] = nan
+        estimates[hidden] = noise[hidden] = bias[hidden] = nan
         covariance[hidden] = covariance[:, hidden] = nan
         return self._made(
             estimates=estimates,
             covariance=covariance,
             df=self._df,
             sampling_df=None if self.sandwich.units is None else self.sandwich.sampling_df,
-            **apart,
+            noise_variance=noise,
             bias=bias if np.nan_to_num(bias).any() else None,
             status="partial" if hidden else "ok",
             reason=self._reasons() if hidden else "",
@@ -316,7 +315,7 @@ class FisherReading(PlainSample, FisherFigures):
                 ("Steps", f"{steps} of Fisher scoring, and a last one"),
                 ("Weights", f"at most {float(self._public('less')[0]):.2%} of the records count less"),
             ),
-            legend=legend(self.design, self.release.plan.schema)[1:],
+            legend=legend(self.design, self.release.plan.declared)[1:],
             design=self.design,
             nobs=float(count.decode()[0]),
             heading="weighted line: records far out in the features count less" if self.weighted else "",

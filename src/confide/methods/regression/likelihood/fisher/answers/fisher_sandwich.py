@@ -151,12 +151,13 @@ class FisherSandwich:
         return np.asarray(np.diag(self._spread @ self.noise @ self._spread.T))
 
     def alone(self, factor: float = 1.0, light: float = 1.0) -> Array:
-        """The sampling part of each variance without anything that is allowed for because of noise, the best estimate and the most that it
-        may be, (2, k). factor: of the meat; light: of the model's.
+        """The sampling part of each variance without anything that is allowed for because of noise, (k,).
+
+        factor: of the meat; light: of the model's.
         """
         values, _ = self._eigen
         if not len(values):
-            return np.zeros((2, len(self.rows)))
+            return np.zeros(len(self.rows))
         k, model = self.rows @ self.bread, light * (self.dispersion if self.dispersed else 1.0) / self.scale
         sums = self.meat, model * self.last.gram, self.middle
         robust, classical, most = (np.einsum("ij,jk,ik->i", k, each, k) for each in sums)

@@ -1,0 +1,689 @@
+"""Which method to expect most of, from public facts alone.
+
+Every candidate is planned and run, with simulated noise, on the scenarios of the forecast (`confide.forecast`), or on public records that
+look like the private ones (`like`), drawn again. What is predicted is the standard error of each number, sampling and privacy noise
+together, as the typical distance from the answer on the whole scenario; how wide the intervals are, and how often they hold the method's
+own `reference`, which is that answer without privacy; and the same errors without any privacy noise. The share of the numbers with
+intervals is that of the method's own forecast. No record is read and nothing is charged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, inf, isfinite, isnan, log, nan, pi, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from confide import gate, registry
+from confide._arrays import Array
+from confide._lazy import later
+from confide._text import near_match
+from confide.errors import ConfideError, PlanError
+from confide.forecast import SCENARIOS, Run, Simulated, run, simulated
+from confide.guarantees import GDP, ApproxDP, Guarantee
+from confide.guarantees.validation import EXACT, is_whole
+from confide.protocol import Event, Method, Opaque, Plan, Test, Together
+from confide.protocol.serialization.codec import plain
+from confide.protocol.spending.allowance import checked_privacy
+from confide.results import Curve, Estimates
+from confide.results.pages.words import WITHOUT_NUMBERS
+from confide.scenarios import Columns, Scenario, scenarios
+from confide.schema import Categorical, Schema
+from confide.schema.formulas.names import hidden, sides
+from confide.testing.practice import ZeroNoise
+
+stats = later("scipy.stats")
+
+Progress = Callable[[int, int, str], None]
+
+# A dozen runs know a standard error to about a fifth.
+_TELLS = 1.2
+# As in a plan, which says "ok likely" from here on.
+_MOSTLY = 0.8
+_NOTHING = "No method is expected to give intervals that hold for all numbers here"
+_REMEDY = "; more records, fewer terms, tighter bounds or a larger budget would help"
+# Intervals are to hold in about so many cases; fewer by less chance than this is a miss.
+_COVERS, _CHANCE = 0.93, 1e-3
+
+# Records of a scenario that a method is fitted to without privacy.
+_PRACTICE = 20_000
+# With more records than these, privacy noise only weighs less.
+_MOST = 200_000
+_MOST_RUNS = 10_000
+_QUANTILE = 1.96
+# The median size of a standard normal number.
+_MIDDLE = 0.6744897501960817
+# A budget at which noise does not matter.
+_BARE = 1e6
+# From which shares on intervals come, and hold, so that their widths say what the errors are.
+_NEARLY, _HELD = 0.9, 0.9
+
+Named = tuple[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One kind of question. candidates: (formula, schema, n) -> registered names with settings; read: (result, formula, schema) -> the
+    numbers by name; reference: the method whose answer without noise is the target, by default the first candidate; outcome: how the
+    response is asked for (`confide.scenarios.Columns`); of: what it must be, a "number" or "classes".
+    """
+
+    candidates: Callable[[str, Schema, int], Sequence[Named]]
+    read: Callable[[Any, str, Schema], Mapping[str, float]]
+    reference: Named | None = None
+    outcome: str = ""
+    of: str = "number"
+
+    def columns(self, formula: str, schema: Schema) -> Columns:
+        """What a formula is about; `PlanError` where it is of another kind."""
+        response, features = _columns(formula, schema)
+        classes = isinstance(schema[response], Categorical)
+        if self.of == "classes" and not classes:
+            raise PlanError(
+                f"{response!r} is a number, and classes are the levels of a categorical column; declare its levels"
+            )
+        if self.of == "number" and self.outcome != "two" and classes:
+            raise PlanError(
+                f"{response!r} is categorical, and this task is about a number; its own task is classification"
+            )
+        return Columns(tuple(name for name in features if name != response), (response,), self.outcome)
+
+
+def _params(result: Any, formula: str, schema: Schema) -> Mapping[str, float]:
+    return {str(name): float(value) for name, value in result.params.items()}
+
+
+def _columns(formula: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
+    """The response's column and the columns of the features: the schema's names on the left and the right of the formula."""
+    found = [hidden(side, schema.names)[1].values() for side in sides(str(formula))]
+    names = [tuple(name for name in side if name in schema.names) for side in found]
+    if len(names) != 2 or not names[0]:
+        raise PlanError(f'a formula names a response and features of the schema, got {formula!r}; write "y ~ a + b"')
+    return names[0][0], names[1]
+
+
+def _installed(found: Sequence[Named]) -> Sequence[Named]:
+    """Those that are registered: methods for comparison alone come with a package of their own."""
+    there = registry.known()
+    return tuple(one for one in found if one[0] in there)
+
+
+def _lines(formula: str, schema: Schema, n: int) -> Sequence[Named]:
+    names = (
+        "least_squares",
+        "ssp",
+        "adassp",
+        "gradient_descent",
+        "output_perturbation",
+        "efficient_ptr",
+        "posterior_sampling",
+    )
+    return _installed([(name, {}) for name in names])
+
+
+def _logistic(formula: str, schema: Schema, n: int) -> Sequence[Named]:
+    return _installed([(name, {}) for name in ("logistic", "logistic_objective", "logistic_output", "logistic_ptr")])
+
+
+def _poisson(formula: str, schema: Schema, n: int) -> Sequence[Named]:
+    return (("poisson", {}),)
+
+
+def _classifiers(formula: str, schema: Schema, n: int) -> Sequence[Named]:
+    response, _ = _columns(formula, schema)
+    column = schema[response]
+    share = 0.5 / len(column.levels) if isinstance(column, Categorical) else 0.1
+    return _installed([("class_means", {}), ("naive_bayes", {}), ("efficient_ptr_bayes", {"c0": share})])
+
+
+#: Places at which curves are compared, as shares of the feature's range.
+_PLACES = (0.1, 0.3, 0.5, 0.7, 0.9)
+
+
+def _at(formula: str, schema: Schema) -> list[float]:
+    name = (_columns(formula, schema)[1] or ("",))[0]
+    column = schema[name] if name in schema.names else None
+    if column is None or isinstance(column, Categorical):
+        raise PlanError(f'a curve has one numeric feature, got {formula!r}; write "y ~ x"')
+    return [float(column.low + place * (column.high - column.low)) for place in _PLACES]
+
+
+def _curves(formula: str, schema: Schema, n: int) -> Sequence[Named]:
+    points = _at(formula, schema)
+    width = 0.2 * n**-0.2 * (points[-1] - points[0]) / (_PLACES[-1] - _PLACES[0])
+    # half of the kernel sum to expect of even records: sqrt(2 pi) h n over the range, in records at the peak
+    least = max(0.5 * (2 * pi) ** 0.5 * 0.2 * n**0.8, 1.5)
+    return _installed(
+        [
+            ("kernel", {"bandwidth": width}),
+            ("efficient_ptr_kernel", {"points": points, "bandwidth": width, "least": float(least)}),
+            ("wavelet", {}),
+        ]
+    )
+
+
+def _curve(result: Any, formula: str, schema: Schema) -> Mapping[str, float]:
+    points = _at(formula, schema)
+    return {f"at {x:g}": float(value) for x, value in zip(points, result.predict(points), strict=True)}
+
+
+TASKS: dict[str, Task] = {
+    "linear_regression": Task(_lines, _params, ("ssp", {"leverage_cap": 1e3, "cov": "classical", "recenter": False})),
+    "logistic_regression": Task(_logistic, _params, outcome="two"),
+    "poisson_regression": Task(_poisson, _params, outcome="count"),
+    "classification": Task(_classifiers, _params, of="classes"),
+    "kernel_regression": Task(_curves, _curve),
+}
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What to expect of one method. error: predicted standard errors, one for each number, in the data's units, all NaN where there
+    are none; ratio: the same over the least, as a geometric mean; replies: the share of runs that gave numbers; intervals: the share of
+    numbers that had an interval; tested: whether it rests on a private test or certificate that may fail; problem: why it cannot be asked;
+    coverage: the share of `trials` intervals that held the method's own reference; width: of the intervals, over that of intervals
+    without privacy noise; halves: their median half-widths, one for each number, in the data's units. NaN where there are none.
+    """
+
+    method: str
+    settings: str
+    error: tuple[float, ...]
+    ratio: float
+    replies: float
+    tested: bool
+    intervals: float
+    problem: str = ""
+    coverage: float = nan
+    trials: int = 0
+    width: float = nan
+    halves: tuple[float, ...] = ()
+
+    @property
+    def misses(self) -> bool:
+        """Whether so many intervals missed that it is no chance: less than one in a thousand, if each held in .93 of the cases."""
+        hits = round(self.coverage * self.trials) if self.trials else 0
+        return bool(self.trials and stats.binom.cdf(hits, self.trials, _COVERS) < _CHANCE)
+
+    @property
+    def valid(self) -> bool:
+        """Whether it may be expected to reply, with intervals that hold what they name."""
+        return not self.problem and self.replies >= _MOSTLY and self.intervals >= _MOSTLY and not self.misses
+
+    @property
+    def score(self) -> float:
+        """Errors and, where there are intervals, their width, as a geometric mean."""
+        return self.ratio if isnan(self.width) else sqrt(self.ratio * self.width)
+
+    @property
+    def label(self) -> str:
+        return self.method + (f"({self.settings})" if self.settings else "")
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Expectations, the least errors first. `print(advice)` says them in words; `best` is the method to take.
+
+    names: what the predicted standard errors are of; without_privacy: the standard errors that sampling alone leaves.
+    """
+
+    task: str
+    formula: str
+    n: int
+    privacy: Guarantee
+    names: tuple[str, ...]
+    without_privacy: tuple[float, ...]
+    expectations: tuple[Expectation, ...]
+    assumes: str
+
+    @property
+    def alike(self) -> tuple[Expectation, ...]:
+        """The methods that the runs cannot tell from the best one, itself included."""
+        return _alike(self.expectations)
+
+    @property
+    def best(self) -> Expectation:
+        """The first: of the methods whose intervals hold, one with the least errors and widths, as asked, without a test."""
+        return self.expectations[0]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The advice, and what it says of methods that rest on a test."""
+        ranked = [one for one in self.expectations if isfinite(one.ratio)]
+        if not ranked:
+            return ("No method gives numbers here; ask for fewer terms, more records or a larger budget.",)
+        best = self.best
+        cost = mean_ratio(best.error, self.without_privacy)
+        size = "as large as those without privacy" if cost < 1.1 else f"{cost:.2f} times those without privacy"
+        if best.valid:
+            said = [f"Take {best.label}: standard errors about {size}{_intervals(best)}."]
+        else:
+            remedy = _REMEDY if self.task == "linear_regression" else ""
+            said = [
+                f"{_NOTHING}{remedy}.",
+                f"First comes {best.label}: standard errors about {size}{_intervals(best)}.",
+            ]
+            if best.misses:
+                said.append(
+                    f"The intervals of {best.label} miss: they held in {best.coverage:.0%} of {best.trials} cases; do not report them."
+                )
+        sharper = min((one for one in ranked if one is not best), key=lambda one: one.ratio, default=best)
+        if best.valid and sharper.ratio * _TELLS < best.ratio:
+            why = (
+                "its intervals miss"
+                if sharper.misses
+                else f"it gives intervals for {sharper.intervals:.0%} of the numbers"
+            )
+            said.append(
+                f"{sharper.label} has standard errors {sharper.ratio / best.ratio:.2f} times as large, but {why}."
+            )
+        others = [one.label for one in self.alike if one is not best]
+        if others:
+            said.append(f"So many runs cannot tell it from {', '.join(others)}.")
+        free = [one for one in ranked if not one.tested]
+        for one in (one for one in ranked if one.tested and (one is best or one not in self.alike)):
+            if not free or one.ratio < free[0].ratio:
+                said.append(
+                    f"{one.label} rests on a private test and is expected to be better than any method without one."
+                )
+            else:
+                said.append(
+                    f"{one.label} rests on a private test and is expected to be worse than {free[0].label}, which needs none: "
+                    f"standard errors {one.ratio / free[0].ratio:.2f} times as large."
+                )
+        if best.intervals < _MOSTLY:
+            often = (
+                "gave no intervals"
+                if not best.intervals
+                else f"gave intervals in {best.intervals:.0%} of the runs only"
+            )
+            other = next((one for one in ranked if one.intervals >= _MOSTLY), None)
+            held = (
+                "" if other is None or not other.misses else f", which held in {other.coverage:.0%} of the cases only"
+            )
+            said.append(
+                f"{best.label} {often}"
+                + ("." if other is None else f"; {other.label} gave them in {other.intervals:.0%}{held}.")
+            )
+        return tuple(said)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each method: ratio, replies, tested, intervals, and the predicted standard error of each number."""
+        rows = [
+            {
+                "method": one.label,
+                "ratio": one.ratio,
+                "replies": one.replies,
+                "tested": one.tested,
+                "intervals": one.intervals,
+                "coverage": one.coverage,
+                "width": one.width,
+                **dict(zip(self.names, one.error, strict=True)),
+                "problem": one.problem,
+            }
+            for one in self.expectations
+        ]
+        return pd.DataFrame(rows).set_index("method")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form; what is not finite is None."""
+        body = {
+            "task": self.task,
+            "formula": self.formula,
+            "n": self.n,
+            "privacy": self.privacy.to_dict(),
+            "assumes": self.assumes,
+            "names": self.names,
+            "without_privacy": self.without_privacy,
+            "advice": self.sentences,
+            "methods": [vars(one) for one in self.expectations],
+        }
+        return dict(plain(body))
+
+    def __str__(self) -> str:
+        width = max(len(one.label) for one in self.expectations) + 2
+        shown = self.names[:5]
+        cells = [max(len(name), 9) + 2 for name in shown]
+        head = f"{'':<{width}}{'ratio':>8}{'replies':>9}{'intervals':>11}{'coverage':>10}{'width':>8}" + "".join(
+            f"{name:>{cell}}" for name, cell in zip(shown, cells, strict=True)
+        )
+        lines = [f"{self.task} of {self.formula!r} at {self.privacy}, n = {self.n:,}", *self.sentences, "", head]
+        bare = "".join(f"{v:>{cell}.3g}" for v, cell in zip(self.without_privacy, cells, strict=False))
+        lines.append(
+            f"{'without privacy':<{width}}{'':>8}{'':>9}{'':>11}{'':>10}{'':>8}{bare}"[: width + 46 + sum(cells)]
+        )
+        for one in self.expectations:
+            if one.problem:
+                lines.append(f"{one.label:<{width}}cannot be asked: {one.problem}")
+                continue
+            errors = "".join(f"{v:>{cell}.3g}" for v, cell in zip(one.error, cells, strict=False))
+            covers = "-" if isnan(one.coverage) else f"{one.coverage:.0%}"
+            wide = "-" if isnan(one.width) else f"{one.width:.2f}"
+            lines.append(
+                f"{one.label:<{width}}{one.ratio:>8.2f}{one.replies:>9.0%}{one.intervals:>11.0%}{covers:>10}{wide:>8}{errors}"
+            )
+        more = f" (the first {len(shown)} of {len(self.names)})" if len(self.names) > len(shown) else ""
+        return "\n".join([*lines, "", f"Predicted standard errors{more}; {self.assumes}"])
+
+
+def _intervals(one: Expectation) -> str:
+    """What to expect of the intervals, in words."""
+    if not one.intervals or isnan(one.width):
+        return ""
+    covers = "" if isnan(one.coverage) else f", which held in {one.coverage:.0%} of the cases"
+    return (
+        f", intervals for {one.intervals:.0%} of the numbers, {one.width:.2f} times as wide as without privacy{covers}"
+    )
+
+
+def ranked(found: list[Expectation]) -> tuple[Expectation, ...]:
+    """The one to take first, then the others by their errors. One with a test is first only where no other has numbers that hold."""
+    free = [one for one in found if not (one.tested or one.problem or one.misses) and isfinite(one.ratio)]
+    first = min(_alike(free or found) or found, key=lambda one: (sum(_doubts(one)), _doubts(one), one.score))
+    return (first, *sorted((one for one in found if one is not first), key=lambda one: one.ratio))
+
+
+def _alike(found: Sequence[Expectation]) -> tuple[Expectation, ...]:
+    """Of the methods that promise most, those whose scores the runs cannot tell from the least."""
+    asked = [one for one in found if not one.problem and isfinite(one.ratio)]
+    most = min(map(_rank, asked), default=0)
+    pool = [one for one in asked if _rank(one) == most]
+    least = min((one.score for one in pool), default=inf)
+    return tuple(one for one in pool if one.score <= _TELLS * least)
+
+
+def _rank(one: Expectation) -> int:
+    """0 for a valid method, 1 where what intervals there are hold, 2 without any, 3 where they miss."""
+    # a wrong interval is worse than none
+    return 0 if one.valid else 3 if one.misses else 1 if one.intervals > 0 else 2
+
+
+def _doubts(one: Expectation) -> tuple[bool, ...]:
+    other = "add-remove" in one.settings or "substitute" in one.settings
+    return (one.replies < _MOSTLY, one.intervals < _MOSTLY, one.misses, other, one.tested)
+
+
+def mean_ratio(error: tuple[float, ...], base: tuple[float, ...]) -> float:
+    """The geometric mean of the ratios over the numbers that have both; infinite where fewer than half of them do."""
+    pairs = [(a, b) for a, b in zip(error, base, strict=True) if isfinite(a) and isfinite(b) and a > 0 and b > 0]
+    if 2 * len(pairs) < len(error) or not pairs:
+        return inf
+    return exp(sum(log(a / b) for a, b in pairs) / len(pairs))
+
+
+def advise(
+    task: str,
+    formula: str,
+    schema: Schema,
+    n: int,
+    privacy: Guarantee,
+    *,
+    like: pd.DataFrame | str | Path | None = None,
+    replications: int = SCENARIOS,
+    progress: Progress | None = None,
+) -> Advice:
+    """Which method to expect most of for a task, at n records and a price, by simulation on practice records.
+
+    task: one of `TASKS`; formula: as the methods take it; n: the number of records, or a guess of it; privacy: what the release may
+    cost; its relation is that of a plan when it is left open: "add-remove", or the method's own. like: public records (a frame, or a path)
+    that look like the private ones, which are drawn again with replacement; without them each run is of another scenario that the schema
+    allows, and these are the more alike the more columns state what is `typical`. replications: runs of each method; by default those of
+    a plan's forecast, so that both say the same.
+
+    Raises `PlanError` for a task, formula or number that cannot work.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
+    >>> found = advise("linear_regression", "y ~ x", schema, 2_000, cf.ApproxDP(1.0, 1e-6), replications=3)
+    >>> found.best.tested, found.names
+    (False, ('Intercept', 'x'))
+    """
+    if task not in TASKS:
+        raise PlanError(f"no task {task!r}{near_match(str(task), tuple(TASKS))}; the tasks are {', '.join(TASKS)}")
+    for name, value, most in (("n", n, EXACT), ("replications", replications, _MOST_RUNS)):
+        if not is_whole(value, 2, most):
+            raise PlanError(f"{name} must be a whole number of at least 2 and at most {most:,}, got {value!r}")
+    wanted = checked_privacy(privacy)
+    asked = wanted.resolve(wanted.relation or "add-remove")
+    kind = TASKS[task]
+    columns = kind.columns(formula, schema)
+    worlds = tuple(_worlds(columns, schema, like, replications))
+    bench = _Bench(kind, formula, schema, min(n, _MOST), asked, worlds, wanted.relation is None)
+    # what noise would cost does not matter without any
+    bare_bench = replace(bench, privacy=GDP(_BARE, relation=asked.relation))
+    truths = tuple(bare_bench.truth(world) for world in worlds)
+    bench, bare_bench = replace(bench, truths=truths), replace(bare_bench, truths=truths)
+    names = bench.names
+    known = [(name, settings) for name, settings in bench.candidates if name in registry.known()]
+    done, of = 0, (len(known) + 1) * replications
+
+    def step(what: str) -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, of, what)
+
+    bare = _sharpened(bare_bench.measured(bench.reference, step, silent=True))
+    found = [bench.expect(name, settings, bare, step) for name, settings in known]
+    best = min((one.error for one in found), key=lambda error: mean_ratio(error, bare))
+    rated = [replace(one, ratio=mean_ratio(one.error, best)) for one in found]
+    records = "scenarios that the schema allows, typical where it says so" if like is None else "public records given"
+    size = len(worlds[0].weights)
+    if like is not None and size < bench.n:
+        records += f" ({size:,}, fewer than n: single far-out ones among them weigh more, or less, than they will)"
+    assumes = f"simulated {replications} times at n = {bench.n:,} on {records}"
+    return Advice(task, formula, n, asked, names, bare, ranked(rated), assumes)
+
+
+def _worlds(columns: Columns, schema: Schema, like: Any, replications: int) -> Iterator[Scenario]:
+    """One for each run."""
+    if like is None:
+        yield from scenarios(schema, columns, replications)
+        return
+    one = Scenario.of_records(_public(like), schema)
+    for k in range(replications):
+        yield replace(one, number=k)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Of one run: numbers and limits by name, none where there is no reply or no interval."""
+
+    numbers: Mapping[str, float]
+    limits: Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """Typical sizes of errors by number; the shares of runs with numbers and of numbers with intervals; coverage of how many intervals;
+    median half-widths of the intervals by number.
+    """
+
+    errors: tuple[float, ...]
+    replies: float
+    intervals: float
+    coverage: float
+    trials: int
+    halves: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """Scenarios of one task, on which methods are run. truths: the numbers on each of the worlds."""
+
+    task: Task
+    formula: str
+    schema: Schema
+    n: int
+    privacy: Guarantee
+    worlds: tuple[Scenario, ...]
+    open: bool
+    truths: tuple[Mapping[str, float], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What is compared."""
+        return tuple(dict.fromkeys(name for truth in self.truths for name in truth))
+
+    @property
+    def reference(self) -> Method:
+        name, settings = self.task.reference or self.candidates[0]
+        return registry.make(name, formula=self.formula, **settings)
+
+    @property
+    def candidates(self) -> Sequence[tuple[str, Mapping[str, Any]]]:
+        return self.task.candidates(self.formula, self.schema, self.n)
+
+    def truth(self, world: Scenario) -> Mapping[str, float]:
+        """The numbers of the whole scenario, from so many records that sampling does not matter."""
+        source = Simulated.all_of(world)
+        plan = self.plan(self.reference, source.count())
+        return self.read(run(self.reference, plan, source, ZeroNoise())).numbers
+
+    def read(self, found: Run) -> _Run:
+        """The numbers and limits that a task compares."""
+        result = found.result
+        if result is None or result.status in WITHOUT_NUMBERS:
+            return _Run({}, {})
+        return _Run(self.task.read(result, self.formula, self.schema), _limits(result))
+
+    def plan(self, method: Method, n: int) -> Plan:
+        """Under the asked relation; where it was left open and the method does not have it, under the method's own."""
+        asked = self.privacy
+        if self.open and asked.relation not in method.relations:
+            asked = replace(asked, relation=method.relations[0])
+        return gate.plan(method, self.schema, asked, n=n)
+
+    def measured(self, method: Method, step: Callable[[str], None], *, silent: bool = False) -> _Measured:
+        """All runs of a method."""
+        errors: list[Array] = []
+        halves: list[Array] = []
+        held: list[bool] = []
+        seen: list[float] = []
+        plan = self.plan(method, self.n)
+        for world, truth in zip(self.worlds, self.truths, strict=True):
+            found = simulated(method, plan, world, self.n, ZeroNoise() if silent else None)
+            each = self.read(found)
+            errors.append(np.array([each.numbers.get(name, nan) - truth.get(name, nan) for name in self.names]))
+            halves.append(
+                np.array([(high - low) / 2 for low, high in (each.limits.get(name, (nan, nan)) for name in self.names)])
+            )
+            own = truth if silent else _reference(method, world) if each.limits else {}
+            held += [low <= own[name] <= high for name, (low, high) in each.limits.items() if name in own]
+            seen.append(found.seen.answered)
+            step(method.name)
+        numbers, widths = np.array(errors), np.array(halves)
+        return _Measured(
+            _typical_size(numbers),
+            float(np.isfinite(numbers).any(axis=1).mean()),
+            float(np.mean(seen)),
+            float(np.mean(held)) if held else nan,
+            len(held),
+            tuple(_median(column) for column in widths.T),
+        )
+
+    def expect(
+        self, name: str, settings: Mapping[str, Any], bare: tuple[float, ...], step: Callable[[str], None]
+    ) -> Expectation:
+        method = registry.make(name, formula=self.formula, **settings)
+        words = ", ".join(f"{key}={_short(value)}" for key, value in settings.items())
+        try:
+            plan = self.plan(method, self.n)
+        except ConfideError as error:
+            for _ in self.worlds:
+                step(name)
+            return Expectation(name, words, (nan,) * len(self.names), inf, 0.0, False, 0.0, str(error))
+        found = self.measured(method, step)
+        if plan.relation != self.privacy.relation:
+            words = f"{words}, {plan.relation}" if words else plan.relation
+        width = mean_ratio(found.halves, tuple(_QUANTILE * error for error in bare))
+        return Expectation(
+            name,
+            words,
+            _sharpened(found),
+            inf,
+            found.replies,
+            _rests_on_a_test(plan.event),
+            found.intervals,
+            coverage=found.coverage,
+            trials=found.trials,
+            width=width if np.isfinite(width) else nan,
+            halves=found.halves,
+        )
+
+
+def _sharpened(found: _Measured) -> tuple[float, ...]:
+    """Predicted standard errors: sizes of errors in so few runs as are made are known to a sixth, the widths of intervals much better.
+
+    Where nearly all numbers had an interval, and these held, each is what its width says.
+    """
+    if found.intervals < _NEARLY or not found.coverage >= _HELD:
+        return found.errors
+    pairs = zip(found.errors, found.halves, strict=True)
+    return tuple(half / _QUANTILE if np.isfinite(half) else error for error, half in pairs)
+
+
+def _reference(method: Method, world: Scenario) -> Mapping[str, float]:
+    """What the method's intervals are to hold; nothing where only a release determines it."""
+    try:
+        return method.reference(world.practice(_PRACTICE))
+    except ConfideError:
+        return {}
+
+
+def _limits(result: Any) -> dict[str, tuple[float, float]]:
+    """The finite intervals of a result, by name."""
+    if not isinstance(result, Estimates | Curve) or not result.has_intervals:
+        return {}
+    limits = result.conf_int()
+    rows = zip(limits.index, limits.to_numpy(dtype=float), strict=True)
+    return {str(name): (float(low), float(high)) for name, (low, high) in rows if np.isfinite(low + high)}
+
+
+def _typical_size(errors: Array) -> tuple[float, ...]:
+    """The sd of a normal distribution with the median size of the finite errors of each number: worlds differ, and few are far out."""
+    return tuple(_median(np.abs(column)) / _MIDDLE for column in errors.T)
+
+
+def _median(values: Array) -> float:
+    found = values[np.isfinite(values)]
+    return float(np.median(found)) if found.size else nan
+
+
+def _rests_on_a_test(event: Event) -> bool:
+    match event:
+        case Test():
+            return True
+        case Together(parts):
+            return any(map(_rests_on_a_test, parts))
+        case Opaque(_, guarantee, _):
+            return isinstance(guarantee, GDP | ApproxDP) and guarantee.delta > 0 and "test" in event.proof
+        case _:
+            return False
+
+
+def _short(value: Any) -> str:
+    """A setting as a label shows it: a number to four digits, a list by its length."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"({len(value)})" if isinstance(value, list) else repr(value)
+
+
+def _public(like: Any) -> pd.DataFrame:
+    """Public records as a frame."""
+    if isinstance(like, str | Path):
+        path = Path(like)
+        try:
+            return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+        except (OSError, ValueError):
+            raise PlanError(
+                f"like={str(like)!r} cannot be read as CSV or Parquet; give a path to public records"
+            ) from None
+    if not isinstance(like, pd.DataFrame) or not len(like):
+        raise PlanError(
+            f"like takes public records, a frame or a path, got {type(like).__name__}; leave it out for synthetic records"
+        )
+    return like

@@ -1,0 +1,1 @@
+"""One call a question: plan, release and infer at once."""

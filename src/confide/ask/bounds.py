@@ -1,0 +1,236 @@
+"""What is asked of records before a schema is settled: bounds of a column (`cf.find_bounds`), rows of a unit (`cf.contributions`)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from math import asinh, sinh
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from confide._lazy import later
+from confide.aggregates.distributions.cumulative_counts import monotone
+from confide.ask.one_call import LEFT_OUT, answered, checked_call, checked_ledger
+from confide.errors import PlanError
+from confide.guarantees import Guarantee, PureDP
+from confide.ledger import Ledger
+from confide.methods.quantiles.method import Quantiles
+from confide.methods.tables.contributions import Contributions, ContributionTable
+from confide.protocol import Noise, Release, Source
+from confide.protocol.spending.allowance import checked_privacy
+from confide.schema import Numeric, Provenance, Schema, Unit
+
+if TYPE_CHECKING:
+    from confide import gate
+else:
+    gate = later("confide.gate")
+
+_BINS = 1024
+#: Sizes that the grid tells apart: below the first all is 0, beyond the second all is the same.
+_LEAST, _MOST = 1e-6, 1e12
+# Below so many noise sds of a cumulative count a tail says nothing; the cover is then what stands above them.
+_ABOVE = 3.0
+_WIDEST = 0.25
+_WARNING = (
+    "these bounds follow from the records: what lies beyond them is moved to them, so that means and slopes are of the clipped column, and "
+    "an interval does not cover those of the column before clipping; bounds from public knowledge are better where there are any"
+)
+
+
+@dataclass(frozen=True)
+class SignedLog(Numeric):
+    """A column coded on an even grid of asinh(x/least), which is linear near 0 and logarithmic in size beyond; bounds are in that unit."""
+
+    kind: ClassVar[str] = "numeric"
+
+    def code(self, values: ArrayLike, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        with np.errstate(all="ignore"):
+            return super().code(np.arcsinh(np.asarray(values, dtype=np.float64) / _LEAST), out)
+
+
+@dataclass(frozen=True)
+class FoundBounds:
+    """Bounds with what they cost and cover.
+
+    low, high: of the column, in its units; cover: the share of records that they are meant to hold, which is less than was asked for where
+    the noise hides the tails, and 0 where it hides the quarters too: the bounds are then the ends of the grid, and say nothing; column:
+    the schema's entry, with its provenance; release: the charged release; warning: what they do to intervals.
+    """
+
+    name: str
+    low: float
+    high: float
+    cover: float
+    asked: float
+    column: Numeric
+    release: Release
+    warning: str = _WARNING
+
+    def to_toml(self) -> str:
+        """The entry for a schema's file."""
+        text = Schema({self.name: self.column}).to_toml()
+        return text[text.index("[columns.") :]
+
+    def into(self, schema: Schema) -> Schema:
+        """A schema with the column's bounds in place of its own."""
+        columns = {**schema.columns, self.name: replace(self.column, on_missing=_rule(schema, self.name))}
+        return Schema(columns, rows_per_unit=schema.rows_per_unit, unit=schema.unit, dataset=schema.dataset)
+
+    def __str__(self) -> str:
+        held = (
+            f"hold about {self.cover:.1%} of the records" if self.cover else "are the ends of the grid, and say nothing"
+        )
+        less = (
+            ""
+            if self.cover >= self.asked - 1e-9
+            else f" ({self.asked:.1%} were asked for; noise hides what lies further out, or it lies beyond the grid)"
+        )
+        return (
+            f"{self.name}: {self.low:.6g} to {self.high:.6g} {held}{less}\n{self.release.charged}\nnote: {self.warning}\n"
+            + self.to_toml()
+        )
+
+
+def find_bounds(
+    data: Any,
+    column: str,
+    *,
+    cover: float = 0.99,
+    privacy: Guarantee | None = None,
+    ledger: Ledger | None = LEFT_OUT,
+    dataset: str | None = None,
+    unit: Any = None,
+    noise: Noise | None = None,
+    charge_delta: float | None = None,
+    convert: bool = False,
+    **read: Any,
+) -> FoundBounds:
+    """Bounds that hold about a share `cover` of a column's values: a release of its own, charged like any other.
+
+    data: a table or a path, as `cf.read` takes it, not yet behind a schema; column: a numeric column of it; cover: between .5 and .9999;
+    unit: cf.Unit("person_id") where the ledger protects persons; charge_delta, convert: as for `confide.release`; read: further settings
+    of `cf.read`. Sizes from 1e-6 to 1e12 are told apart, in steps of 8 to 9 % (under pure epsilon finer where the ends are looked for),
+    and each end is rounded outwards to two digits. privacy and ledger have no default.
+
+    Guarantee: that of the release: a distribution with Gaussian noise, or under pure epsilon two trees of counts. The release is of
+    asinh(x/1e-6), a function of one record.
+
+    Raises `PlanError` for a cover that is none, and what `confide.release` raises.
+
+    >>> import confide as cf, numpy as np
+    >>> incomes = {"income": np.random.default_rng(1).lognormal(10, 0.7, 20_000)}
+    >>> found = find_bounds(incomes, "income", privacy=cf.GDP(0.2), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> 500 < found.low < 5_000 and 100_000 < found.high < 500_000, found.column.provenance.kind
+    (True, 'private')
+    """
+    requested = checked_privacy(privacy)
+    checked_ledger(ledger)
+    if isinstance(cover, bool) or not isinstance(cover, (int, float)) or not 0.5 <= cover <= 0.9999:
+        raise PlanError(f"cover must be a share from .5 to .9999, got {cover!r}; write cover=0.99")
+    from confide.sources import read as read_records
+
+    reach = asinh(_MOST / _LEAST)
+    grid = SignedLog(-reach, reach, provenance=Provenance("public", f"grid of asinh(x/{_LEAST:g}), of cf.find_bounds"))
+    named = dataset if dataset is not None or ledger is None else ledger.dataset
+    whose = unit if isinstance(unit, Unit) else "record"
+    source = read_records(data, Schema({column: grid}, dataset=named, unit=whose), **read)
+    pure = isinstance(requested, PureDP) or (ledger is not None and isinstance(ledger.budget, PureDP))
+    tails = ((1 - cover) / 2, (1 + cover) / 2)
+    formula = column if re.fullmatch(r"[A-Za-z_]\w*", column) else f"`{column}`"
+    method = (
+        Quantiles(formula, quantiles=tails) if pure else Quantiles(formula, _BINS, quantiles=tails, covers="dataset")
+    )
+    release = gate.release(
+        method, source, requested, ledger=ledger, noise=noise, charge_delta=charge_delta, convert=convert
+    )
+    return _read(release, method, column, cover, ledger)
+
+
+def _read(release: Release, method: Quantiles, column: str, cover: float, ledger: Ledger | None) -> FoundBounds:
+    """The bounds from the noisy sums: tails no thinner than the noise lets through, one bin further out."""
+    group = method.infer(release).group()  # type: ignore[attr-defined]
+    sums, sds, edges = group.sums, group.sds, np.array(group.bins.edges)
+    size = max(float(sums[-1]), 1.0)
+    tail = max((1 - cover) / 2, _ABOVE * float(np.median(sds)) / size)
+    # beyond a quarter on either side the middle of the noise would be taken for that of the records
+    hidden = tail > _WIDEST
+    tail = 0.5 if hidden else tail
+    even = monotone(sums)
+    first = 0 if hidden else int(np.clip(np.searchsorted(even, tail * size, side="left") - 1, 0, len(edges) - 2))
+    last = (
+        len(edges) - 1
+        if hidden
+        else int(np.clip(np.searchsorted(even, (1 - tail) * size, side="left"), first + 1, len(edges) - 1))
+    )
+    low, high = _outwards(_LEAST * sinh(edges[first]), down=True), _outwards(_LEAST * sinh(edges[last]), down=False)
+    if not low < high:  # all that the grid does not tell from 0
+        low, high = -2 * _LEAST, 2 * _LEAST
+    held = 1 - 2 * tail
+    if not hidden and (first == 0 or last == len(edges) - 1):
+        # the outermost bins hold what lies beyond the grid as well
+        below = float(even[1]) / size if first == 0 else tail
+        above = 1 - float(even[-2]) / size if last == len(edges) - 1 else tail
+        held = max(min(held, 1 - below - above), 0.0)
+    receipt = None if ledger is None else ledger.find(release.sha256)
+    text = f"release {release.sha256}" + (
+        "" if receipt is None or ledger is None else f", entry {receipt.seq} of {ledger.dataset}"
+    )
+    entry = Numeric(low, high, provenance=Provenance("private", f"cf.find_bounds, cover {held:.4g}: {text}"))
+    return FoundBounds(column, low, high, held, float(cover), entry, release)
+
+
+def _outwards(x: float, *, down: bool) -> float:
+    """Two digits, away from the middle; 0 for what the grid does not tell from it."""
+    if abs(x) <= 2 * _LEAST:
+        return 0.0
+    unit = 10.0 ** (np.floor(np.log10(abs(x))) - 1)
+    return float(f"{float((np.floor(x / unit) if down else np.ceil(x / unit)) * unit):.6g}")
+
+
+def _rule(schema: Schema, name: str) -> Any:
+    """The rule for missing values of the column that is replaced."""
+    rule = schema[name].on_missing if name in schema.names else "drop"
+    return rule if rule in ("drop", "midpoint") else "drop"
+
+
+def contributions(
+    data: Source,
+    unit: str | None = None,
+    privacy: Guarantee | None = None,
+    *,
+    ledger: Ledger | None = LEFT_OUT,
+    noise: Noise | None = None,
+    n: int | None = None,
+    **settings: Any,
+) -> ContributionTable:
+    """Units by the number of their rows, with noise: which share of rows each `rows` of `cf.Unit` keeps, and what it costs.
+
+    data: of `cf.read`, with a schema that enforces a unit; unit: its id column, where that is to be checked. privacy and ledger have no
+    default. Errors are those of `confide.release`, and `PlanError` for another unit than the schema's.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1)}, unit=cf.Unit("person_id"))
+    >>> frame = schema.sample(3_000, seed=1)
+    >>> frame["person_id"] //= 3
+    >>> noise = cf.noise.SimulatedNoise(1)  # for an example that is always the same
+    >>> table = contributions(cf.read(frame, schema), "person_id", cf.GDP(1.0), ledger=None, noise=noise)
+    >>> bool(abs(table.kept[0] - 1 / 3) < 0.2)
+    True
+    """
+    checked_call(
+        "cf.contributions",
+        ("where",),
+        privacy,
+        ledger,
+        settings,
+        example='data, "person_id", cf.GDP(1.0), ledger=None',
+    )
+    known = data.schema.protects
+    if unit is not None and unit != known:
+        raise PlanError(
+            f"the schema protects {known!r}, got unit={unit!r}; write cf.Schema(..., unit=cf.Unit({unit!r})) and read the records with it"
+        )
+    found: ContributionTable = answered(Contributions(), data, privacy, ledger, noise, n)
+    return found

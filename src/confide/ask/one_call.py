@@ -1,0 +1,152 @@
+"""A method in one call: plan, release and infer, made of the method's class; and what the calls that do more share with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
+from inspect import Parameter, Signature, cleandoc
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from confide._lazy import later
+from confide._text import near_match
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.ledger import Ledger
+from confide.protocol import Noise, Source, parameters_of
+from confide.protocol.spending.allowance import checked_privacy
+from confide.protocol.units.contributions import shown
+
+if TYPE_CHECKING:
+    from confide import gate
+else:
+    gate = later("confide.gate")
+
+LEFT_OUT: Any = object()  # None means: charge no ledger
+_OWN = ("privacy", "ledger", "noise", "n")
+_PAID = "privacy=cf.GDP(1.0), ledger=None"
+_SHARED = """data: the records, of `cf.read`; privacy: the guarantee that is asked for; ledger: the one that is charged, or None: these have
+no default. noise: simulated noise, for tests; n: the public number of records; where: the subgroup that is asked about, as text. Errors
+are those of `confide.release`. The release itself is not kept: to publish it, call `confide.release` and `confide.infer`."""
+
+_Result_co = TypeVar("_Result_co", covariant=True)
+
+
+class OneCall(Protocol[_Result_co]):
+    """Plan, release and infer in one call. settings: the parameters of the method."""
+
+    __name__: str
+
+    def __call__(
+        self,
+        formula: str,
+        data: Source,
+        *,
+        privacy: Guarantee | None = None,
+        ledger: Ledger | None = LEFT_OUT,
+        noise: Noise | None = None,
+        n: int | None = None,
+        **settings: Any,
+    ) -> _Result_co:
+        """The answer. privacy and ledger have no default: whoever wants no ledger writes ledger=None."""
+
+
+def one_call(method: type[Any], verb: str, before: int = 1) -> Callable[..., Any]:
+    """The call that plans, releases and infers a method: its parameters, help and refusals are those of the class.
+
+    verb: how the call is written, "cf.tables.counts"; before: how many of the method's parameters come before the data. A method with
+    two readings (`covers`) has to be told which.
+
+    >>> import confide as cf
+    >>> print(one_call(cf.regression.LeastSquares, "cf.linear_regression").__doc__.split("; ")[0])
+    Linear regression by adaptive rounds of noisy moments: the population's least-squares line.
+    <BLANKLINE>
+    formula: "y ~ a + b"
+    """
+    known = {field.name: field for field in fields(method)}
+    names = parameters_of(method)
+    first, settings = names[:before], names[before:]
+    defaults = {name: Parameter.empty if known[name].default is MISSING else known[name].default for name in settings}
+    readings = "covers" in names
+    example = ", ".join([method.example, "data", *(['covers="population"'] if readings else []), _PAID])
+    leading = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in (*first, "data")])
+
+    def call(
+        *asked: Any,
+        privacy: Guarantee | None = None,
+        ledger: Ledger | None = LEFT_OUT,
+        noise: Noise | None = None,
+        n: int | None = None,
+        **chosen: Any,
+    ) -> Any:
+        *given, data = leading.bind(
+            *asked, **{key: chosen.pop(key) for key in leading.parameters if key in chosen}
+        ).args
+        if readings:
+            from confide.methods.tables.cells.numbers import checked_reading  # here, because tables are slow to load
+
+            checked_reading(chosen.get("covers"), f"{verb}(...")
+        checked_call(verb, settings, privacy, ledger, chosen, example=example)
+        return answered(method(*given, **chosen), data, privacy, ledger, noise, n)
+
+    call.__name__ = call.__qualname__ = verb.rpartition(".")[2]
+    call.__doc__ = _help(method, f"{verb}({example})")
+    call.__signature__ = call_signature((*first, "data"), defaults)  # type: ignore[attr-defined]
+    return call
+
+
+def _help(method: type[Any], written: str) -> str:
+    """The help of the class, with what every call has before its example. written: a call."""
+    said, mark, example = cleandoc(method.__doc__ or "").partition("\n>>> ")
+    shared = f"Plan, release and infer `{method.__name__}` in one call, `{written}`.\n{_SHARED}"
+    return f"{said.rstrip()}\n\n{shared}\n{mark}{example}"
+
+
+def call_signature(first: Sequence[str], settings: Mapping[str, Any], returns: Any = Signature.empty) -> Signature:
+    """What help shows of a call: its first parameters, privacy, ledger, noise and n, and its settings with their defaults."""
+    named = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in first]
+    own = {name: None if name in ("noise", "n") else Parameter.empty for name in _OWN}
+    others = [Parameter(name, Parameter.KEYWORD_ONLY, default=value) for name, value in {**own, **settings}.items()]
+    return Signature([*named, *others], return_annotation=returns)
+
+
+def answered(
+    method: Any,
+    data: Source,
+    privacy: Guarantee | None,
+    ledger: Ledger | None,
+    noise: Noise | None,
+    n: int | None,
+) -> Any:
+    """The result of one release."""
+    release = gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n)
+    return shown(method.infer(release), release)
+
+
+def checked_ledger(ledger: Ledger | None) -> None:
+    """Refuse a call that says nothing of the ledger."""
+    if ledger is LEFT_OUT:
+        raise PlanError(
+            "ledger was left out: say which ledger is charged, or that none is; write "
+            'ledger=cf.Ledger.open("ledger.db", dataset="survey"), or ledger=None for no charge'
+        )
+
+
+def checked_call(
+    verb: str,
+    known: Sequence[str],
+    privacy: Guarantee | None,
+    ledger: Ledger | None,
+    settings: Iterable[str],
+    *,
+    example: str,
+) -> Guarantee:
+    """What is asked of privacy; refuses a call without privacy or ledger, and settings that it does not have."""
+    requested = checked_privacy(privacy)
+    checked_ledger(ledger)
+    for name in settings:
+        if name not in known:
+            raise PlanError(
+                f"{verb} has no option {name!r}{near_match(name, (*known, *_OWN))}; its options are "
+                f"{', '.join((*_OWN, *known))}; write {verb}({example})"
+            )
+    return requested

@@ -1,0 +1,433 @@
+"""`cf.tests`: tests of hypotheses on private records, in one call each, under the names of scipy.stats.
+
+Each is a question to a release: a t test to means, a chi-square test to counts. Whoever has such a release already asks it directly,
+`table.test("independence", "smoker", "region")`, and pays nothing more. All of them are about the population that the records are a
+sample of; their p-values account for sampling and privacy noise. `settings` are those of the method behind a test: where="age >= 65", and
+weights="w" and term_bounds for tests of means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from inspect import Parameter, signature
+from typing import Any
+
+from confide._text import near_match
+from confide.aggregates.clusters.psu_meat import design_of
+from confide.ask.one_call import LEFT_OUT, OneCall, answered, call_signature, checked_call, one_call
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.ledger import Ledger
+from confide.methods.regression.least_squares.correlation import Correlation
+from confide.methods.tables.cells.counted import OF_ROWS
+from confide.methods.tables.cells.per_level import check_one_test
+from confide.methods.tables.comparing.power import EFFECTS, power_of
+from confide.methods.tables.counts import Counts
+from confide.methods.tables.means import Means
+from confide.methods.tables.survey.result import no_tests
+from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
+from confide.methods.tests.rank_result import RankTest
+from confide.protocol import Plan, Source, parameters_of
+from confide.results.hypothesis import HypothesisTests
+from confide.schema import Schema
+from confide.schema.formulas.names import column_named, parted, sides
+
+__all__ = [
+    "Correlation",
+    "Kruskal",
+    "MannWhitney",
+    "Wilcoxon",
+    "asked_of",
+    "binomtest",
+    "chi2_contingency",
+    "chisquare",
+    "f_oneway",
+    "kruskal",
+    "mannwhitneyu",
+    "pearsonr",
+    "plan",
+    "trend",
+    "ttest_ind",
+    "ttest_rel",
+    "wilcoxon",
+]
+
+_POPULATION = "population"
+
+
+def _asked(verb: str, formula: str, data: Source, call: dict[str, Any], **given: Any) -> HypothesisTests:
+    """The answer to a test from one release. call: privacy and what every call takes, and settings of the method; given: the test's own."""
+    method, settings = METHODS[verb], dict(call)
+    privacy, ledger = settings.pop("privacy", None), settings.pop("ledger", LEFT_OUT)
+    noise, n = settings.pop("noise", None), settings.pop("n", None)
+    example = '"income ~ sex"' if method is Means else '"smoker * region"'
+    known = [name for name in parameters_of(method) if name != "formula"]
+    checked_call(
+        f"cf.tests.{verb}",
+        known,
+        privacy,
+        ledger,
+        settings,
+        example=f"{example}, data, privacy=cf.GDP(1.0), ledger=None",
+    )
+    wanted, ask = asked_of(verb, formula, **given)
+    own = method_of_test(verb, wanted, settings)
+    check_groups(verb, own, data.schema)
+    return ask(answered(own, data, privacy, ledger, noise, n))
+
+
+#: The method whose release answers a test.
+METHODS: Mapping[str, type[Any]] = {
+    "ttest_ind": Means,
+    "ttest_rel": Means,
+    "f_oneway": Means,
+    "chi2_contingency": Counts,
+    "chisquare": Counts,
+    "binomtest": Counts,
+    "trend": Counts,
+    "pearsonr": Correlation,
+    "mannwhitneyu": MannWhitney,
+    "kruskal": Kruskal,
+    "wilcoxon": Wilcoxon,
+}
+
+
+def _shown(ask: Callable[..., HypothesisTests]) -> OneCall[HypothesisTests]:
+    """The same call; help shows the test's own arguments, those of every call, and the settings of the method behind it."""
+    own = signature(ask).parameters.values()
+    first = tuple(one.name for one in own if one.kind is Parameter.POSITIONAL_OR_KEYWORD)
+    given = {one.name: one.default for one in own if one.kind is Parameter.KEYWORD_ONLY}
+    kind = METHODS[ask.__name__]
+    settings = {name: getattr(kind, name, None) for name in parameters_of(kind) if name not in ("formula", "covers")}
+    ask.__signature__ = call_signature(first, {**given, **settings}, "HypothesisTests")  # type: ignore[attr-defined]
+    return ask
+
+
+def method_of_test(name: str, formula: str, settings: Mapping[str, Any]) -> Any:
+    """The method behind a test, from the formula of its release; `PlanError` for settings under which its null law does not hold."""
+    check_weights(name, settings)
+    kind = METHODS[name]
+    own = {"covers": _POPULATION} if kind.name in POPULATION_TESTS else {}
+    return kind(formula, **{**settings, **own})
+
+
+#: The methods that are told that tests are of the population.
+POPULATION_TESTS = ("means", "counts")
+
+
+def check_weights(name: str, settings: Mapping[str, Any]) -> None:
+    """Refuse weights under which the null law of a test does not hold."""
+    if METHODS[name] is not Means and settings.get("weights") is not None:
+        raise PlanError(
+            f"the null law of {name} is of records that count alike, and weights make another one; leave weights out, or ask for "
+            "cf.tables.shares(..., weights=...) with intervals and differences; ttest_ind, ttest_rel and f_oneway take weights"
+        )
+
+
+def check_groups(name: str, method: Any, schema: Schema) -> None:
+    """Refuse records and groups that a test cannot compare, from the schema, before anything is charged."""
+    if method.name in POPULATION_TESTS:
+        _check_records(method, schema)
+    if name not in ("ttest_ind", "f_oneway"):
+        return
+    groups = method.about(schema).crossing.attributes
+    if len(groups) != 1:
+        raise PlanError(
+            f"{name} compares the levels of one column, got {method.formula!r}; "
+            'write "income ~ sex", or ask for cf.tables.means and its test(..., "sex")'
+        )
+    if name == "ttest_ind" and groups[0].size != 2:
+        raise PlanError(
+            f"a t test compares two groups, and {groups[0].name!r} has {groups[0].size}; ask for cf.tests.f_oneway, "
+            "or declare two levels, as cut(age, 40) does"
+        )
+
+
+def _check_records(method: Any, schema: Schema) -> None:
+    """Refuse a sample of a design, and units that count in several levels or by weight: the table of such a release answers no test."""
+    design = design_of(schema)
+    if design is not None:
+        raise PlanError(no_tests(design))
+    check_one_test(schema)
+    if method.about(schema).of_units:
+        raise PlanError(OF_ROWS)
+
+
+def asked_of(name: str, formula: str, **given: Any) -> tuple[str, Callable[[Any], HypothesisTests]]:
+    """(the formula of the release, the question to its table) of a test by name; `PlanError` before anything is spent.
+
+    given: p, level, alternative (binomtest), f_exp (chisquare), scores, level (trend), given (chi2_contingency).
+    """
+    if name in ("ttest_ind", "f_oneway"):
+        outcome, group = _sides(name, formula)
+        # the mean of all records is nothing that the test asks for: without it the groups' noise is a quarter less
+        alone = formula if group.startswith("0") else f"{outcome} ~ 0 + {group}"
+        return alone, lambda table: table.test("t" if name == "ttest_ind" else "f")
+    if name == "ttest_rel":
+        if len(sides(formula)) > 1:
+            raise PlanError(
+                f'ttest_rel takes a difference of columns, got {formula!r}; write ttest_rel("after - before", data, ...)'
+            )
+        return f"{formula} ~ 1", lambda table: table.test("mean")
+    if name == "chi2_contingency":
+        return _contingency(formula, given.pop("given", None))
+    if name == "chisquare":
+        return formula, lambda table: table.test("fit", _only(table), expected=given.get("f_exp"))
+    if name == "binomtest":
+        asked = {"p": 0.5, "level": None, "alternative": "two-sided", **given}
+        return formula, lambda table: table.test("proportion", _only(table), **asked)
+    if name == "trend":
+        outcome, dose = _sides(name, formula)
+        return f"{outcome}:{dose}", lambda table: table.test("trend", *_attributes(table), **given)
+    return formula, lambda table: table
+
+
+def plan(
+    name: str,
+    formula: str,
+    schema: Schema,
+    privacy: Guarantee | None = None,
+    *,
+    n: int | None = None,
+    effect: float | None = None,
+    ledger: Ledger | None = None,
+    settings: Mapping[str, Any] | None = None,
+    **given: Any,
+) -> Plan:
+    """The plan of a test by name, with its power: at n records, public by the caller's word, and under an effect (Cohen's d, f, w or r).
+
+    given: the test's own arguments, as in its call; settings: of the method behind it. `PlanError` for what cannot be planned.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"]), "income": cf.Numeric(0, 100)})
+    >>> plan = cf.tests.plan("ttest_ind", "income ~ sex", schema, cf.GDP(1.0), n=2_000, effect=0.2)
+    >>> plan.notes[-1].partition(":")[0]
+    'power of ttest_ind (5 %) at 2,000 records'
+    """
+    from confide import gate  # here, because the gate is slow to load
+
+    if name not in METHODS:
+        raise PlanError(f"there is no test {name!r}{near_match(name, tuple(METHODS))}; there are: {', '.join(METHODS)}")
+    wanted, _ = asked_of(name, formula, **given)
+    method = method_of_test(name, wanted, settings or {})
+    check_groups(name, method, schema)
+    made = gate.plan(method, schema, privacy, n=n, ledger=ledger)
+    if name not in EFFECTS:
+        return made
+    return replace(
+        made, notes=(*made.notes, *power_of(name, method, schema, made.requested, n=n, effect=effect).lines())
+    )
+
+
+def _contingency(formula: str, given: str | Sequence[str] | None) -> tuple[str, Callable[[Any], HypothesisTests]]:
+    others = [given] if isinstance(given, str) else list(given or ())
+    parts = parted(formula, "*:")
+    if len(parts) != 2 or len(sides(formula)) > 1 or len(parted(formula, "+")) > 1:
+        raise PlanError(
+            f'independence is of two attributes, got {formula!r}; write "smoker * region", given="sex" for strata'
+        )
+
+    def ask(table: Any) -> HypothesisTests:
+        names = [name for name in _attributes(table) if name not in others]
+        found: HypothesisTests = table.test("independence", *names, given=others or None)
+        return found
+
+    # the crossing alone: its margins follow, and noise on them would buy the test nothing
+    return ":".join([*parts, *others]), ask
+
+
+def _attributes(table: Any) -> list[str]:
+    return [own.name for own in table.layout.crossing.attributes]
+
+
+def _sides(verb: str, formula: str) -> tuple[str, str]:
+    both = sides(formula)
+    if len(both) != 2 or not all(both):
+        raise PlanError(
+            f'{verb} takes a formula with two sides, got {formula!r}; write {verb}("income ~ sex", data, ...)'
+        )
+    return both[0], both[1]
+
+
+@_shown
+def ttest_ind(formula: str, data: Source, **call: Any) -> HypothesisTests:
+    """Whether two groups have equal means, of unequal variances (Welch's): "income ~ sex". For skewed columns `mannwhitneyu` sees more.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"]), "income": cf.Numeric(0, 100)})
+    >>> data = cf.read(schema.sample(1_000, seed=1), schema)
+    >>> cf.tests.ttest_ind("income ~ sex", data, privacy=cf.GDP(1.0), ledger=None).names
+    ('income by sex: f - m',)
+    """
+    return _asked("ttest_ind", formula, data, call)
+
+
+@_shown
+def ttest_rel(formula: str, data: Source, **call: Any) -> HypothesisTests:
+    """Whether the mean difference of two columns is zero: "after - before", with public bounds by interval arithmetic.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"before": cf.Numeric(0, 10), "after": cf.Numeric(0, 10)})
+    >>> data = cf.read(schema.sample(1_000, seed=1), schema)
+    >>> cf.tests.ttest_rel("after - before", data, privacy=cf.GDP(1.0), ledger=None).status
+    'ok'
+    """
+    return _asked("ttest_rel", formula, data, call)
+
+
+@_shown
+def f_oneway(formula: str, data: Source, **call: Any) -> HypothesisTests:
+    """Whether several groups have equal means, of unequal variances: "income ~ region". For skewed columns `kruskal` sees more.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S", "W"]), "income": cf.Numeric(0, 100)})
+    >>> data = cf.read(schema.sample(1_000, seed=1), schema)
+    >>> cf.tests.f_oneway("income ~ region", data, privacy=cf.GDP(1.0), ledger=None).df.tolist()
+    [2.0]
+    """
+    return _asked("f_oneway", formula, data, call)
+
+
+@_shown
+def chi2_contingency(
+    formula: str,
+    data: Source,
+    *,
+    given: str | Sequence[str] | None = None,
+    **call: Any,
+) -> HypothesisTests:
+    """Whether two attributes are independent: "smoker * region"; given: within each level of others, whose statistics add up.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"a": cf.Categorical(["x", "y"]), "b": cf.Categorical(["u", "v", "w"])})
+    >>> data = cf.read(schema.sample(1_000, seed=1), schema)
+    >>> cf.tests.chi2_contingency("a * b", data, privacy=cf.GDP(1.0), ledger=None).df.tolist()
+    [2.0]
+    """
+    return _asked("chi2_contingency", formula, data, call, given=given)
+
+
+@_shown
+def chisquare(
+    attribute: str,
+    data: Source,
+    *,
+    f_exp: Any = None,
+    **call: Any,
+) -> HypothesisTests:
+    """Whether the levels of an attribute have public shares f_exp, in their order or by name; equal ones when left out.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"a": cf.Categorical(["x", "y", "z"])})
+    >>> data = cf.read(schema.sample(1_000, seed=1), schema)
+    >>> cf.tests.chisquare("a", data, f_exp=[0.5, 0.25, 0.25], privacy=cf.GDP(1.0), ledger=None).df.tolist()
+    [2.0]
+    """
+    return _asked("chisquare", attribute, data, call, f_exp=f_exp)
+
+
+@_shown
+def binomtest(
+    attribute: str,
+    data: Source,
+    *,
+    p: float = 0.5,
+    level: str | None = None,
+    alternative: str = "two-sided",
+    **call: Any,
+) -> HypothesisTests:
+    """Whether the share of a level (the last one when left out) is p. Exact under "substitute" with n given and no record left out.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"smoker": cf.Categorical(["no", "yes"], on_missing="no")})
+    >>> data = cf.read(schema.sample(400, seed=1), schema)
+    >>> found = cf.tests.binomtest("smoker", data, privacy=cf.GDP(1.0, relation="substitute"), ledger=None, n=400)
+    >>> found.null
+    'exact: binomial and noise'
+    """
+    return _asked("binomtest", attribute, data, call, p=p, level=level, alternative=alternative)
+
+
+@_shown
+def trend(
+    formula: str,
+    data: Source,
+    *,
+    scores: Sequence[float] | None = None,
+    level: str | None = None,
+    **call: Any,
+) -> HypothesisTests:
+    """Whether the share of a level of the outcome changes with a dose: "case ~ dose", scores of the doses 0, 1, 2, ... when left out.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"case": cf.Categorical(["no", "yes"]), "dose": cf.Categorical(["low", "mid", "high"])})
+    >>> data = cf.read(schema.sample(1_000, seed=1), schema)
+    >>> cf.tests.trend("case ~ dose", data, privacy=cf.GDP(1.0), ledger=None).statistic
+    'z'
+    """
+    return _asked("trend", formula, data, call, scores=scores, level=level)
+
+
+pearsonr: OneCall[HypothesisTests] = one_call(Correlation, "cf.tests.pearsonr")
+mannwhitneyu: OneCall[RankTest] = one_call(MannWhitney, "cf.tests.mannwhitneyu")
+kruskal: OneCall[RankTest] = one_call(Kruskal, "cf.tests.kruskal")
+wilcoxon: OneCall[RankTest] = one_call(Wilcoxon, "cf.tests.wilcoxon")
+
+
+def _only(table: Any) -> str:
+    """The one attribute of a table."""
+    names = _attributes(table)
+    if len(names) != 1:
+        raise PlanError(f"this test is of one attribute, got {', '.join(names) or 'none'}")
+    return str(names[0])
+
+
+# a question to a table that was released, which costs nothing more --------------------------------------------------------
+
+# What `table.test` calls the tests of counts of one attribute, or of two.
+_KINDS = {"chi2_contingency": "independence", "chisquare": "fit", "binomtest": "proportion", "trend": "trend"}
+
+
+def ask_release(table: Any, name: str, formula: str, **given: Any) -> HypothesisTests:
+    """The answer of a table of counts, shares or means to a test, of the columns that it holds.
+
+    given: p, level, f_exp, as in the test's own call. Raises `PlanError` for a test that the table does not answer.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"]), "wage": cf.Numeric(0, 90)})
+    >>> data = cf.read(schema.sample(1_000, seed=1), schema)
+    >>> table = cf.tables.means("wage ~ sex", data, covers="population", privacy=cf.GDP(1.0), ledger=None)
+    >>> ask_release(table, "ttest_ind", "wage ~ sex").names
+    ('wage by sex: f - m',)
+    """
+    holds = METHODS[name].name
+    kind = "counts" if table.kind == "shares" else table.kind
+    if holds != kind:
+        other = f"of {holds}" if holds in ("means", "counts") else f"of its own, which confide test {name} asks for"
+        raise PlanError(f"{name} is a question to a release {other}, and this is a table of {table.kind}")
+    asked_of(name, formula, **given)  # refuses what is no formula of this test
+    left, *rest = sides(formula)
+    right = "~".join(rest)
+    attributes = [own.name for own in table.layout.crossing.attributes]
+    if name in ("ttest_ind", "f_oneway"):
+        group = _known(re.sub(r"^0\s*\+", "", right), attributes)
+        found = table.test("t" if name == "ttest_ind" else "f", group, of=_known(left, table.measured))
+    elif name == "ttest_rel":
+        found = table.test("mean", of=_known(formula, table.measured))
+    else:
+        named = [left, right] if right else parted(formula, "*:")
+        own = {"expected": given.get("f_exp")} if name == "chisquare" else dict(given)
+        own = {"p": 0.5, **own} if name == "binomtest" else own
+        found = table.test(_KINDS[name], *(_known(one, attributes) for one in named), **own)
+    answer: HypothesisTests = found
+    return answer
+
+
+def _known(text: str, names: Collection[str]) -> str:
+    """The name that is meant, however it is spaced; the text itself where there is none, which the table then refuses."""
+    if (named := column_named(text, tuple(names))) in names:
+        return named
+    plain = text.replace("`", "").replace(" ", "")
+    return next((name for name in names if name.replace("`", "").replace(" ", "") == plain), text.strip())

@@ -1,1 +1,0 @@
-"""Commands that help to choose, before anything is spent."""

@@ -1,0 +1,363 @@
+"""`confide explore | advise | methods | curve`: what may be asked, of which method to expect most, what guarantees mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import ROUND_CEILING, Context, Decimal
+from math import isfinite
+from pathlib import Path
+from shlex import join, quote
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from confide._lazy import later
+from confide._text import progress_bar
+from confide.cli.engine import unit_options
+from confide.cli.files import check_places, load_schema
+from confide.cli.options import Force, Json, Privacy, SchemaFile, spread
+from confide.cli.session import Refused, Session
+from confide.cli.tables import facts, table
+from confide.errors import ConfideError, PrivacyError
+
+if TYPE_CHECKING:
+    from confide import gate, registry
+    from confide.ask import menu, tests
+    from confide.registry import MethodInfo
+    from confide.schema import Schema
+else:
+    gate, menu, registry, tests = (
+        later("confide.gate"),
+        later("confide.ask.menu"),
+        later("confide.registry"),
+        later("confide.ask.tests"),
+    )
+
+
+def explore(
+    ctx: typer.Context,
+    schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema (TOML).", show_default=False)],
+    json: Json = False,
+) -> None:
+    """List the questions that may be asked of a schema, with a command for each, and a file of several.
+
+    Reads the schema alone: no record is touched, and nothing is spent. Add to each
+    command DATA, --schema, a budget (--mu .5) and --ledger; tables also take
+    --covers population or dataset.
+
+    Example:
+
+    confide explore schema.toml
+    """
+    session: Session = ctx.obj
+    with session.doing("reading the schema"):
+        found = load_schema(schema)
+    fitting = [(one, formula) for one in menu.QUESTIONS if (formula := one.asked_of(found)) is not None]
+    asked = [(one, formula) for one, formula in fitting if not _refused(one, formula, found)]
+    rows = [(one.words, one.says, f"confide {one.command.format(formula)}") for one, formula in asked]
+    table(session, ("question", "what comes back", "for instance"), rows)
+    session.say(
+        f"\nadd to each: survey.csv --schema {schema} --mu .5 --ledger book.db (the records, a budget, the ledger);\n"
+        "table and describe also take --covers population, or dataset"
+    )
+    session.say(f"a ledger for these records: {_opening(found)}")
+    many = _publication(asked[:3], schema)
+    session.say(
+        "\nmany at once, with one plan, one charge and one report: confide publish publication.toml survey.csv --ledger book.db,"
+    )
+    session.say(f"publication.toml being\n\n{many}")
+    left = [one.words for one in menu.QUESTIONS if one.asked_of(found) is None]
+    if left:
+        session.say(f"\nno column fits: {'; '.join(left)}")
+    refused = [one.words for one, formula in fitting if (one, formula) not in asked]
+    if refused:
+        session.say(f"\nnot of records that are drawn, or counted, as this schema says: {'; '.join(refused)}")
+    questions = [
+        {"question": one.name, "formula": formula, "command": command[2]}
+        for (one, formula), command in zip(asked, rows, strict=True)
+    ]
+    session.answer({"questions": questions, "publication": many, "no_column_fits": left, "refused": refused})
+
+
+def _refused(one: Any, formula: str, found: Schema) -> bool:
+    """Whether the plan of a question refuses the schema: its design, its clusters, or how its units count."""
+    from confide.guarantees import GDP
+    from confide.schema import Unit
+
+    if found.design is None and found.cluster is None and not isinstance(found.unit, Unit):
+        return False  # what fits the columns is answered, and plans take their time
+    try:
+        made = menu.method_of_form({"kind": one.name, "formula": formula, "covers": "population"})
+        if one.test:
+            tests.check_groups(one.method, made, found)
+        gate.plan(made, found, GDP(1.0))
+    except ConfideError:
+        return True
+    return False
+
+
+def _opening(found: Schema) -> str:
+    """The command that opens a ledger of the schema's own data set and unit."""
+    own = join(unit_options(found))
+    return f"confide ledger init book.db --dataset {quote(found.dataset or 'NAME')} {own} --mu 2"
+
+
+def _publication(asked: Sequence[tuple[Any, str]], schema: Path) -> str:
+    """The file of a publication of some questions."""
+    from confide.protocol.plan import method_parameters
+    from confide.schema.toml import key, value
+
+    lines = [f"schema = {value(str(schema))}", "privacy = { mu = 0.5 }"]
+    for one, formula in asked:
+        made = menu.method_of_form({"kind": one.name, "formula": formula, "covers": "population"})
+        own = {name: entry for name, entry in method_parameters(made).items() if isinstance(entry, str)}
+        lines += ["", f"[questions.{key(one.name)}]", f"method = {value(made.name)}"]
+        lines += [f"{name} = {value(entry)}" for name, entry in own.items()]
+    return "\n".join(lines)
+
+
+_READ = (
+    "\nCompared are errors at this number of records on these simulated records; only methods with intervals are\n"
+    "recommended. It says nothing of other records, for which least_squares stays the default."
+)
+
+
+@spread
+def advise(
+    ctx: typer.Context,
+    formula: Annotated[str, typer.Argument(metavar="FORMULA", help="As the methods take it.", show_default=False)],
+    schema: SchemaFile,
+    n: Annotated[int, typer.Option("--n", metavar="N", help="Number of records, or a guess of it.")],
+    task: Annotated[
+        str,
+        typer.Option(
+            "--task",
+            help="linear_regression, logistic_regression, poisson_regression, classification or kernel_regression.",
+        ),
+    ] = "linear_regression",
+    *,
+    privacy: Privacy,
+    like: Annotated[
+        Path | None,
+        typer.Option("--like", metavar="FILE", help="Public records that look like the private ones: CSV or Parquet."),
+    ] = None,
+    replications: Annotated[int, typer.Option("--replications", metavar="R", help="Runs of each method.")] = 48,
+    json: Json = False,
+) -> None:
+    """Say which method to expect most of, with predicted standard errors, from public facts alone.
+
+    Every method of the task runs, with simulated noise, on the scenarios of a
+    plan's forecast, or on public records drawn again (--like). No private record is
+    read and nothing is charged. A relation that is left open is add-remove.
+
+    Example:
+
+    confide advise "happy ~ age" --schema schema.toml --n 1000 --mu 1 --delta 1e-6
+    """
+    session: Session = ctx.obj
+    requested = privacy.guarantee()
+    check_places({}, {"the schema": schema})
+    with session.doing("loading the methods"):
+        from confide import advise as verb
+
+        known = load_schema(schema)
+    with progress_bar("advise") as step:
+        found = verb(task, formula, known, n, requested, like=like, replications=replications, progress=step)
+    session.say(str(found))
+    if task == "linear_regression":
+        session.say(_READ)
+    session.answer(found.to_dict())
+
+
+def methods(ctx: typer.Context, json: Json = False) -> None:
+    """List every registered method: family, native guarantee, relations, parameters, source.
+
+    By family, in the order in which people ask, then those of other packages. The
+    first parameter is the MODEL of `confide plan`; --set gives the others. All of
+    it is public.
+
+    Example:
+
+    confide methods
+    """
+    session: Session = ctx.obj
+    with session.doing("loading the methods"):
+        found = registry.list_methods()
+    own = [method for method in found if method.package == "confide"]
+    for family in registry.FAMILIES:
+        session.say(f"== {family.words} ({family.command}; cf.{family.place}) ==\n")
+        _said(session, [method for method in own if method.family == family.name])
+    if others := [method for method in found if method not in own]:
+        session.say("== Of other packages ==\n")
+        _said(session, others)
+    session.answer(
+        {"families": [vars(family) for family in registry.FAMILIES], "methods": [vars(method) for method in found]}
+    )
+
+
+def _said(session: Session, found: Sequence[MethodInfo]) -> None:
+    for method in found:
+        session.say(f"{method.name} (version {method.version})")
+        facts(
+            session,
+            [
+                ("  family", method.family),
+                ("  guarantee", method.native),
+                ("  relations", ", ".join(method.relations)),
+                ("  parameters", ", ".join(method.parameters)),
+                ("  intervals", method.intervals),
+                ("  source", method.source),
+                *([] if method.package == "confide" else [("  package", f"{method.package} (not confide's own)")]),
+            ],
+        )
+        session.say()
+
+
+_ALPHAS = (0.01, 0.05, 0.1)
+_EPSILONS = (0.0, 0.5, 1.0, 2.0)
+_DELTAS = (1e-3, 1e-6)
+_SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def curve(
+    ctx: typer.Context,
+    guarantees: Annotated[
+        list[str], typer.Argument(metavar="GUARANTEE...", help="One or more, in quotes.", show_default=False)
+    ],
+    alpha: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--alpha",
+            help="A false-alarm rate to tabulate; repeat for more; .01, .05, .1 when left out.",
+            show_default=False,
+        ),
+    ] = None,
+    epsilon: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--epsilon",
+            help="An epsilon at which to give delta; repeat for more; 0, .5, 1, 2 when left out.",
+            show_default=False,
+        ),
+    ] = None,
+    delta: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--delta",
+            help="A delta at which to give epsilon; repeat for more; .001, 1e-6 when left out.",
+            show_default=False,
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the curves: .png, .svg or .pdf.")
+    ] = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--kind",
+            metavar="tradeoff|profile",
+            help="What to draw: missed detections against false alarms, or delta against epsilon.",
+        ),
+    ] = "tradeoff",
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Draw and tabulate guarantees: what someone who sees a release can find out at most.
+
+    A GUARANTEE is GDP(mu), PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho),
+    gaussian(mu), laplace(epsilon), symmetric_laplace(d, c) in d dimensions (or
+    inf) at a shift of c noise standard deviations, or zero_inflated(zeta, ...)
+    with a chance zeta of no noise. A * B composes two releases, A ** k composes
+    k. Everything here is public; nothing is charged.
+
+    Example:
+
+    confide curve "GDP(1)" "laplace(1)" "laplace(0.1) ** 10" --plot curves.png
+    """
+    session: Session = ctx.obj
+    if kind not in ("tradeoff", "profile"):
+        raise Refused(f"--kind is tradeoff or profile, got {kind!r}")
+    if plot is not None and plot.suffix not in _SUFFIXES:
+        raise Refused(f"--plot takes a file that ends in {', '.join(_SUFFIXES)}, got {plot.name!r}")
+    if plot is not None and not plot.resolve().parent.is_dir():
+        raise Refused(f"--plot {plot}: there is no folder {str(plot.parent)!r}; make it first, or give another path")
+    if plot is not None and plot.exists() and not force:
+        raise Refused(f"{plot} exists; give --force to replace it, or another path")
+    with session.doing("computing the curves"):
+        from confide.guarantees import parse_curve
+
+        curves = {text: _parsed(parse_curve, text) for text in guarantees}
+        alphas = [_within(a, "--alpha", 0, 1) for a in alpha or _ALPHAS]
+        epsilons = [_within(e, "--epsilon", 0, float("inf")) for e in epsilon or _EPSILONS]
+        deltas = [_within(d, "--delta", 0, 1) for d in delta or _DELTAS]
+        found = [_facts(text, one, alphas, epsilons, deltas) for text, one in curves.items()]
+    _print(session, found, alphas, epsilons, deltas)
+    if plot is not None:
+        with session.doing("drawing"):
+            from confide.guarantees import plot_curves
+
+            figure = plot_curves(curves, kind=kind)
+            try:
+                figure.savefig(plot, bbox_inches="tight", dpi=150)
+            except OSError as error:
+                raise Refused(
+                    f"--plot {plot} cannot be written: {error.strerror}; give a path that you may write to"
+                ) from None
+        session.say(f"\nplot: {plot}")
+    session.answer({"curves": found, "plot": str(plot) if plot else None})
+
+
+def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+    """The curve of a text. What is wrong with it is said in its own notation, which no option stands for here."""
+    try:
+        return parse(text)
+    except PrivacyError as error:
+        raise Refused(str(error)) from None
+
+
+def _within(value: float, name: str, low: float, high: float) -> float:
+    if not (isfinite(value) and low <= value <= high):
+        raise Refused(f"{name} must be a number from {low} to {high}, got {value}")
+    return value
+
+
+def _facts(text: str, one: Any, alphas: list[float], epsilons: list[float], deltas: list[float]) -> dict[str, Any]:
+    return {
+        "guarantee": text,
+        "tradeoff": [{"alpha": a, "beta": float(one.f(a)), "detection": 1 - float(one.f(a))} for a in alphas],
+        "profile": [{"epsilon": e, "delta": float(one.delta(e))} for e in epsilons],
+        "inverse": [{"delta": d, "epsilon": float(one.epsilon(d))} for d in deltas],
+    }
+
+
+def _print(
+    session: Session, found: list[dict[str, Any]], alphas: list[float], epsilons: list[float], deltas: list[float]
+) -> None:
+    session.say("Largest detection rate of any test, at a false-alarm rate of alpha:\n")
+    heads = ["guarantee", *(f"alpha = {a:g}" for a in alphas)]
+    table(
+        session,
+        heads,
+        [[f["guarantee"], *(f"{100 * p['detection']:.2f} %" for p in f["tradeoff"])] for f in found],
+        right=heads[1:],
+    )
+    session.say("\nThe same as (epsilon, delta): delta at an epsilon, and epsilon at a delta, both rounded up:\n")
+    heads = ["guarantee", *(f"delta({e:g})" for e in epsilons), *(f"epsilon({d:g})" for d in deltas)]
+    table(
+        session,
+        heads,
+        [
+            [
+                f["guarantee"],
+                *(_up(p["delta"]) for p in f["profile"]),
+                *(_up(p["epsilon"]) if isfinite(p["epsilon"]) else "infinite" for p in f["inverse"]),
+            ]
+            for f in found
+        ],
+        right=heads[1:],
+    )
+
+
+def _up(number: float) -> str:
+    """Four digits, never below the number."""
+    return f"{float(Context(prec=4, rounding=ROUND_CEILING).plus(Decimal(number))):.4g}"

@@ -1,0 +1,293 @@
+"""`confide publish | synthesize | refit`: several questions at once, and files of synthetic rows with their release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from confide._lazy import later
+from confide.cli.engine import after, begin, paid_facts, plan_and_pay, say_charged, show_once
+from confide.cli.files import Drawings, Output, check_places, load_schema, reserve, result_facts, show_result
+from confide.cli.options import Alpha, Charged, Csv, Data, Keep, KeepOthers, Report, SchemaFile, Written, spread
+from confide.cli.session import Refused, Session
+
+if TYPE_CHECKING:
+    from confide import gate
+    from confide.ledger import Ledger
+    from confide.protocol import Plan, Release
+    from confide.schema import Schema
+else:
+    gate = later("confide.gate")
+
+
+def is_publication(path: str | Path) -> bool:
+    """Whether an argument names a publication's TOML file, where a model or a plan could stand too."""
+    return str(path).lower().endswith(".toml")
+
+
+def asked_in(path: str | Path) -> Any:
+    """The questions in a file, and what else it says."""
+    from confide.publication import Asked
+
+    return Asked.from_toml(path)
+
+
+def plan_in(path: Path) -> Plan:
+    """The plan of a publication's file that names its schema and its privacy."""
+    asked = asked_in(path)
+    if asked.schema is None or not asked.priced:
+        raise Refused(
+            f"{str(path)!r} names no {'schema' if asked.schema is None else 'privacy'}, which a release needs; write it into the file "
+            '(schema = "schema.toml", privacy = { mu = 0.5 }), or plan first: confide plan publication.toml --schema ... --mu ...'
+        )
+    return gate.plan(asked.publication, load_schema(asked.schema), n=asked.n, **asked.terms())
+
+
+@spread
+def publish(
+    ctx: typer.Context,
+    publication: Annotated[
+        Path,
+        typer.Argument(metavar="PUBLICATION", help="The questions: a TOML file, one table each.", show_default=False),
+    ],
+    data: Data,
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", metavar="FILE", help="The schema (TOML), where the publication's file names none."),
+    ] = None,
+    *,
+    charged: Charged,
+    output: Keep = None,
+    report: Report = None,
+    csv: Csv = None,
+    keep_others: KeepOthers = False,
+) -> None:
+    """Ask many questions at once: one plan, one charge, one file, one report.
+
+    The file has a table for each question, with its method and parameters, and may
+    name the schema and the privacy:
+
+    \b
+    schema = "schema.toml"
+    privacy = { mu = 0.5 }
+    \\[questions.model]
+    method = "least_squares"
+    formula = "happy ~ age"
+    share = 2
+
+    Example:
+
+    confide publish publication.toml survey.csv --ledger book.db -o release.json --report index.html
+    """
+    session: Session = ctx.obj
+    drawings = Drawings(report, None, csv)
+    with session.doing("reading the publication"):
+        asked = asked_in(publication)
+    where = schema or asked.schema
+    inputs = {"the publication": publication, "the schema": where}
+    begin(session, charged.account, charged.simulate, {"-o": output, **drawings.places}, inputs, data)
+    if where is None:
+        raise Refused('the publication\'s file names no schema; write --schema FILE, or schema = "schema.toml" in it')
+    own = charged.privacy.given or not asked.priced
+    with session.doing("plan"):
+        terms = asked.terms(charged.privacy.guarantee() if own else None)
+    force = charged.written.force
+    with drawings.reserved(force=force) as drawn, reserve(output, force=force) as place:
+
+        def plan_of(found: Schema, book: Ledger | None) -> Plan:
+            return gate.plan(asked.publication, found, n=charged.n or asked.n, ledger=book, **terms)
+
+        def show(session: Session, done: Release, drawn: Mapping[str, Output]) -> dict[str, Any]:
+            with session.doing("infer"):
+                result = gate.infer(done)
+            show_result(session, result, None, drawn)
+            return {"result": result_facts(result, None)} if session.json else {}
+
+        paid = plan_and_pay(
+            session, charged, data, where, plan_of, keep_others=keep_others, place=place, drawn=drawn, show=show
+        )
+        shown = show_once(session, place, paid.release, drawn, show)
+    after(session, paid, output)
+    if session.json:
+        session.answer(
+            {
+                **shown,
+                **paid_facts(paid),
+                "statuses": paid.release.statuses,
+                "wrote": output,
+                **vars(drawings),
+            }
+        )
+
+
+_TABLE_ENDINGS = (".parquet", ".csv")
+_TRIED = 100_000  # rows of a rehearsal at most
+
+
+@spread
+def synthesize(
+    ctx: typer.Context,
+    formula: Annotated[
+        str, typer.Argument(metavar="FORMULA", help='For instance "happy ~ age + children".', show_default=False)
+    ],
+    data: Data,
+    schema: SchemaFile,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="The synthetic table: .parquet or .csv; its sidecar goes beside it."
+        ),
+    ],
+    *,
+    charged: Charged,
+    rows: Annotated[
+        int | None,
+        typer.Option("--rows", help="How many rows; the noisy number of records when left out.", show_default=False),
+    ] = None,
+    files: Annotated[
+        int,
+        typer.Option("--files", help="Several files, FILE-1 and so on, each on a line of its own (see confide refit)."),
+    ] = 1,
+    generator: Annotated[
+        str, typer.Option("--generator", metavar="calibrated|binagg", help="How rows are made from the release.")
+    ] = "calibrated",
+    bounded: Annotated[
+        bool,
+        typer.Option(
+            "--bounded", help="Keep the response in its bounds; OLS on the file is then off, the sidecar says how far."
+        ),
+    ] = False,
+    release: Annotated[
+        Path | None, typer.Option("--release", metavar="FILE", help="Keep the release in a file of its own as well.")
+    ] = None,
+) -> None:
+    """Make a file of synthetic rows on which plain OLS returns a private line.
+
+    Charges the ledger once. The rows are no records and carry no interval: the
+    sidecar FILE.confide.json holds the release, from which `confide refit` reads it.
+    All that is written may be published.
+
+    Example:
+
+    confide synthesize "happy ~ age" survey.csv --schema schema.toml --mu 1 \\
+      --ledger book.db -o happy.parquet
+    """
+    session: Session = ctx.obj
+    requested = charged.privacy.guarantee()
+    if output.suffix.lower() not in _TABLE_ENDINGS:
+        raise Refused(f"-o {output} must end in {', '.join(_TABLE_ENDINGS)}")
+    if not 1 <= files <= 1_000:
+        raise Refused(f"--files takes a number from 1 to 1000, got {files}")
+    places = _places(output, files)
+    outputs = {"--release": release, **{f"-o ({path.name})": path for path in places}}
+    begin(session, charged.account, charged.simulate, outputs, {"the schema": schema}, data)
+    force = charged.written.force
+    with ExitStack() as stack:
+        kept = stack.enter_context(reserve(release, force=force))
+        reserved = {str(path): stack.enter_context(reserve(path, force=force)) for path in places}
+        drawn = {name: output for name, output in reserved.items() if output is not None}
+        from confide.methods.synthesis.build import Options
+        from confide.methods.synthesis.table import SyntheticTable
+
+        method = SyntheticTable(formula, generator=generator)
+
+        def plan_of(found: Schema, book: Ledger | None) -> Plan:
+            Options(rows, bounded).check(method.design_of(found))
+            return gate.plan(method, found, requested, n=charged.n, ledger=book)
+
+        def show(session: Session, done: Release, drawn: Mapping[str, Output]) -> dict[str, Any]:
+            many = min(rows, _TRIED) if rows is not None and session.mute else rows
+            with session.doing("making the rows"):
+                made = method.build(done, rows=many, files=files, bounded=bounded)
+            with session.doing("writing the rows"):
+                _write(made, places, list(drawn.values()))
+            return {"text": made.summary(), "facts": made.to_dict()}
+
+        paid = plan_and_pay(session, charged, data, schema, plan_of, place=kept, drawn=drawn, show=show)
+        made = show_once(session, kept, paid.release, drawn, show)
+    session.kept = str(places[0])
+    session.say(made["text"])
+    for path in places[::2]:
+        session.say(f"wrote {path} with its sidecar {path.name}.confide.json")
+    say_charged(session, paid)
+    session.say(f"for intervals: confide refit {places[0]}")
+    session.answer(
+        {
+            **made["facts"],
+            **paid_facts(paid),
+            "wrote": [str(path) for path in places],
+            "release_file": release,
+        }
+        if session.json
+        else {}
+    )
+
+
+def _places(output: Path, files: int) -> list[Path]:
+    """Every table and its sidecar, one after the other."""
+    from confide.methods.synthesis.sidecar import file_names, sidecar_path
+
+    return [place for table in file_names(output, files) for place in (table, sidecar_path(table))]
+
+
+def _write(made: Any, places: list[Path], outputs: list[Output]) -> None:
+    from confide.methods.synthesis.sidecar import table_bytes
+
+    for number, (table, text) in enumerate(made.texts()):
+        for output, content in zip(
+            outputs[2 * number : 2 * number + 2], (table_bytes(table, text, places[2 * number]), text), strict=True
+        ):
+            output.write(content)
+
+
+@spread
+def refit(
+    ctx: typer.Context,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE... [FORMULA]",
+            help="A synthetic table with its sidecar, or several of one release; then the released formula, or one with fewer terms.",
+            show_default=False,
+        ),
+    ],
+    alpha: Alpha = None,
+    *,
+    drawings: Drawings,
+    written: Written,
+) -> None:
+    """Print the regression table of a synthetic file from its published release, never from its rows.
+
+    The sidecar, or the metadata of a Parquet file, holds the release; the rows'
+    content is checked against it. Several files of one release are combined.
+
+    Example:
+
+    confide refit happy.parquet "happy ~ age" --report refit.html
+    """
+    session: Session = ctx.obj
+    table, formula = _tables_and_formula(words)
+    check_places(drawings.places, {f"the table {path}": path for path in table})
+    from confide.ask.synthesis import refit
+
+    with drawings.reserved(force=written.force) as drawn:
+        with session.doing("refit"):
+            result = refit(table[0] if len(table) == 1 else list(table), formula)
+        show_result(session, result, alpha, drawn)
+    session.answer({"result": result_facts(result, alpha), **vars(drawings)} if session.json else {})
+
+
+def _tables_and_formula(words: list[str]) -> tuple[list[Path], str | None]:
+    """The tables, and the last word when it is a formula: when it has a ~ and no ending of a table."""
+    from confide.schema.formulas.names import sides  # here, because schemas are slow to load
+
+    last = words[-1]
+    formula = last if len(sides(last)) > 1 and not last.lower().endswith(_TABLE_ENDINGS) else None
+    tables = [Path(word) for word in (words if formula is None else words[:-1])]
+    if not tables:
+        raise Refused(f"which table? write: confide refit table.parquet {last!r}")
+    return tables, formula

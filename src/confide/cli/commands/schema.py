@@ -1,0 +1,389 @@
+"""`confide schema draft | check | sample | bounds`: what is public about the data."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from confide.cli.engine import begin, charging, open_ledger
+from confide.cli.files import check_places, keep, load_schema, reserve, write_output
+from confide.cli.options import Account, Delimiter, Force, Json, Privacy, Seed, Written, delimiter_of, spread
+from confide.cli.session import Refused, Session
+from confide.cli.tables import facts, table
+from confide.errors import SchemaError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from confide.schema import Schema
+    from confide.sources import RecordSource
+
+# Bytes for the release of a column's bounds, several times what it takes.
+_RELEASE = 1 << 16
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="What is public about the data: columns, bounds, levels."
+)
+
+# A column with more levels shows the first few; `--json` and the file have all of them.
+_LEVELS, _FIRST = 20, 10
+_SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema (TOML).", show_default=False)]
+
+
+@app.command()
+def draft(
+    ctx: typer.Context,
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", help="A CSV or Parquet file, or survey.sqlite/answers.", show_default=False),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write it; stdout when left out.")
+    ] = None,
+    delimiter: Delimiter = ",",
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write a first schema from a file's names and types; you fill in the bounds.
+
+    Reads metadata only, never a record; a CSV file has no types, so its kinds are
+    yours to fill in as well. Bounds must come from public knowledge
+    (an answer scale, a law of nature), not from the data.
+
+    Example:
+
+    confide schema draft survey.csv -o schema.toml
+    """
+    session: Session = ctx.obj
+    check_places({"-o": output}, {"the data": data})
+    with reserve(output, force=force) as place:
+        from confide.schema.draft import draft as drafted
+
+        with session.doing("drafting the schema", private=True):
+            from confide.sources.formats.catalog import table_at
+
+            text = drafted(table_at(data) or data, delimiter=delimiter_of(delimiter))
+        if place is None:
+            session.say(text.rstrip("\n"))
+        else:
+            write_output(place, text)
+            session.say(f"wrote {output}: replace each '?', then run: confide schema check {output}")
+    session.answer({"toml": text, "wrote": output})
+
+
+@app.command()
+def check(
+    ctx: typer.Context,
+    schema: _SchemaArgument,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            help="Also check that a file has these columns with fitting types, and count labels that are no levels.",
+        ),
+    ] = None,
+    delimiter: Delimiter = ",",
+    json: Json = False,
+) -> None:
+    """Check a schema and print its columns: kind, bounds, grid, missing rule, provenance, and typical spreads.
+
+    With --data names and types are compared, and labels that match no declared
+    level are counted from the records. All of stdout is public; the counts go to
+    stderr and are for the steward's eyes: do not publish or log them.
+
+    Example:
+
+    confide schema check schema.toml --data survey.csv
+    """
+    session: Session = ctx.obj
+    with session.doing("reading the schema"):
+        found = load_schema(schema)
+    if data is not None:
+        from confide.sources import read
+
+        with session.doing("checking names and types", private=True):
+            source = read(data, found, delimiter=delimiter_of(delimiter))
+            source.check(found.names)
+    table(
+        session,
+        ("column", "kind", "low", "high", "steps", "levels", "missing", "provenance"),
+        _cells(found),
+        right=("low", "high", "steps"),
+    )
+    spreads = _spreads(found)
+    if spreads:
+        session.say(
+            "\nTypical, for forecasts alone: where about 95 % of the values lie, and about which share has each level:"
+        )
+        table(session, ("column", "typical", "own share", "provenance"), spreads)
+    session.say()
+    facts(
+        session,
+        [
+            *_whose(found),
+            ("dataset", found.dataset or "not named"),
+            ("schema sha256", found.digest),
+            *([("data", f"{data}: {_fits(data)}")] if data is not None else []),
+        ],
+    )
+    if data is not None:
+        _tell_unmatched(session, source)
+    session.answer(
+        {
+            "columns": [_column(name, found[name]) for name in found.names],
+            "unit": found.to_dict()["unit"],
+            "cluster": None if found.cluster is None else found.to_dict()["cluster"],
+            "design": None if found.design is None else found.to_dict()["design"],
+            "rows_per_unit": found.rows_per_unit,
+            "dataset": found.dataset,
+            "schema_sha256": found.digest,
+            "data": data,
+        }
+    )
+
+
+def _whose(found: Schema) -> list[tuple[str, str]]:
+    """Whom a release protects, whether that is enforced, and what intervals take as independent."""
+    from confide.schema import Unit
+
+    unit, rows = found.unit, found.rows_per_unit
+    if isinstance(unit, Unit):
+        rule = unit.rule or "by weight where a method can, else kept by key"
+        told = [
+            ("unit", f"{unit.column}, an id column: one value with all its rows is protected (enforced)"),
+            (
+                "rows per unit",
+                f"{rows} row{'s' if rows > 1 else ''}' worth counts (enforced; {rule})".replace("row' ", "row's "),
+            ),
+        ]
+    else:
+        told = [
+            ("unit", f"{unit} (declared{'' if unit == 'record' and rows == 1 else ', not enforced'})"),
+            ("rows per unit", f"{rows} ({'declared, not enforced' if rows > 1 else 'declared, or by default'})"),
+        ]
+    if found.design is not None:
+        told.append(("design", f"{found.design!r}"))
+    elif found.cluster is not None:
+        told.append(("clusters", f"{found.cluster!r}: intervals take its values as independent"))
+    return told
+
+
+@app.command()
+def sample(
+    ctx: typer.Context,
+    schema: _SchemaArgument,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write them: .parquet or .csv.")
+    ],
+    n: Annotated[int, typer.Option("-n", "--n", help="How many.", min=0)] = 1000,
+    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same records.")] = 1,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Make practice records within the bounds, to write and try an analysis before anything is spent.
+
+    They are drawn from the schema alone and say nothing about the data.
+
+    Example:
+
+    confide schema sample schema.toml -n 1000 --seed 1 -o practice.parquet
+    """
+    session: Session = ctx.obj
+    if output.suffix.lower() not in (".parquet", ".csv"):
+        raise Refused(f"-o {output} must end in .parquet or .csv")
+    check_places({"-o": output}, {"the schema": schema})
+    with reserve(output, force=force) as place:
+        assert place is not None
+        with session.doing("drawing practice records"):
+            practice = _file(load_schema(schema).sample(n, seed), output.suffix.lower())
+        write_output(place, practice)
+    session.say(f"wrote {n} practice records to {output}")
+    session.answer({"wrote": output, "records": n, "seed": seed})
+
+
+@app.command()
+@spread
+def bounds(
+    ctx: typer.Context,
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="DATA", help="A CSV or Parquet file, or survey.sqlite/answers.", show_default=False),
+    ],
+    column: Annotated[str, typer.Option("--column", metavar="COLUMN", help="A numeric column.", show_default=False)],
+    cover: Annotated[
+        float, typer.Option("--cover", help="The share of the records that the bounds are to hold.")
+    ] = 0.99,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Keep the release in this file.")
+    ] = None,
+    delimiter: Delimiter = ",",
+    simulate: Seed = None,
+    *,
+    privacy: Privacy,
+    account: Account,
+    written: Written,
+) -> None:
+    """Find bounds of a column that nobody knows, by private quantiles: charged.
+
+    Prints the entry for the schema, with the receipt of the release that it comes
+    from. Bounds from public knowledge cost nothing and are better.
+
+    Example:
+
+    confide schema bounds survey.csv --column income --epsilon .1 --ledger book.db
+    """
+    session: Session = ctx.obj
+    begin(session, account, simulate, {"-o": output}, {}, [data])
+    requested = privacy.guarantee()
+    with reserve(output, force=written.force) as place:
+        from confide.ask.bounds import find_bounds
+
+        with session.doing("opening the ledger"):
+            book = open_ledger(account.ledger, account.dataset, None)
+        if place is not None:
+            place.take(_RELEASE)
+        with charging(session, book, simulate, "finding the bounds") as noise:
+            found = find_bounds(
+                data,
+                column,
+                cover=cover,
+                privacy=requested,
+                ledger=book,
+                noise=noise,
+                delimiter=delimiter_of(delimiter),
+                **account.counted,
+            )
+        keep(session, place, found.release)
+    session.say(str(found).rstrip("\n"))
+    session.answer(
+        {
+            "column": column,
+            "low": found.low,
+            "high": found.high,
+            "cover": found.cover,
+            "toml": found.to_toml(),
+            "release_sha256": found.release.sha256,
+            "warning": found.warning,
+            "wrote": output,
+        }
+    )
+
+
+def _tell_unmatched(session: Session, source: RecordSource) -> None:
+    """Labels that are no levels, counted for the steward: on stderr alone. No exit code and no JSON depends on records."""
+    from confide.sources.unmatched import unmatched_labels
+
+    with session.doing("counting labels that are no levels", private=True):
+        found = unmatched_labels(source)
+    if not found:
+        return
+    session.note(
+        "\nfor the data steward's eyes only: counted from the records without noise. Do not publish or log these lines."
+    )
+    for name, count in found.items():
+        rule = source.schema[name].on_missing
+        then = "a record with one is left out" if rule == "drop" else f"each counts as {rule}"
+        said = f"labels that match no declared level and so are missing: {count} ({then})"
+        session.note(f"  {name}: {said if count else 'every label matches a declared level'}")
+
+
+def _fits(data: Path) -> str:
+    """What a check of a file's metadata can have found."""
+    if data.name.lower().endswith((".csv", ".csv.gz")):
+        return "names fit; a CSV file has no types, so kinds were not checked"
+    return "names and types fit"
+
+
+def _file(frame: pd.DataFrame, suffix: str) -> bytes:
+    held = io.BytesIO()
+    if suffix == ".csv":
+        _check_cells(frame)
+        frame.to_csv(held, index=False)
+    else:
+        frame.to_parquet(held, index=False)
+    return held.getvalue()
+
+
+def _check_cells(frame: pd.DataFrame) -> None:
+    """Refuse labels that a spreadsheet would run: practice records are read as they stand, so that no apostrophe can go before them."""
+    from confide.results.pages.spreadsheet import shielded
+
+    labels = [label for name in frame for label in frame[name].unique() if isinstance(label, str)]
+    found = next((text for text in (*frame.columns, *labels) if shielded(text) != text), None)
+    if found is not None:
+        raise SchemaError(
+            f"{found!r} is a formula to a spreadsheet, and a CSV file must hold the labels as they are; write -o practice.parquet"
+        )
+
+
+def _cells(schema: Schema) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for name in schema.names:
+        facts = _column(name, schema[name])
+        bounds = (
+            ("", "", "") if facts["levels"] else (f"{facts['low']:.12g}", f"{facts['high']:.12g}", str(facts["steps"]))
+        )
+        levels, where = _some(facts["levels"] or ()), _source(facts["provenance"])
+        rows.append((name, facts["kind"], *bounds, levels, _text(facts["on_missing"]), where))
+    return rows
+
+
+def _some(levels: Sequence[str]) -> str:
+    """The levels of a column, of many the first and how many there are."""
+    if len(levels) <= _LEVELS:
+        return ", ".join(levels)
+    return f"{', '.join(levels[:_FIRST])}, ... ({len(levels)} levels)"
+
+
+def _spreads(schema: Schema) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for name in schema.names:
+        given = _column(name, schema[name])["typical"]
+        if given is None:
+            continue
+        if "shares" in given:
+            said = ", ".join(f"{level} {share:.4g}" for level, share in given["shares"].items())
+        else:
+            said = f"{given['low']:.12g} to {given['high']:.12g}"
+        own = given.get("own")
+        rows.append((name, said, "" if own is None else f"{own:.4g}", _source(given["provenance"])))
+    return rows
+
+
+def _source(where: dict[str, str]) -> str:
+    return where["kind"] + (f": {where['text']}" if where["text"] else "")
+
+
+def _text(rule: str | float) -> str:
+    return rule if isinstance(rule, str) else f"{rule:.12g}"
+
+
+def _column(name: str, column: Any) -> dict[str, Any]:
+    """The public facts of a column as plain numbers and text."""
+    labels = column.kind == "categorical"
+    return {
+        "name": name,
+        "kind": column.kind,
+        "low": None if labels else column.low,
+        "high": None if labels else column.high,
+        "steps": column.steps,
+        "levels": list(column.levels) if labels else None,
+        "on_missing": column.on_missing,
+        "provenance": column.provenance.to_dict(),
+        "typical": _typical(column),
+    }
+
+
+def _typical(column: Any) -> dict[str, Any] | None:
+    given = column.typical
+    if given is None:
+        return None
+    where = {"provenance": given.provenance.to_dict()}
+    if column.kind == "categorical":
+        return {"shares": dict(zip(column.levels, given.each, strict=True)), **where}
+    return {"low": given.low, "high": given.high, "own": given.own, **where}

@@ -1,0 +1,530 @@
+"""The way through the engine that commands share: the method, the ledger and whom it protects, the charge, how results are shown."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from confide._lazy import later
+from confide.cli.files import (
+    Drawings,
+    Output,
+    check_places,
+    keep,
+    ledger_facts,
+    ledger_file,
+    load_schema,
+    release_facts,
+    reserve,
+    result_facts,
+    show_result,
+)
+from confide.cli.messages import for_command_line, plan_command
+from confide.cli.options import Account, Alpha, Charged, Keep, Parameters, delimiter_of
+from confide.cli.session import Refused, Session
+from confide.errors import ConfideError, NoResult, PlanError
+
+if TYPE_CHECKING:
+    from confide import gate, registry
+    from confide.cli.commands.derived_quantities import DerivedOptions
+    from confide.ledger import Ledger
+    from confide.protocol import Noise, Plan, Release, Source
+    from confide.schema import Schema
+else:
+    gate, registry = later("confide.gate"), later("confide.registry")
+
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+# Of an output's room: as much again as the rehearsal wrote, and some more for longer numbers and more rows.
+_MORE = 1 << 16
+
+#: What a command does with a release that was drawn, into these places by their options; what it says under --json.
+Show = Callable[[Session, "Release", Mapping[str, Output]], dict[str, Any]]
+
+BANNER = """\
+!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!
+!!  SIMULATED NOISE (--simulate): this release protects NOBODY.        !!
+!!  Anyone who has the seed can take the noise off. Do not publish it. !!
+!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!"""
+
+
+def make(name: str, model: str, settings: dict[str, Any]) -> Any:
+    """A registered method; `model` is the value of its first parameter."""
+    from confide.protocol import parameters_of
+
+    first = parameters_of(registry.get(name))[0]
+    if first == "where":
+        raise PlanError(f"method {name!r} takes no parameter, so there is nothing that {model!r} could be")
+    if first in settings:
+        raise Refused(f"--set {first}=... and the argument {model!r} are the same parameter of {name!r}; give it once")
+    return registry.make(name, **{first: model}, **settings)
+
+
+def open_ledger(path: str | Path | None, dataset: str | None, named: str | None) -> Ledger | None:
+    """The ledger of the dataset that was asked for, else of the one that the schema names, else the only one there."""
+    if path is None:
+        return None
+    from confide.ledger import Ledger, same_name
+
+    held = () if dataset is not None or named is None else Ledger.datasets(path)
+    if dataset is None and named is not None and not any(same_name(named, name) for name in held):
+        raise PlanError(
+            f"the schema names dataset {named!r}, and the ledger holds {', '.join(map(repr, held)) or 'none'}; open a budget: "
+            "Ledger.create(path, dataset=..., budget=...), or correct the schema"
+        )
+    return Ledger.open(path, dataset=dataset or named)
+
+
+def check_relation(method: Any, book: Ledger | None) -> None:
+    """Refuse a ledger under a relation that the method does not have: no --relation would help, so name what does."""
+    if book is None:
+        return
+    has, own = tuple(method.relations), book.show().relation
+    if own not in has:
+        raise PlanError(
+            f"dataset {book.dataset!r} counts releases under {own}, and method {method.name} has {' and '.join(has)} alone; take a method "
+            f"that has {own} (confide methods lists them), or a ledger that was opened with --relation {has[0]}"
+        )
+
+
+def source_of(data: Sequence[Path], schema: Any, delimiter: str, executor: str | None = None) -> Source:
+    """The records in one file or several, behind the schema's coding."""
+    from confide.sources import read
+
+    found = data[0] if len(data) == 1 else list(data)
+    return read(found, schema, delimiter=delimiter_of(delimiter), executor=executor)
+
+
+@dataclass(frozen=True)
+class PaidRelease:
+    """A release that was drawn, and the ledger that was charged; earlier: the SHA-256 of former releases of the same plan."""
+
+    release: Release
+    ledger: Ledger | None
+    earlier: list[str]
+
+
+def begin(
+    session: Session,
+    account: Account,
+    simulate: int | None,
+    outputs: Mapping[str, Path | None],
+    inputs: Mapping[str, Path | None],
+    data: Sequence[Path],
+) -> None:
+    """What is checked of a command that charges, before it reads anything."""
+    session.charging, session.ledger = True, account.ledger
+    account.check(simulate)
+    read = {**inputs, "the ledger": ledger_file(account.ledger), **{f"the data {path}": path for path in data}}
+    check_places(outputs, read)
+    if account.ledger is not None and all(path is None for name, path in outputs.items() if name.startswith("-o")):
+        session.check_heard()
+
+
+def plan_and_pay(
+    session: Session,
+    asked: Charged,
+    data: Sequence[Path],
+    schema: Path,
+    plan_of: Callable[[Schema, Ledger | None], Plan],
+    *,
+    keep_others: bool = False,
+    kept: bool = True,
+    place: Output | None,
+    drawn: Mapping[str, Output],
+    show: Show,
+) -> PaidRelease:
+    """Plan from the schema and the ledger, open the data, say the price, rehearse, charge, draw; see `pay`."""
+    account = asked.account
+    with session.doing("plan"):
+        found = load_schema(schema)
+        book = open_ledger(account.ledger, account.dataset, found.dataset)
+        planned = plan_of(found, book)
+    with session.doing("opening the data", private=True):
+        source = source_of(data, found, asked.delimiter, asked.executor)
+    _tell_lacking(session, source, found, data)
+    remember(session, planned, schema, account)
+    return pay(
+        session,
+        planned,
+        source,
+        book,
+        account,
+        asked.simulate,
+        keep_others=keep_others,
+        kept=kept,
+        place=place,
+        drawn=drawn,
+        show=show,
+    )
+
+
+def _tell_lacking(session: Session, source: Any, schema: Schema, data: Sequence[Path]) -> None:
+    """Say, before anything is charged, which columns of the schema the data lack: they may be another file's. From metadata alone."""
+    lacking = source.lacks(schema.names)
+    if lacking:
+        named = ", ".join(map(repr, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
+        session.note(
+            f"note: {', '.join(map(str, data))} lacks {len(lacking)} of the {len(schema.names)} columns that the schema describes "
+            f"({named}); is it the file that the schema is of?"
+        )
+
+
+def pay(
+    session: Session,
+    plan: Plan,
+    source: Source,
+    book: Ledger | None,
+    account: Account,
+    seed: int | None,
+    *,
+    keep_others: bool = False,
+    kept: bool = True,
+    place: Output | None,
+    drawn: Mapping[str, Output] = MappingProxyType({}),
+    show: Show | None = None,
+) -> PaidRelease:
+    """Through the gate: the price, rehearsal, charge, draw, receipt.
+
+    kept: whether the release goes into a file, which is place, or one of drawn; show: what is done with the release afterwards, in the
+    places drawn.
+    """
+    earlier = _say_cost(session, plan, book, account)
+    if book is not None:
+        if not kept and not session.json:
+            session.note("note: without -o the table is shown and the release itself is not kept")
+        _rehearse(session, plan, source, book, place, drawn, show)
+    with charging(session, book, seed) as noise:
+        done = gate.release(plan, source, ledger=book, noise=noise, keep_others=keep_others, **account.counted)
+    return PaidRelease(done, book, earlier)
+
+
+def _rehearse(
+    session: Session,
+    plan: Plan,
+    source: Source,
+    book: Ledger,
+    place: Output | None,
+    drawn: Mapping[str, Output],
+    show: Show | None,
+) -> None:
+    """Do, without a word, what is to come after the charge with a release of simulated rows, and take room for what it writes.
+
+    What fails there fails for public facts, since no record was seen, and is told in full. That a release has no result may depend on its
+    numbers, and refuses nothing. A plan that cannot be released is refused by the gate, in its own order.
+    """
+    try:
+        done = gate.rehearsed(plan, source, book)
+    except Exception:
+        return
+    with TemporaryDirectory() as folder:
+        trial = {
+            name: Output(Path(folder, f"trial{number}{output.path.suffix}"), force=False)
+            for number, (name, output) in enumerate(drawn.items())
+        }
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                if show is not None:
+                    show(Session(json=session.json, mute=True), done, trial)
+        except NoResult:
+            pass
+        except (ConfideError, Refused):
+            raise
+        except Exception as error:
+            raise PlanError(
+                f"the result could not be shown: on simulated rows of the schema that raises {type(error).__name__}: {error}; no record "
+                "was seen; nothing was charged"
+            ) from error
+        for name, output in drawn.items():
+            output.take(2 * trial[name].path.stat().st_size + _MORE)
+    if place is not None:
+        place.take(2 * len(done.to_json()) + _MORE)
+
+
+@contextmanager
+def charging(session: Session, book: Ledger | None, seed: int | None, step: str = "release") -> Iterator[Noise | None]:
+    """Round whatever goes through the gate, with the noise of --simulate."""
+    from confide.noise import SimulatedNoise
+
+    if seed is not None:
+        session.note(BANNER)
+    with session.paying(step, ledger=book is not None):
+        yield None if seed is None else SimulatedNoise(seed)
+
+
+def after(session: Session, paid: PaidRelease, output: Path | None) -> None:
+    """What a release did, once it is safe."""
+    if paid.release.status == "no_reply":
+        session.say("the mechanism gave no reply; that is a result, and it costs the same as a reply")
+    if output is not None:
+        session.say(f"wrote {output} (sha256 {paid.release.sha256})")
+    say_charged(session, paid)
+
+
+def remember(session: Session, planned: Plan, schema: Path | None, account: Account) -> None:
+    """How to ask for the same at another price, should the ledger refuse this one."""
+    ledger, dataset = account.ledger, account.dataset
+    session.cheaper = lambda options: plan_command(planned, options, schema=schema, ledger=ledger, dataset=dataset)
+
+
+# what is shown --------------------------------------------------------------------------------------------------------
+
+
+def _say_cost(session: Session, plan: Plan, book: Ledger | None, account: Account) -> list[str]:
+    """Say what will be charged to whom, before anything happens, and whether this very plan was paid for before.
+
+    Returns the SHA-256 of its earlier releases, which stand in the ledger and are public.
+    """
+    if book is None:
+        session.say(f"will charge no ledger (--no-ledger); guarantee of the release: {plan.guarantee}")
+        return []
+    state = book.show()
+    _say_price(session, book, plan, account)
+    from confide.gate import as_charged
+
+    charged = as_charged(plan, book).sha256
+    same = [row for row in state.rows if row.plan_sha256 == charged]
+    earlier = [(found[0], row.seq) for row in same if row.kind == "receipt" and (found := _DIGEST.search(row.note))]
+    if earlier:
+        session.note(
+            f"note: this plan was released before: release {earlier[-1][0]}, entry {earlier[-1][1]}; another release of "
+            "it is charged again (further tables of the old one cost nothing: confide infer)"
+        )
+    elif same:
+        session.note(
+            f"note: this plan was charged before, as entry {same[-1].seq}, and no release of it was recorded; it is "
+            "charged again"
+        )
+    return [release for release, _ in earlier]
+
+
+def _say_price(session: Session, book: Ledger, plan: Plan, account: Account) -> None:
+    """What a plan would take from a ledger, in the ledger's own currency, and what would be left."""
+    to = f"to dataset {book.dataset!r} of {book.place}"
+    try:
+        found = book.preview(plan.guarantees, **account.counted)
+    except ConfideError:  # the gate says why, with what is left
+        session.say(f"will ask to charge {plan.guarantee} {to}; left before: {book.show().remaining}")
+        return
+    after = "nothing: this release takes all that is left" if found.last else found.after
+    session.say(
+        f"will charge {found.statement} {to}, counted as {found.price}; left before: {found.before}; left after: {after}"
+    )
+    if found.note:
+        session.note(f"note: {for_command_line(found.note)}")
+
+
+def say_charged(session: Session, paid: PaidRelease) -> None:
+    """What was charged, or that nothing was, once the release is safe: reading the ledger may fail, and nothing may be lost by it."""
+    done, book = paid.release, paid.ledger
+    if book is None:
+        stated = "none: simulated noise" if done.simulated else str(done.charged)
+        session.say(f"not charged: no ledger (--no-ledger); guarantee of the release: {stated}")
+        return
+    receipt = book.find(done.sha256)
+    # a release may be charged as another of its statements than its first
+    entry = f", entry {receipt.charge_seq}" if receipt is not None else ""
+    charged = done.charged if receipt is None else receipt.guarantee
+    session.say(f"charged {charged} to dataset {book.dataset!r}{entry}; left: {book.show().remaining}")
+
+
+def paid_facts(paid: PaidRelease) -> dict[str, Any]:
+    """What a release that was drawn says of itself, and where the ledger stands."""
+    return {
+        **release_facts(paid.release),
+        "released_before": paid.earlier,
+        "ledger": ledger_facts(paid.ledger),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneStepRequest(Charged):
+    """What a command is told that plans, releases and infers in one go, beside method and formula."""
+
+    parameters: Parameters
+    alpha: Alpha = None
+    output: Keep = None
+    drawings: Drawings
+
+
+def at_once(
+    session: Session,
+    once: OneStepRequest,
+    data: list[Path],
+    schema: Path,
+    method: str,
+    formula: str,
+    settings: dict[str, Any],
+    read: Callable[[Release], Any] | None = None,
+    beyond: DerivedOptions | None = None,
+) -> None:
+    """Plan, release and infer, charged once: the path from the options of a command to the parameters of any method.
+
+    formula: the method's first parameter. read: what is shown of the release, the method's table when left out; beyond: what is shown
+    beside it.
+    """
+    terms = once.privacy.terms()
+    drawings, force = once.drawings, once.written.force
+    outputs = {"-o": once.output, **drawings.places}
+    begin(session, once.account, once.simulate, outputs, {"the schema": schema}, data)
+    with drawings.reserved(force=force) as drawn, reserve(once.output, force=force) as place:
+
+        def plan_of(found: Schema, book: Ledger | None) -> Plan:
+            chosen = make(method, formula, settings)
+            check_relation(chosen, book)
+            return gate.plan(chosen, found, n=once.n, ledger=book, **terms)
+
+        def show(session: Session, done: Release, drawn: Mapping[str, Output]) -> dict[str, Any]:
+            with session.doing("infer"):
+                result = gate.infer(done) if read is None else read(done)
+            show_result(session, result, once.alpha, drawn)
+            more = {} if beyond is None else beyond.show(session, result, beyond.computed(session, result, once.alpha))
+            return {"result": result_facts(result, once.alpha), **more} if session.json else {}
+
+        kept = place is not None
+        paid = plan_and_pay(session, once, data, schema, plan_of, kept=kept, place=place, drawn=drawn, show=show)
+        shown = show_once(session, place, paid.release, drawn, show)
+    after(session, paid, once.output)
+    if session.json:
+        session.answer(
+            {
+                **shown,
+                **paid_facts(paid),
+                "wrote": once.output,
+                "release": json.loads(paid.release.to_json()) if once.output is None else None,
+                **vars(drawings),
+            }
+        )
+
+
+def show_once(
+    session: Session, place: Output | None, done: Release, drawn: Mapping[str, Output], show: Show
+) -> dict[str, Any]:
+    """Keep and show a release that was just drawn; one without a file is printed if it cannot be shown: it was paid."""
+    keep(session, place, done)
+    try:
+        return show(session, done, drawn)
+    except BaseException:
+        if place is None and session.charge == "made":
+            session.last_resort(done.to_json())
+        raise
+
+
+# Files that are looked at for a schema: a folder of a survey has a few.
+_MOST = 50
+
+
+def unit_options(schema: Schema) -> list[str]:
+    """The options of `confide ledger init` that say whom a schema protects.
+
+    >>> import confide as cf
+    >>> unit_options(cf.Schema({"x": cf.Numeric(0, 1)}, unit=cf.Unit("person_id")))
+    ['--unit', 'person_id']
+    >>> unit_options(cf.Schema({"x": cf.Numeric(0, 1)}, unit="person", rows_per_unit=4))
+    ['--unit', 'person', '--rows-per-unit', '4']
+    """
+    from confide.schema import Unit
+
+    if isinstance(schema.unit, Unit):
+        return ["--unit", schema.unit.column]
+    rows = [] if schema.rows_per_unit == 1 else ["--rows-per-unit", str(schema.rows_per_unit)]
+    return ["--unit", schema.unit, *rows]
+
+
+def _has_account(book: str, dataset: str) -> bool:
+    """Whether a ledger that is there has a budget of this data set."""
+    from confide.ledger import Ledger
+
+    try:
+        Ledger.open(book, dataset=dataset)
+    except ConfideError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class PrivacyUnitOptions:
+    """Whom a budget protects: said, or read from a schema."""
+
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", metavar="FILE", help="Take the data set's name and the unit from this schema."),
+    ] = None
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", metavar="NAME", help="The dataset whose budget it is.")
+    ] = None
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            "--unit",
+            metavar="NAME",
+            help="Who is protected: the id column of the schema's unit, or record, which it is when left out.",
+        ),
+    ] = None
+    rows_per_unit: Annotated[
+        int | None,
+        typer.Option(
+            "--rows-per-unit",
+            metavar="N",
+            help="The most rows that one unit has, where the schema declares it and does not enforce it.",
+        ),
+    ] = None
+
+    def said(self, book: str, options: str, *, look: bool) -> tuple[str, str, int | None]:
+        """(data set, unit, rows per unit). book: the ledger; options: its budget's, for the call that works; look: for a schema beside it.
+
+        `Refused` where no data set is named, and where no unit is and a schema of that data set beside the ledger has one.
+        """
+        if self.schema is not None:
+            return self._of(load_schema(self.schema))
+        if self.dataset is None:
+            raise Refused("say whose budget it is: --dataset NAME, or --schema FILE, which names data set and unit")
+        if self.unit is None and self.rows_per_unit is None and look:
+            self._check_beside(book, options)
+        return self.dataset, self.unit or "record", self.rows_per_unit
+
+    def _of(self, schema: Schema) -> tuple[str, str, int | None]:
+        dataset = self.dataset or schema.dataset
+        if dataset is None:
+            raise Refused(f'{self.schema} names no data set: write dataset = "NAME" in it, or --dataset NAME')
+        words = unit_options(schema)
+        rows = int(words[3]) if len(words) > 2 else None
+        for option, given, own in (("--unit", self.unit, words[1]), ("--rows-per-unit", self.rows_per_unit, rows)):
+            if given is not None and given != own:
+                raise Refused(
+                    f"{option} {given} is not what {self.schema} says ({shlex.join(words)}); leave out {option}"
+                )
+        return dataset, words[1], rows
+
+    def _check_beside(self, book: str, options: str) -> None:
+        """Refuse to take records for the unit where a schema of this data set, beside the ledger or here, says another one."""
+        from confide.ledger.names import same_name
+
+        if _has_account(book, self.dataset or ""):
+            return  # which the ledger itself refuses to open again
+        folder = getattr(ledger_file(book), "parent", Path())
+        places = dict.fromkeys([*sorted(folder.glob("*.toml"))[:_MOST], *sorted(Path().glob("*.toml"))[:_MOST]])
+        for place in places:
+            try:
+                found = load_schema(place)
+            except ConfideError:  # another program's file
+                continue
+            whose = unit_options(found)
+            if whose[1:] != ["record"] and (found.dataset is None or same_name(found.dataset, self.dataset or "")):
+                call = f"confide ledger init {'LEDGER' if '://' in book else shlex.quote(book)}"
+                own = shlex.join(["--dataset", self.dataset or "", *whose])
+                raise Refused(
+                    f"{place} says that what is protected is one {whose[1]}, and a budget without --unit is for single records; write\n"
+                    f"  {call} {own} {options}\n(with --unit record each row is protected by itself, and releases by {place} are refused)"
+                )

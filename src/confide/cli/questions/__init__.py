@@ -1,1 +1,0 @@
-"""Commands that put questions to records or to a release."""

@@ -1,1 +1,0 @@
-"""Commands of a data steward: schema, ledger, audit, record of disclosure, studio."""

@@ -1,1 +1,0 @@
-"""One call a question: plan, release and infer by family."""

@@ -1,0 +1,15 @@
+"""`cf.reduction`: principal components and correlation matrices.
+
+`correlation` and `pca` are the calls (plan, release and infer); `PCA` and `Correlations` are the methods behind them.
+"""
+
+from collections.abc import Callable
+
+from confide.ask.one_call import one_call
+from confide.methods.reduction.basis import Basis
+from confide.methods.reduction.components import PCA as PCA
+from confide.methods.reduction.correlations import Correlations as Correlations
+from confide.methods.reduction.matrix import CorrelationMatrix
+
+correlation: Callable[..., CorrelationMatrix] = one_call(Correlations, "cf.reduction.correlation")
+pca: Callable[..., Basis] = one_call(PCA, "cf.reduction.pca")
