@@ -148,7 +148,7 @@ def test_within_fallbacks_only_no_code_runs_and_every_block_says_its_fallback(
     plan = cf.plan(method, SCHEMA, privacy)
     monkeypatch.setattr(Breaks, "broken", True)
     with fallbacks_only():
-        release = drawn(method, data, plan, SimulatedNoise(1), "nothing was charged")
+        release = drawn(method, data, plan, SimulatedNoise(1), "nothing was charged", paid=False)
     assert time.monotonic() - start < 20
     result = cf.infer(release)
     assert result.status == "uninformative" and "blocks_failed" in result.flags

@@ -61,10 +61,10 @@ def test_an_epsilon_delta_request_is_met_and_leaves_room_for_the_failure() -> No
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12, 1e-30, 0.3])
 @pytest.mark.parametrize("sigma", [1 << 10, 12345, 1 << 30])
+@mp.workdps(60)
 def test_the_threshold_is_the_least_step_that_noise_reaches_with_at_most_delta(delta: float, sigma: int) -> None:
     on = Spend("safety", "grid_gaussian", Fraction(1024), "l2", Fraction(sigma) ** 2, Fraction(1), (1,))
     least = threshold(on, Fraction(delta))
-    mp.dps = 60
     reach = lambda steps: mp.ncdf(-(mp.mpf(steps) - mp.mpf("0.5")) / sigma)  # noqa: E731
     assert reach(least) <= mp.mpf(delta)
     # at most one step, or what double arithmetic cannot tell apart, is given away

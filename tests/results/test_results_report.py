@@ -280,7 +280,7 @@ def test_the_joint_test_of_the_slopes_is_a_fact_of_the_page(make: Maker, tmp_pat
 
 def test_a_count_that_is_not_published_is_said_to_be_none(make: Maker, tmp_path: Path) -> None:
     class Counted(Estimates):
-        nobs = nan
+        _unpublished = True
 
     assert "not published" not in Page(written(make(names=("a", "b")), tmp_path / "a.html")).text
     unknown = Counted(**{one.name: getattr(make(), one.name) for one in fields(Estimates)})

@@ -224,21 +224,17 @@ def check_id(part: Part, name: str) -> None:
 
 
 def _check_there(part: Part, name: str) -> None:
-    if part.names.count(name) != 1:
-        raise _not_once(part, name)
-
-
-def _not_once(part: Part, name: str) -> SourceError:
-    """The refusal of a column that is not there, or is there several times."""
-    if name not in part.names:
+    found = part.names.count(name)
+    if not found:
         listed = ", ".join(map(repr, part.names[:_LISTED])) + (", ..." if len(part.names) > _LISTED else "")
         if may_be_a_record(part.names):
             listed = "a first line with numbers, which may be a record and is not shown"
-        return SourceError(
+        raise SourceError(
             f"{part.place} has no column {name!r}; it has {listed or 'no columns'}. "
             "Name the schema's columns as the data do, or rename the column in the data"
         )
-    return SourceError(f"{part.place} has more than one column {name!r}; keep one of them")
+    if found > 1:
+        raise SourceError(f"{part.place} has more than one column {name!r}; keep one of them")
 
 
 def _check_column(part: Part, name: str) -> None:

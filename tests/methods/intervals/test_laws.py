@@ -11,8 +11,8 @@ from confide.methods.intervals.posteriors.clipped import ClippedNormal, ClippedP
 from confide.methods.intervals.posteriors.laws import NoiseLaw, normal_laplace, normal_laplace_tail, two_normal_laplace
 
 
+@mp.workdps(100)
 def test_normal_and_laplace_in_one_coordinate_to_the_last_digits() -> None:
-    mp.mp.dps = 100
     generator = np.random.default_rng(1)
     for _ in range(60):
         sd = 10 ** generator.uniform(-4, 4)

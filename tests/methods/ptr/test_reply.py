@@ -35,8 +35,8 @@ def test_the_calibration_is_the_analytic_one(epsilon: float, delta: float, sd: f
 
 @pytest.mark.parametrize("t", [-inf, -30.0, -1.0, 0.0, 1e-9, 2.0, 40.0, inf])
 @pytest.mark.parametrize("mu", [0.01, 1.0, 6.0])
+@mp.workdps(60)
 def test_the_curve_is_right_at_every_real_argument(t: float, mu: float) -> None:
-    mp.dps = 60
     if t in (-inf, inf):
         assert delta_at(t, mu) == (1.0 if t < 0 else 0.0)
         return
