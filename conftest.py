@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from confide.aggregates.isolation.isolated import in_place
+from confide.sums.blocks.isolated_process import in_place
 
 _TESTS = Path(__file__).parent / "tests"
 

@@ -29,6 +29,7 @@ PROOFS = (
     "gate",
     "engine",
     "audit/watching",
+    "audit/replay",
 )
 
 

@@ -170,7 +170,7 @@ def _like(name: str, advised: str) -> bool:
     first, second = _object(name), _object(advised)
     if first is None or second is None:
         return False
-    methods = [isinstance(one, type) and issubclass(one, cf.protocol.Method) for one in (first, second)]
+    methods = [isinstance(one, type) and issubclass(one, cf.core.Method) for one in (first, second)]
     return first is second or all(methods) or (first in _FACTS[:3] and second in _FACTS[:3])
 
 

@@ -1,4 +1,4 @@
-"""A fixture: code on blocks runs here and without a clock. Its processes have tests of their own (tests/aggregates/test_isolated.py)."""
+"""A fixture: code on blocks runs here and without a clock. Its processes have tests of their own (tests/sums/test_isolated.py)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from confide.aggregates.isolation.isolated import in_place as in_place
+from confide.sums.blocks.isolated_process import in_place as in_place
 
 
 @pytest.fixture

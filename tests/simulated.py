@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import confide as cf
+from confide.core import seal
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 
 __all__ = ["simulated"]
 

@@ -12,8 +12,8 @@ import pytest
 import confide as cf
 from confide.accuracy import Targets, smallest
 from confide.errors import PlanError
+from confide.methods.publication import Asked
 from confide.noise import SimulatedNoise
-from confide.publication import Asked
 from confide_lab.methods.quantile.ranks import Quantile
 
 SCHEMA = cf.Schema(

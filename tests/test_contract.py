@@ -12,12 +12,11 @@ import pytest
 
 import confide as cf
 from confide import registry
-from confide.aggregates import ColumnMoments
-from confide.protocol import Plan, Total
+from confide.core import Plan, Total
+from confide.sums import ColumnMoments
 from confide.testing import check_method
 from confide.testing.checks import CHECKS, Case
-from confide.testing.contract import tried
-from confide.testing.hidden import HIDDEN
+from confide.testing.contract import HIDDEN, tried
 from tests.third_party import Mean
 
 SCHEMA = cf.Schema({"v": cf.Numeric(0, 10), "w": cf.Integer(0, 5)}, dataset="d")
@@ -206,7 +205,7 @@ def test_a_broken_package_harms_nobody_else(monkeypatch: pytest.MonkeyPatch) -> 
     from importlib.metadata import EntryPoint
 
     broken = EntryPoint("broken_one", "no_such_module:Method", "confide.methods")
-    other = EntryPoint("misnamed", "confide.methods.regression.moments.ssp:SSP", "confide.methods")
+    other = EntryPoint("misnamed", "confide.methods.regression.ssp.method:SSP", "confide.methods")
     installed = {**registry._installed(), "broken_one": broken, "misnamed": other}
     monkeypatch.setattr(registry, "_installed", lambda: installed)
     assert registry.get("ssp") is cf.regression.SSP

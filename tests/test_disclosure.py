@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 import confide as cf
+from confide.core.events import Spend, leaves
 from confide.disclosures import FORMAT, schema_text
 from confide.noise import SimulatedNoise
-from confide.protocol.events import Spend, leaves
 
 COLUMNS = {
     "x": cf.Numeric(0, 4, on_missing="midpoint"),

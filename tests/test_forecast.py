@@ -14,20 +14,19 @@ import pytest
 import confide as cf
 from confide import forecast as forecasts
 from confide.advice import advise
-from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.function_of import OfRecords
-from confide.aggregates.lines.blocks import BlockGram
-from confide.aggregates.lines.ranges import CellIndices, RangeCells
-from confide.aggregates.lines.rows import Box
-from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
-from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores, InformationIndices
-from confide.aggregates.scores.fisher_sums import Excess, FisherSum
+from confide.core import Gram, Total, seal
 from confide.forecast import Forecast, Simulated, _entry, run
-from confide.methods.regression.likelihood.logistic_design import binary_design
+from confide.methods.regression.glm.coefficients import binary_design
+from confide.methods.regression.glm.sums import Excess, FisherSum
 from confide.noise import SimulatedNoise
-from confide.protocol import Gram, Total, seal
 from confide.scenarios import Columns, scenario_frame
 from confide.schema import Design
+from confide.sums.cells.cell_sums import Histogram
+from confide.sums.coding import Box
+from confide.sums.fisher_rows import FisherRows, FisherScores, InformationIndices
+from confide.sums.integer_functions import OfRecords
+from confide.sums.linear_rows import BlockGram, CellIndices, RangeCells
+from confide.sums.whitened_rows import Frame, WhitenedRows
 from tests.third_party import Mean
 
 TOLD = cf.Schema(

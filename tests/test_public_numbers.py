@@ -13,7 +13,7 @@ import pytest
 import confide as cf
 from confide import guarantees as G
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, PureDP, TradeOff
-from confide.guarantees.losses.privacy_loss import PrivacyLoss
+from confide.guarantees.privacy_loss import PrivacyLoss
 from tests.golden.golden_cases import CASES, SCHEMA, schema_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* protects nobody")  # a budget that is too large, and kept

@@ -12,9 +12,9 @@ import statsmodels.api as sm
 
 import confide as cf
 from confide import registry
-from confide.protocol import Method
+from confide.core import Method
 from confide.schema import Practice
-from confide.testing.practice import ZeroNoise
+from confide.testing.test_data import ZeroNoise
 from confide_lab.methods import BinAgg, HuberLine, PosteriorSampling
 from confide_lab.methods.quantile.ranks import Quantile
 

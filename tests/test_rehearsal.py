@@ -14,15 +14,14 @@ import pytest
 
 import confide as cf
 from confide import registry
-from confide.gate import releasing
+from confide.core import Plan, Release, codec
+from confide.core.events import Event
+from confide.core.exact import Numbers
+from confide.core.plan import MethodId
+from confide.core.release import Noisy
+from confide.engine import releasing
 from confide.ledger.records import Entry, LedgerState
-from confide.protocol import Plan, Release
-from confide.protocol.events import Event
-from confide.protocol.exact import Numbers
-from confide.protocol.plan import MethodId
-from confide.protocol.release import Noisy
-from confide.protocol.serialization import codec
-from confide.sources import physical
+from confide.sources import coding
 from confide.sources.simulated import SIMULATED_ROWS, simulated_source
 from confide.testing.checks import _holds_code
 from tests.golden.golden_cases import CASES, frame_of, schema_of
@@ -189,7 +188,7 @@ def test_a_reader_that_cannot_read_such_a_column_is_told_of_before_the_charge(
 
     source = cf.read(_KINDS[kind](tmp_path), SCHEMA)
     book = ledger(tmp_path)
-    monkeypatch.setattr(physical.Labels, "text", lacking)
+    monkeypatch.setattr(coding.Labels, "text", lacking)
     with pytest.raises(cf.PlanError, match="string_view"):
         cf.release(cf.tables.Counts("g", covers="population"), source, cf.GDP(1.0), ledger=book)
     assert untouched(book)
@@ -209,7 +208,7 @@ def test_damaged_data_behind_sound_metadata_are_charged(tmp_path: Path) -> None:
 
 def test_what_readers_say_of_records_stays_unsaid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Simulated rows alone are read without the guard, in the thread that rehearses."""
-    source, real = cf.read(SCHEMA.sample(N, 1), SCHEMA), physical.Labels.text
+    source, real = cf.read(SCHEMA.sample(N, 1), SCHEMA), coding.Labels.text
 
     def quoting(self: Any, cells: Any) -> Any:
         if len(cells) != SIMULATED_ROWS:
@@ -217,7 +216,7 @@ def test_what_readers_say_of_records_stays_unsaid(tmp_path: Path, monkeypatch: p
         return real(self, cells)
 
     book = ledger(tmp_path)
-    monkeypatch.setattr(physical.Labels, "text", quoting)
+    monkeypatch.setattr(coding.Labels, "text", quoting)
     with pytest.raises(cf.ReleaseError) as error:
         cf.release(cf.tables.Counts("g", covers="population"), source, cf.GDP(1.0), ledger=book)
     assert "the cell" not in str(error.value) and error.value.__context__ is None

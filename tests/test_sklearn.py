@@ -28,8 +28,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 import confide as cf
+from confide.core import Method
 from confide.noise import SimulatedNoise
-from confide.protocol import Method
 from confide.sklearn import EXPECTED_FAILED_CHECKS, Pate, PrivatePCA, PrivateRegressor, StatusWarning
 from confide.testing import ZeroNoise
 

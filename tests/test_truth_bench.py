@@ -13,10 +13,10 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide.methods.regression.likelihood.logistic_design import binary_design
+from confide.methods.regression.glm.coefficients import binary_design
 from confide.regression import SSP, LeastSquares, Logistic
 from confide.schema import Categorical, Design, Numeric, Schema
-from confide.schema.practice import Practice
+from confide.schema.coded_frame import Practice
 from confide_lab.benchmarks import log_odds, outside_tables
 from confide_lab.benchmarks.truth import (
     adversary as truth_adversary,

@@ -12,13 +12,13 @@ import pytest
 
 import confide as cf
 from confide.audit import audit
-from confide.methods.tables.contributions import Contributions as UnitRows
+from confide.core import Source, leaves
+from confide.core.units.contributions import Contributions
+from confide.core.units.privacy_unit import Weighted
+from confide.methods.tables.persons import Contributions as UnitRows
 from confide.noise import SimulatedNoise
-from confide.protocol import Source, leaves
-from confide.protocol.units.contributions import Contributions
-from confide.protocol.units.weighted import Weighted
 from confide.registry import list_methods
-from confide.sources.grouping import keep, units as clustering
+from confide.sources.grouping import sampling, units as clustering
 from confide_lab.methods import AnalyzeGauss
 from tests.golden.golden_cases import CASES, SCHEMA, schema_of
 
@@ -200,8 +200,8 @@ def test_the_audit_changes_whole_units(rows: int, monkeypatch: pytest.MonkeyPatc
     schema = cf.Schema(COARSE.columns, unit=cf.Unit("pid", rows=rows))
     method, relation = AnalyzeGauss("y ~ a"), "add-remove"
     assert audit(method, schema, privacy=cf.GDP(1.0), relation=relation, runs=0, seed=1).ok
-    right = keep.Keep
-    monkeypatch.setattr(keep, "Keep", lambda key, most: right(key, most + 1))
+    right = sampling.Keep
+    monkeypatch.setattr(sampling, "Keep", lambda key, most: right(key, most + 1))
     assert not audit(method, schema, privacy=cf.GDP(1.0), relation=relation, runs=0, seed=1).ok
 
 

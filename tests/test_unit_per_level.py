@@ -11,14 +11,13 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide.aggregates.cells.cell_sums import CellCounts, CellIndex
-from confide.aggregates.cells.crossing import Attribute, Crossing
 from confide.audit import audit
+from confide.core import RecordMap, Statistic, Total
+from confide.core.statistic import StatisticOver
+from confide.core.units.privacy_unit import separates, unit_squared
 from confide.noise import SimulatedNoise
-from confide.protocol import RecordMap, Statistic, Total
-from confide.protocol.units.orthogonal import separates, unit_squared
-from confide.protocol.units.over import StatisticOver
-from confide.sources.grouping import keep, units as clustering
+from confide.sources.grouping import sampling, units as clustering
+from confide.sums.cells.cell_sums import Attribute, CellCounts, CellIndex, Crossing
 from confide.testing import ZeroNoise
 from confide_lab.methods.gradient_descent import GradientDescent
 from tests.sources.executors_toy import Here
@@ -95,7 +94,7 @@ def test_the_same_rows_in_any_order_spelling_batch_and_file(monkeypatch: pytest.
         cf.infer(cf.release(method, files, cf.GDP(1.0), ledger=None, noise=ZeroNoise())).params, known
     )
     # and where a person has more rows than any other rule looks at
-    monkeypatch.setattr(keep, "MOST", 1)
+    monkeypatch.setattr(sampling, "MOST", 1)
     for cells in (2_000, 60):
         monkeypatch.setattr(clustering, "GATHERED", cells)
         source = cf.read(data.sample(frac=1, random_state=9), schema(), memory=0)
@@ -207,7 +206,7 @@ def test_the_audit_finds_nothing(relation: str) -> None:
 
 def test_a_row_too_many_is_caught_by_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted fault: all rows of a person count."""
-    from confide.sources.grouping.pairs import Levels
+    from confide.sources.grouping.sampling import Levels
 
     def every(self: Levels, rows: Any, rule: Any, priority: Any) -> Any:
         order = np.argsort(np.asarray(rows.ids), kind="stable")
@@ -345,7 +344,7 @@ def test_nobody_is_said_to_have_more_years_than_there_are() -> None:
 
 
 def test_units_of_a_cell_that_the_bound_cuts_may_have_more_or_not() -> None:
-    from confide.protocol.units.contributions import Counted
+    from confide.core.units.contributions import Counted
 
     counts = np.zeros(17)
     counts[0], counts[3] = 50, 50  # half have one row, half have five to eight

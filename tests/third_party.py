@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import confide as cf
-from confide.aggregates import ColumnMoments
-from confide.protocol import Method, Question, Release, Total
+from confide.core import Method, Question, Release, Total
 from confide.results import Estimates
+from confide.sums import ColumnMoments
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from confide._lazy import rooms, stubbed
+from confide._helpers import rooms, stubbed
 from confide._version import __version__ as __version__
 
 # Public names stand once, in the stubs: `confide --help` must not wait for pandas, scipy and polars, and type checkers read the same.

@@ -1,5 +1,4 @@
 from confide import (
-    aggregates as aggregates,
     audit as audit,
     classification as classification,
     curves as curves,
@@ -22,7 +21,9 @@ from confide.ask.intervals import private_block_posterior as private_block_poste
 from confide.ask.one_call import OneCall, one_call
 from confide.ask.results_file import write_results as write_results
 from confide.ask.synthesis import combine as combine, refit as refit, synthesize as synthesize
+from confide.core import Plan as Plan, Question as Question, Release as Release
 from confide.disclosures import disclosure as disclosure
+from confide.engine import infer as infer, plan as plan, precision as precision, release as release, verify as verify
 from confide.errors import (
     BudgetExceeded as BudgetExceeded,
     ConfideError as ConfideError,
@@ -35,13 +36,6 @@ from confide.errors import (
     SchemaError as SchemaError,
     SourceError as SourceError,
 )
-from confide.gate import (
-    infer as infer,
-    plan as plan,
-    precision as precision,
-    release as release,
-    verify as verify,
-)
 from confide.guarantees import (
     GDP as GDP,
     RDP as RDP,
@@ -51,8 +45,7 @@ from confide.guarantees import (
     TradeOff as TradeOff,
 )
 from confide.ledger import Ledger as Ledger
-from confide.protocol import Plan as Plan, Question as Question, Release as Release
-from confide.publication import Publication as Publication
+from confide.methods.publication import Publication as Publication
 from confide.registry import list_methods as list_methods, register as register
 from confide.regression import (
     LeastSquares,
@@ -64,7 +57,7 @@ from confide.regression import (
     Within,
     WithinEstimates,
 )
-from confide.results.compare import compare as compare
+from confide.results.comparison import compare as compare
 from confide.schema import (
     Categorical as Categorical,
     Clusters as Clusters,

@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Whole", "finite"]
-
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from confide._lazy import opened
+from confide._helpers import opened
 
 if TYPE_CHECKING:
     from scipy.special import (

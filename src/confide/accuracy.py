@@ -13,19 +13,17 @@ from dataclasses import dataclass, field
 from math import ceil, exp, inf, log
 from typing import TYPE_CHECKING, Any
 
-from confide._lazy import later
-from confide._text import near_match
+from confide._helpers import later, near_match
+from confide.core import Method, Plan
+from confide.core.plan import BESIDE
 from confide.errors import ConfideError, PlanError
 from confide.guarantees.validation import is_finite, is_number
-from confide.protocol import Method, Plan
-from confide.protocol.plan import BESIDE
 
 if TYPE_CHECKING:
     import pandas as pd
 else:
     pd = later("pandas")
 
-__all__ = ["Precision", "Targets", "smallest"]
 
 # Levels of mu or epsilon that are tried; beyond the largest, privacy protects nobody.
 _LEAST, _MOST = 1e-3, 64.0

@@ -18,23 +18,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from confide import gate, registry
+from confide import engine, registry
 from confide._arrays import Array
-from confide._lazy import later
-from confide._text import near_match
+from confide._helpers import later, near_match
+from confide.core import Event, Method, Opaque, Plan, Test, Together
+from confide.core.allowance import checked_privacy
+from confide.core.codec import plain
 from confide.errors import ConfideError, PlanError
 from confide.forecast import SCENARIOS, Run, Simulated, run, simulated
 from confide.guarantees import GDP, ApproxDP, Guarantee
 from confide.guarantees.validation import EXACT, is_whole
-from confide.protocol import Event, Method, Opaque, Plan, Test, Together
-from confide.protocol.serialization.codec import plain
-from confide.protocol.spending.allowance import checked_privacy
 from confide.results import Curve, Estimates
-from confide.results.pages.words import WITHOUT_NUMBERS
+from confide.results.pages.content import WITHOUT_NUMBERS
 from confide.scenarios import Columns, Scenario, scenarios
 from confide.schema import Categorical, Schema
 from confide.schema.formulas.names import hidden, sides
-from confide.testing.practice import ZeroNoise
+from confide.testing.test_data import ZeroNoise
 
 stats = later("scipy.stats")
 
@@ -555,7 +554,7 @@ class _Bench:
         asked = self.privacy
         if self.open and asked.relation not in method.relations:
             asked = replace(asked, relation=method.relations[0])
-        return gate.plan(method, self.schema, asked, n=n)
+        return engine.plan(method, self.schema, asked, n=n)
 
     def measured(self, method: Method, step: Callable[[str], None], *, silent: bool = False) -> _Measured:
         """All runs of a method."""

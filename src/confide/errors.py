@@ -6,19 +6,6 @@ position taken from records: an error that depends on the records would be a lea
 
 from __future__ import annotations
 
-__all__ = [
-    "BudgetExceeded",
-    "ConfideError",
-    "LedgerBusy",
-    "NoConversion",
-    "NoResult",
-    "PlanError",
-    "PrivacyError",
-    "ReleaseError",
-    "SchemaError",
-    "SourceError",
-]
-
 
 class ConfideError(Exception):
     """Everything that confide raises on purpose. `exit_code` is what the command line returns for it."""

@@ -19,22 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.aggregates.function_of import Derived, OfRecords
-from confide.aggregates.isolation.collected import Collected
-from confide.aggregates.scores.metric import factor_name
+from confide.core import Gram, Method, Plan, Source, Statistic, Total, seal
+from confide.core.plan import method_parameters
+from confide.core.units.privacy_unit import UNIT_ROW, WHOLE_ROW
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import Guarantee
+from confide.methods.regression.least_squares.sums import factor_name
 from confide.noise import SimulatedNoise
-from confide.protocol import Gram, Method, Plan, Source, Statistic, Total, seal
-from confide.protocol.plan import method_parameters
-from confide.protocol.units.whose import UNIT_ROW, WHOLE_ROW
 from confide.results.base import BaseResult, Foreseen
 from confide.scenarios import FAMILY, Columns, Scenario, scenarios, stated, whole
 from confide.schema import Categorical, Design, Integer, Schema
 from confide.schema.formulas.names import hidden, sides
-from confide.schema.formulas.term import Indicator, Term
-
-__all__ = ["SCENARIOS", "Forecast", "Run", "Simulated", "columns_of", "run", "simulated"]
+from confide.schema.formulas.terms import Indicator, Term
+from confide.sums.blocks.record_block import Collected
+from confide.sums.integer_functions import Derived, OfRecords
 
 #: Numbers of records of a forecast that none is given for.
 SIZES = (1_000, 10_000, 100_000)

@@ -24,11 +24,8 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.errors import NoResult, PlanError
-from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
-from confide.methods.regression.likelihood.model_results import ModelEstimates
-from confide.methods.regression.likelihood.poisson_results import PoissonEstimates
-from confide.methods.regression.linear import DesignEstimates, LinearEstimates
-from confide.methods.regression.shared_estimates import SharedEstimates
+from confide.methods.regression.glm.results import LogisticEstimates, ModelEstimates, PoissonEstimates
+from confide.methods.regression.linear_estimates import DesignEstimates, LinearEstimates, SharedEstimates
 from confide.schema import Categorical, Design
 from confide.schema.columns import Column
 
@@ -36,8 +33,6 @@ try:
     from marginaleffects.classes import ModelAbstract, ModelVault
 except ImportError:  # `adapt` says so
     ModelAbstract, ModelVault = object, None
-
-__all__ = ["ReleasedRegression", "adapt"]
 
 
 # Of a column's range: half its square is what the step costs, and rounding a thousandth of that.

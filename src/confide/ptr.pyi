@@ -4,15 +4,14 @@ A safety bound of ten lines makes any estimator private: `SafetyBound`, the comb
 shipped with their proofs, and `safe_release`.
 """
 
-from confide.aggregates.safety_formulas import rounded_safety as rounded_safety
 from confide.ask.ptr import safe_release as safe_release
-from confide.methods.ptr.classic_ptr import (
+from confide.methods.ptr.classic import (
     DistanceTest as DistanceTest,
     FirstPassing as FirstPassing,
     PrivateLocalBound as PrivateLocalBound,
     StableRelease as StableRelease,
 )
-from confide.methods.ptr.generalized_ptr import (
+from confide.methods.ptr.generalized import (
     LossTest as LossTest,
     UniformBound as UniformBound,
     generalized_guarantee as generalized_guarantee,
@@ -26,9 +25,12 @@ from confide.methods.ptr.safety import (
     all_of as all_of,
     scale as scale,
 )
-from confide.methods.ptr.safety_bounds.class_means import ClassMeans as ClassMeans
-from confide.methods.ptr.safety_bounds.eigenvector import LeadingEigenvector as LeadingEigenvector
-from confide.methods.ptr.safety_bounds.kernel import KernelRegression as KernelRegression
-from confide.methods.ptr.safety_bounds.least_squares import LeastSquares as LeastSquares
-from confide.methods.ptr.safety_bounds.likelihood import BallLikelihood as BallLikelihood
-from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic as OrderStatistic
+from confide.methods.ptr.safety_bounds import (
+    BallLikelihood as BallLikelihood,
+    ClassMeans as ClassMeans,
+    KernelRegression as KernelRegression,
+    LeadingEigenvector as LeadingEigenvector,
+    LeastSquares as LeastSquares,
+    OrderStatistic as OrderStatistic,
+)
+from confide.sums.safety_bounds import rounded_safety as rounded_safety

@@ -6,10 +6,8 @@
 from collections.abc import Callable
 
 from confide.ask.one_call import one_call
-from confide.methods.reduction.basis import Basis
-from confide.methods.reduction.components import PCA as PCA
-from confide.methods.reduction.correlations import Correlations as Correlations
-from confide.methods.reduction.matrix import CorrelationMatrix
+from confide.methods.reduction.components import PCA as PCA, Basis
+from confide.methods.reduction.correlations import CorrelationMatrix, Correlations as Correlations
 
 correlation: Callable[..., CorrelationMatrix] = one_call(Correlations, "cf.reduction.correlation")
 pca: Callable[..., Basis] = one_call(PCA, "cf.reduction.pca")

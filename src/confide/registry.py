@@ -12,24 +12,11 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from confide._text import near_match
+from confide._helpers import near_match
+from confide.core import Method, Plan, parameters_of
+from confide.core.plan import check_read
+from confide.core.units.contributions import with_contributions
 from confide.errors import PlanError
-from confide.protocol import Method, Plan, parameters_of
-from confide.protocol.plan import check_read
-from confide.protocol.units.contributions import with_contributions
-
-__all__ = [
-    "FAMILIES",
-    "Family",
-    "MethodInfo",
-    "family",
-    "get",
-    "known",
-    "list_methods",
-    "make",
-    "register",
-    "remake",
-]
 
 _GROUP = "confide.methods"
 _registered: dict[str, type[Any]] = {}

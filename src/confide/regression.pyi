@@ -1,12 +1,16 @@
 """Regression: the default line, moments for many questions, logistic and Poisson regression, propose-test-release."""
 
-from confide.methods.regression.certified.efficient_ptr import EfficientPTR as EfficientPTR
-from confide.methods.regression.least_squares.line import LeastSquares as LeastSquares
-from confide.methods.regression.least_squares.within import Within as Within, WithinEstimates as WithinEstimates
-from confide.methods.regression.likelihood.logistic import Logistic as Logistic
-from confide.methods.regression.likelihood.logistic_results import LogisticEstimates as LogisticEstimates
-from confide.methods.regression.likelihood.poisson import Poisson as Poisson
-from confide.methods.regression.likelihood.poisson_results import PoissonEstimates as PoissonEstimates
-from confide.methods.regression.linear import LinearEstimates as LinearEstimates
-from confide.methods.regression.moments.ssp import SSP as SSP
-from confide.methods.regression.shared_estimates import SharedEstimates as SharedEstimates
+from confide.methods.regression.certified.efficient_line import EfficientPTR as EfficientPTR
+from confide.methods.regression.glm.logistic import Logistic as Logistic
+from confide.methods.regression.glm.poisson import Poisson as Poisson
+from confide.methods.regression.glm.results import (
+    LogisticEstimates as LogisticEstimates,
+    PoissonEstimates as PoissonEstimates,
+)
+from confide.methods.regression.least_squares.method import LeastSquares as LeastSquares
+from confide.methods.regression.linear_estimates import (
+    LinearEstimates as LinearEstimates,
+    SharedEstimates as SharedEstimates,
+)
+from confide.methods.regression.ssp.method import SSP as SSP
+from confide.methods.regression.within.method import Within as Within, WithinEstimates as WithinEstimates

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from confide._arrays import Array
-from confide._lazy import later
+from confide._helpers import later
 from confide._special import expit, ndtr
 from confide.schema import Categorical, Integer, Numeric, Practice, Schema
 
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["FAMILY", "Columns", "Scenario", "scenario_frame", "scenarios", "stated", "whole"]
 
 #: The family in words, for whoever prints a forecast.
 FAMILY = (

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 from confide.ask.one_call import one_call
-from confide.methods.selection.candidates import register_loss as register_loss
-from confide.methods.selection.method import Select as Select
+from confide.methods.selection.method import Select as Select, register_loss as register_loss
 from confide.results import Estimates
 
 select: Callable[..., Estimates] = one_call(Select, "cf.select", 2)

@@ -1,4 +1,4 @@
 """Synthetic tables from a release: rows for those who need rows, and the release beside them for those who need intervals."""
 
-from confide.methods.synthesis.data import SyntheticData as SyntheticData
+from confide.methods.synthesis.files import SyntheticData as SyntheticData
 from confide.methods.synthesis.table import SyntheticTable as SyntheticTable

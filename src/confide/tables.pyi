@@ -6,19 +6,17 @@ A lower-case name is the call (plan, release, infer), a class the method behind 
 from confide.ask.one_call import OneCall, one_call
 from confide.methods.quantiles.method import Quantiles as Quantiles
 from confide.methods.quantiles.results import QuantileTable
-from confide.methods.tables.cells.counted import CountTable, ShareTable
-from confide.methods.tables.counts import Counts as Counts, Shares as Shares
-from confide.methods.tables.description.table_one_result import TableOneResult
-from confide.methods.tables.means import Means as Means, MeanTable, Totals as Totals, TotalTable
+from confide.methods.tables.counts import Counts as Counts, CountTable, Shares as Shares, ShareTable
+from confide.methods.tables.means import Means as Means, MeanTable, Ratios as Ratios, Totals as Totals, TotalTable
 from confide.methods.tables.persons import (
     PersonCounts as PersonCounts,
     PersonCountTable,
     PersonShares as PersonShares,
     PersonShareTable,
 )
-from confide.methods.tables.ratios import Ratios as Ratios
-from confide.methods.tables.survey.result import SurveyTable
-from confide.methods.tables.table_one import TableOne as TableOne
+from confide.methods.tables.survey.results import SurveyTable
+from confide.methods.tables.table_one.method import TableOne as TableOne
+from confide.methods.tables.table_one.results import TableOneResult
 
 counts: OneCall[CountTable] = one_call(Counts, "cf.tables.counts")
 means: OneCall[MeanTable] = one_call(Means, "cf.tables.means")

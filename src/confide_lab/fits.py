@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
-from confide.aggregates.lines.ranges import ranged
 from confide.errors import PlanError
 from confide.guarantees import calibrate_gaussian
 from confide.schema import Design, Schema
+from confide.sums.linear_rows import ranged
 
 __all__ = ["METHODS", "Case", "Fitted", "Method", "fit", "fitted_of", "missing"]
 

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import ApproxDP, Guarantee
-from confide.methods.synthesis.features import as_column
-from confide.results.pages.spreadsheet import csv_text
+from confide.methods.synthesis.model import as_column
+from confide.results.pages.export import csv_text
 from confide.schema import Categorical, Design, Schema
 
 __all__ = ["GENERATORS", "SmartNoiseTable", "smartnoise_table"]

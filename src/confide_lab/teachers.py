@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.methods.voting.teaching import tallied
+from confide.methods.voting.teacher_labels import tallied
 from confide_lab.datasets import ENVIRONMENT
 
 __all__ = ["KINDS", "digits", "digits_missing", "digits_votes", "made_votes"]

@@ -9,7 +9,7 @@ import pytest
 
 import confide as cf
 from confide.ask.one_call import one_call
-from confide.protocol import parameters_of
+from confide.core import parameters_of
 
 MADE = {
     **{f"tables.{one.name}": one for one in (cf.tables.Counts, cf.tables.Shares, cf.tables.Means, cf.tables.Totals)},

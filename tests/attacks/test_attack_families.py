@@ -18,11 +18,11 @@ from tests.attacks.test_attack_fisher import (
 )
 
 import confide as cf
-from confide.aggregates.distributions.count_cells import COUNT_CELLS, CountIndices
-from confide.methods.regression.likelihood.fisher.fisher_counts import CountCut
+from confide.core import seal
+from confide.core.statistic import Behind
+from confide.methods.regression.glm.clipping import CountCut
+from confide.methods.regression.glm.sums import COUNT_CELLS, CountIndices
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
-from confide.protocol.source import Behind
 from confide.regression import Logistic, Poisson
 
 #: The method and the largest outcome.

@@ -1,6 +1,6 @@
 """Attacks on the draw of a line of Fisher scoring: beside the planned sums nothing follows from records, in any branch.
 
-Each release is replayed on other records, steered so that every noisy number is that of the first (`confide.audit.watching.replay`): then
+Each release is replayed on other records, steered so that every noisy number is that of the first (`confide.audit.replay.replay`): then
 all else, coordinates, lines, bounds, kappa, levels held, where counts are cut, must be equal to the bit, however far apart the data sets
 are.
 """
@@ -15,9 +15,9 @@ import pytest
 from scipy.special import expit
 
 import confide as cf
-from confide.audit.watching.replay import Replay, replay
-from confide.methods.regression.likelihood.fisher import fisher_rounds
-from confide.methods.regression.likelihood.fisher.fisher_hidden import Held
+from confide.audit.replay.replay import Replay, replay
+from confide.methods.regression.glm import draw
+from confide.methods.regression.glm.noise_floor import Held
 from confide.regression import Logistic
 
 _FEATURES = {
@@ -86,7 +86,7 @@ def test_which_levels_are_held_follows_from_noisy_numbers(relation: str, monkeyp
         seen.append(tuple(level.name for level in held.levels))
         return held
 
-    monkeypatch.setattr(fisher_rounds.Held, "of", watched)
+    monkeypatch.setattr(draw.Held, "of", watched)
     for mu in (0.5, 1.0, 1.5):
         for found in replays(Logistic(FORMULA), 1, 1_000, relation, mu):
             assert found.problems == ()

@@ -1,6 +1,6 @@
 """Attacks on lines of Fisher scoring where a unit has several rows: releases beside ones with a unit of 1, k, k + 1, 10 k rows more.
 
-Each release is replayed at the same noisy numbers (`confide.audit.watching.replay`), in the short branch and in a long one: every sum
+Each release is replayed at the same noisy numbers (`confide.audit.replay.replay`), in the short branch and in a long one: every sum
 moves by at most what is charged, with the largest moves all that is charged, and nothing else tells the two apart.
 """
 
@@ -12,9 +12,9 @@ import pytest
 from scipy.special import expit
 
 import confide as cf
-from confide.audit.watching.replay import Replay, replay
-from confide.gate.releasing import bounded
-from confide.gate.terms import key_of, keyed
+from confide.audit.replay.replay import Replay, replay
+from confide.engine.planning import key_of, keyed
+from confide.engine.releasing import bounded
 from confide.regression import Logistic
 
 _COLUMNS = {

@@ -13,12 +13,12 @@ from scipy import special
 from tests.golden.golden_cases import CASES, SCHEMA, schema_of
 
 import confide as cf
-from confide.aggregates import ColumnMoments
+from confide.core import Meter, Method, Noisy, Plan, Total, leaves
+from confide.core.statistic import Behind
 from confide.guarantees.selection import run_law
 from confide.noise import SimulatedNoise
-from confide.protocol import Meter, Method, Noisy, Plan, Total, leaves
-from confide.protocol.source import Behind
 from confide.sources.simulated import SIMULATED_ROWS
+from confide.sums import ColumnMoments
 from confide_lab.methods.logistic.methods import LogisticObjective
 
 TABLE = cf.Schema({"v": cf.Numeric(0, 10), "w": cf.Numeric(0, 10)}, dataset="d")

@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide.audit.watching.lattice import lattice
+from confide.audit.replay.opaque import lattice
+from confide.core import seal
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 from confide.testing.checks import Case, _shows_no_lattice
 from confide.testing.contract import tried
 from confide_lab.benchmarks.planted.kinds import Fault

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import confide as cf
-from confide.aggregates.lines import coordinates
-from confide.aggregates.lines.rows import Box
-from confide.aggregates.lines.whitened_rows import Frame
-from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores, SquareOf
 from confide.audit.methods import audit
-from confide.protocol import Allowance, Spend
-from confide.protocol.events import leaves, paths
+from confide.core import Allowance, Spend
+from confide.core.events import leaves, paths
 from confide.regression import SSP, LeastSquares, Logistic
 from confide.schema import Design
+from confide.sums import whitened_rows
+from confide.sums.coding import Box
+from confide.sums.scores import LimitedFeatures, LimitedScores, SquareOf
+from confide.sums.whitened_rows import Frame
 from confide_lab.benchmarks.planted.kinds import Fault
 from confide_lab.benchmarks.planted.least_squares import LEAST_SQUARES, unlike
 
@@ -116,7 +116,7 @@ def test_the_exact_way_without_doubles_gives_the_same_integers(monkeypatch: pyte
     codes[0, ::7] = -1
     maps: tuple[Any, ...] = (LimitedFeatures(DESIGN).at(frame, 7.0), LimitedScores(DESIGN).at(frame, 3.0))
     own = [rows(codes) for rows in maps]
-    monkeypatch.setattr(coordinates, "exact_products", lambda: False)
+    monkeypatch.setattr(whitened_rows, "exact_products", lambda: False)
     for rows, found in zip(maps, own, strict=True):
         assert np.array_equal(rows(codes), found)
 

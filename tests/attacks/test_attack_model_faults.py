@@ -10,16 +10,13 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.aggregates.isolation.collected import Collected
-from confide.aggregates.isolation.shards import fresh_key
-from confide.aggregates.kernels.kernel_cells import UNIT
-from confide.aggregates.kernels.kernel_points import WEIGHT, KernelSafety
-from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
-from confide.methods.curves.kernel import Kernel
-from confide.methods.curves.kernel_reading import Smooth
+from confide.core import seal, threshold
+from confide.methods.curves.efficient_ptr import EfficientPTRKernel
+from confide.methods.curves.kernel import Kernel, Smooth
+from confide.methods.curves.sums import UNIT, WEIGHT, KernelSafety
 from confide.noise import SimulatedNoise
-from confide.protocol import seal, threshold
 from confide.selection import Select
+from confide.sums.blocks.record_block import Collected, fresh_key
 from confide_lab.methods import AdaSSP
 from confide_lab.methods.logistic.labelled_rows import CurvatureRows, LabelledRows
 from confide_lab.methods.logistic.methods import LogisticObjective, LogisticPTR
@@ -192,8 +189,7 @@ def test_a_curve_has_its_sampling_variance_in_full() -> None:
 
 
 def test_class_safety_is_above_0_only_where_every_class_has_the_least_size() -> None:
-    from confide.methods.classification.efficient_ptr_bayes import EfficientPTRBayes
-    from confide.methods.classification.safe_means import ClassSafety
+    from confide.methods.classification.efficient_ptr import ClassSafety, EfficientPTRBayes
 
     schema = cf.Schema({"k": cf.Categorical(["a", "b"]), "x": cf.Numeric(0, 1)})
     plan = cf.plan(EfficientPTRBayes("k ~ x", least=10), schema, cf.ApproxDP(1.0, 1e-6))
@@ -207,7 +203,7 @@ def test_class_safety_is_above_0_only_where_every_class_has_the_least_size() -> 
 
 def test_scores_under_substitute_leave_room_for_a_record_that_changes_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """Candidates at mu/2 and scores at sqrt(3)/2 mu, in squares 1/4 + 3/4: a record may leave training and enter validation."""
-    from confide.methods.selection import selection as parts
+    from confide.methods.selection import draw as parts
 
     cf.register(Select)
     tried = [AdaSSP("y ~ x", row_bound=bound) for bound in (1.0, 1.2, 1.3, 1.4)]
@@ -259,12 +255,12 @@ def test_cells_of_the_loss_count_at_their_upper_ends() -> None:
     """Each probability belongs to the cell below its point, so that a bracket that rises with the loss is summed from above."""
     from scipy import special
 
-    from confide.guarantees.selection import bounds
+    from confide.guarantees import selection
 
-    ends, mass = bounds._losses()
+    ends, mass = selection._losses()
     below = np.concatenate([[-9.0], ends[:-1]])
     assert (below < ends).all() and ends[-1] == pytest.approx(9.0)
     np.testing.assert_allclose(mass, special.ndtr(ends) - special.ndtr(below), atol=1e-15)
-    low, high = bounds._cells()
+    low, high = selection._cells()
     assert (low < high).all() and low[0] == 0.0 and high[-1] == pytest.approx(1.0)
     np.testing.assert_array_equal(low[1:], high[:-1])

@@ -11,8 +11,8 @@ import pytest
 from scipy import special, stats
 
 import confide as cf
+from confide.core import seal
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 from confide_lab.methods.logistic.labelled_rows import LabelledRows, record_weights
 from confide_lab.methods.logistic.logistic_minimiser import PenalizedLoss, _Search
 from confide_lab.methods.logistic.methods import LogisticObjective

@@ -16,12 +16,12 @@ from tests.methods.regression.test_survey_logistic import OWN, records
 from tests.methods.tables.survey.test_survey import LISTS, NAMES
 
 import confide as cf
-from confide.audit.watching.replay import replay
-from confide.gate.releasing import bounded
-from confide.gate.terms import key_of, keyed
-from confide.methods.tables.survey.path import SurveyPath
+from confide.audit.replay.replay import replay
+from confide.core import Meter, Noisy
+from confide.engine.planning import key_of, keyed
+from confide.engine.releasing import bounded
+from confide.methods.tables.survey.draw import SurveyPath
 from confide.noise import SimulatedNoise
-from confide.protocol import Meter, Noisy
 
 UNIT = cf.Unit("pid")
 LISTED = cf.Schema(

@@ -11,8 +11,8 @@ from tests.golden.golden_cases import CASES, schema_of
 
 import confide as cf
 from confide.audit import replay
+from confide.core import seal
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 from confide_lab.benchmarks.float_attacks import OPAQUE, opaque
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
@@ -89,8 +89,8 @@ def test_every_method_that_assumes_float64_is_attacked() -> None:
             assert method.name in OPAQUE, name
 
 
-def _is_opaque(plan: cf.protocol.Plan) -> bool:
-    return any(isinstance(leaf, cf.protocol.Opaque) for leaf in cf.protocol.leaves(plan.event))
+def _is_opaque(plan: cf.core.Plan) -> bool:
+    return any(isinstance(leaf, cf.core.Opaque) for leaf in cf.core.leaves(plan.event))
 
 
 def test_order_and_batches_of_values_whose_float_sum_depends_on_order() -> None:
@@ -103,7 +103,7 @@ def test_order_and_batches_of_values_whose_float_sum_depends_on_order() -> None:
 
 def test_sums_beyond_64_bits_are_exact() -> None:
     """Squares of 2^20 steps, summed over 10^5 rows and doubled nine times, pass 2^63."""
-    from confide.protocol import Gram
+    from confide.core import Gram
 
     plan = cf.plan(METHOD, SCHEMA, cf.GDP(1.0))
     statistic = plan.statistic("moments")

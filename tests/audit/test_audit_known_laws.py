@@ -10,8 +10,14 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from confide.audit.runs.known_laws import audit_exponential, audit_law, audit_probabilities, exact_knots, upper_tail
-from confide.audit.runs.noise_scale import noise_scale_test
+from confide.audit.runs.curve_band import noise_scale_test
+from confide.audit.runs.known_distributions import (
+    audit_exponential,
+    audit_law,
+    audit_probabilities,
+    exact_knots,
+    upper_tail,
+)
 from confide.errors import PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP, gaussian_delta, gaussian_epsilon
 from confide.noise import SimulatedNoise

@@ -16,13 +16,12 @@ from tests.third_party import Mean
 
 import confide as cf
 from confide import registry
-from confide.aggregates import ColumnMoments
 from confide.audit import audit, replay
-from confide.audit.searches.neighbourhoods import named, neighbours
-from confide.audit.searches.pairs import Domain
+from confide.audit.searches.neighbors import Domain, named, neighbours
+from confide.core import Allowance, Plan, Total
 from confide.errors import PrivacyError
 from confide.guarantees import PureDP
-from confide.protocol import Allowance, Plan, Total
+from confide.sums import ColumnMoments
 from confide_lab.benchmarks.audit_states import CASES
 from confide_lab.benchmarks.planted.toy import SCHEMA, Toy
 from confide_lab.methods.quantile.ranks import Quantile

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, nct
 
-from confide.audit.runs.one_run import Canaries, one_run_audit, one_run_epsilon, one_run_gaussian, one_run_mu
+from confide.audit.runs.attacks import Canaries, one_run_audit, one_run_epsilon, one_run_gaussian, one_run_mu
 from confide.errors import PrivacyError
 from confide.guarantees import GDP, ApproxDP, PureDP
 

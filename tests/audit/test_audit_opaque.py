@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 import confide as cf
-from confide.aggregates import ColumnMoments
 from confide.audit import audit, replay
 from confide.audit.methods import usual_request
-from confide.audit.searches.neighbourhoods import neighbours
-from confide.audit.searches.pairs import Domain
+from confide.audit.replay.opaque import Setting, attack_opaque, certificates
+from confide.audit.searches.neighbors import Domain, neighbours
 from confide.audit.verdict import Audit, Finding
-from confide.audit.watching.opaque import Setting, attack_opaque, certificates
-from confide.protocol import Meter, Method, Opaque, Plan, Proved, Release, Source, Total, leaves
+from confide.core import Meter, Method, Opaque, Plan, Proved, Release, Source, Total, leaves
+from confide.sums import ColumnMoments
 from confide_lab.benchmarks.planted.kinds import Fault
 from confide_lab.benchmarks.planted.opaque import OPAQUE_FAULTS
 from confide_lab.benchmarks.planted.toy import SCHEMA, Toy
@@ -178,7 +177,7 @@ def test_without_runs_an_opaque_release_is_untested_and_says_why() -> None:
 
 
 def test_a_branch_that_no_pair_reaches_is_named_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("confide.audit.searches.neighbourhoods.CROWD", 10)
+    monkeypatch.setattr("confide.audit.searches.neighbors.CROWD", 10)
     found = audit(Toy(branches=True), SCHEMA, relation="add-remove", runs=0)
     reasons = {state.spend: state.reason for state in found.untested}
     assert list(reasons) == ["toy again"] and "not reached" in reasons["toy again"]

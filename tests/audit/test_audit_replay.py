@@ -13,11 +13,11 @@ import pytest
 from tests.third_party import Mean
 
 import confide as cf
-from confide.aggregates.lines.rows import Box
 from confide.audit import replay
-from confide.audit.watching.recording import ReplayNoise, run
+from confide.audit.replay.recording import ReplayNoise, run
+from confide.core import Meter, Plan, Spend, Together
 from confide.noise import SimulatedNoise
-from confide.protocol import Meter, Plan, Spend, Together
+from confide.sums.coding import Box
 from confide_lab.benchmarks.planted.toy import SCHEMA, Toy
 
 XY = cf.Schema({"a": cf.Numeric(-2, 3), "y": cf.Numeric(-20, 30)})
@@ -70,7 +70,7 @@ def test_the_difference_is_the_one_of_the_exact_integers(cov: str, recenter: Any
 @pytest.mark.parametrize(("recenter", "n", "branch"), WAYS)
 def test_the_second_pass_is_compared_at_the_same_noisy_line(recenter: Any, n: int, branch: str) -> None:
     """The meat's integers at the line of the transcript: exactly what a map at that line gives for the record."""
-    from confide.aggregates import LinearRows
+    from confide.sums import LinearRows
 
     method, frame = SSP("y ~ a", recenter=recenter), XY.sample(n, 2)
     plan = cf.plan(method, XY, cf.GDP(1.0))
@@ -168,8 +168,8 @@ class Chooser(Mean):
     native = "PureDP"
 
     def plan(self, schema: Any, privacy: Any, *, n: Any = None, public: Any = None) -> Plan:
-        from confide.aggregates import ColumnMoments
-        from confide.protocol import Allowance, Total
+        from confide.core import Allowance, Total
+        from confide.sums import ColumnMoments
 
         allowance = Allowance.of(privacy, self, schema)
         statistic = Total(ColumnMoments(schema, self.column), nonnegative=True)

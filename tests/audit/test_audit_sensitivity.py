@@ -12,7 +12,7 @@ import pytest
 
 import confide as cf
 from confide.audit import falsify_sensitivity
-from confide.audit.searches.pairs import Domain
+from confide.audit.searches.neighbors import Domain
 
 SCHEMA = cf.Schema({"region": cf.Categorical(["N", "S"]), "v": cf.Integer(0, 9)})
 

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from confide.core import Allowance, Method, Plan, RecordMap, Total
+from confide.core.exact import digest
 from confide.forecast import Simulated
-from confide.protocol import Allowance, Method, Plan, RecordMap, Total
-from confide.protocol.exact import digest
 from confide.results import Estimates
 from confide.schema import Schema
 from confide.sources.simulated import SIMULATED_ROWS

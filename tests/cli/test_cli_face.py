@@ -385,7 +385,7 @@ def test_a_closed_pipe_and_a_name_that_is_no_utf8(planned):
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_ctrl_c_in_a_process(planned):
-    wait = "import time\nfrom confide import gate\ngate.release = lambda *a, **k: print('inside', flush=True) or time.sleep(600)\n"
+    wait = "import time\nfrom confide import engine\nengine.release = lambda *a, **k: print('inside', flush=True) or time.sleep(600)\n"
     code = f"{wait}from confide.cli import main; main()"
     words = ["release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "release.json"]
     child = subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

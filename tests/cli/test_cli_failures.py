@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.cli_runner import entries, good, run
 
-from confide import Release, gate
+from confide import Release, engine
 from confide.cli import files
 from confide.errors import PlanError
 from confide.ledger import Ledger
@@ -89,7 +89,7 @@ def test_an_unexpected_error_behind_the_gate_withholds_even_its_class(planned, m
     def fail(*_, **__):
         raise OverflowError("SENTINEL")
 
-    monkeypatch.setattr(gate, "release", fail)
+    monkeypatch.setattr(engine, "release", fail)
     done = run("release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "release.json")
     assert done.code == 6
     assert "OverflowError" not in done.err
@@ -144,7 +144,7 @@ def test_a_table_that_cannot_be_shown_after_the_charge(book, monkeypatch):
     done = run(*REGRESS, "-o", "release.json")
     assert done.code == 6
     assert "the release is in release.json" in done.err
-    assert gate.verify(Release.load("release.json"), Ledger.open("book.db")).ok
+    assert engine.verify(Release.load("release.json"), Ledger.open("book.db")).ok
 
 
 def test_a_report_that_cannot_be_written_after_the_charge_keeps_the_release(book, monkeypatch):
@@ -164,7 +164,7 @@ def test_a_report_that_cannot_be_written_after_the_charge_keeps_the_release(book
     without = run(*REGRESS, "--plot", "plot.png")
     assert without.code == 6
     saved = Release.from_json(without.out[without.out.index('{"body"') :])
-    assert gate.verify(saved, Ledger.open("book.db")).ok
+    assert engine.verify(saved, Ledger.open("book.db")).ok
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.EIO, "Input/output error"), MemoryError()])

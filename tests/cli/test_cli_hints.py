@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from tests.cli.cli_runner import SCHEMA, entries, good, run
 
-from confide import GDP, Ledger, Plan, Question, Release, Schema, gate, read, regression
+from confide import GDP, Ledger, Plan, Question, Release, Schema, engine, read, regression
 from confide.cli.messages import for_command_line, plan_command
 from confide.errors import PrivacyError
 
@@ -109,7 +109,7 @@ def test_files_in_the_way_are_kept_without_force(released):
 def test_the_table_as_csv_has_all_digits(released):
     good("infer", "release.json", "--csv", "table.csv")
     found = pd.read_csv("table.csv", index_col="name")
-    result = gate.infer(Release.load("release.json"))
+    result = engine.infer(Release.load("release.json"))
     pd.testing.assert_frame_equal(found, result.to_frame(), check_names=False)
 
 
@@ -118,7 +118,7 @@ def test_a_factor_stands_for_all_its_levels(book):
     good("release", "plan.json", "survey.csv", "--no-ledger", "-o", "release.json")
     release = Release.load("release.json")
     whole = good("infer", "release.json", "--subset", "region").out
-    assert whole.splitlines()[1:] == gate.infer(release, Question(subset=("region",))).summary().splitlines()[1:]
+    assert whole.splitlines()[1:] == engine.infer(release, Question(subset=("region",))).summary().splitlines()[1:]
     assert "region[T.South]" in whole and "\nage " not in whole
     refused = run("infer", "release.json", "--subset", "wealth").err
     assert "all levels of a factor at once: region" in refused
@@ -185,7 +185,7 @@ def test_a_book_under_a_relation_that_the_method_has_not_names_what_works(book):
         assert done.code == 3 and "--relation add-remove" not in done.err
         assert "take a method that has add-remove" in done.err and "opened with --relation substitute" in done.err
     with pytest.raises(PrivacyError) as refused:
-        gate.release(
+        engine.release(
             Plan.from_json(Path("plan.json").read_text()),
             read("survey.csv", Schema.from_toml("schema.toml")),
             ledger=Ledger.open("book.db"),
@@ -206,7 +206,7 @@ def test_a_release_of_one_line_answers_no_subset_and_says_what_does(survey):
 def test_settings_of_any_method_and_a_public_n():
     assert for_command_line('take Logistic(formula, link="probit")') == "take --set link=probit"
     assert for_command_line("LeastSquares(formula, cov='robust')") == "--set cov=robust"
-    plan = gate.plan(regression.SSP("happy ~ age"), SCHEMA, GDP(1.0, relation="substitute"), n=2_000)
+    plan = engine.plan(regression.SSP("happy ~ age"), SCHEMA, GDP(1.0, relation="substitute"), n=2_000)
     assert " --n 2000 " in plan_command(plan, "--mu 1", schema=None, ledger=None, dataset=None)
 
 

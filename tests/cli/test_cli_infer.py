@@ -11,14 +11,14 @@ import pytest
 from tests.cli.cli_runner import check_silence, entries, good, run
 
 import confide as cf
-from confide import Question, Release, gate, tables
-from confide.protocol.exact import digest
+from confide import Question, Release, engine, tables
+from confide.core.exact import digest
 
 REGRESS = ("regress", "happy ~ age + region", "survey.csv", "--schema", "schema.toml", "--mu", "1")
 
 
 def test_infer_prints_the_table_of_the_api(released):
-    result = gate.infer(Release.load("release.json"))
+    result = engine.infer(Release.load("release.json"))
     assert good("infer", "release.json").out == result.summary() + "\n"
     assert good("infer", "release.json").out == good("infer", "release.json").out
     assert good("infer", "release.json", "--json").json["result"] == json.loads(result.to_json())
@@ -26,8 +26,8 @@ def test_infer_prints_the_table_of_the_api(released):
 
 def test_infer_takes_a_level_and_a_subset(released):
     release = Release.load("release.json")
-    assert good("infer", "release.json", "--alpha", ".1").out == gate.infer(release).summary(alpha=0.1) + "\n"
-    smaller = gate.infer(release, Question(subset=("age",)))
+    assert good("infer", "release.json", "--alpha", ".1").out == engine.infer(release).summary(alpha=0.1) + "\n"
+    smaller = engine.infer(release, Question(subset=("age",)))
     for text in ("age", " age ,", '["age"]'):
         assert good("infer", "release.json", "--subset", text).out == smaller.summary() + "\n"
     assert run("infer", "release.json", "--subset", "wealth").code == 3
@@ -49,7 +49,7 @@ def test_infer_asks_one_release_another_question(tmp_path, monkeypatch):
         (("share.json", "--prior", "beta(2, 5)"), share, Question(prior="beta(2, 5)")),
         (("table.json", "--covers", "dataset"), table, Question(covers="dataset")),
     ):
-        assert good("infer", *words).out == gate.infer(release, question).summary() + "\n"
+        assert good("infer", *words).out == engine.infer(release, question).summary() + "\n"
         assert good("infer", *words).out != good("infer", words[0]).out
     refused = run("infer", "table.json", "--kind", "confidence")
     assert refused.code == 3 and "covers" in refused.err
@@ -57,7 +57,7 @@ def test_infer_asks_one_release_another_question(tmp_path, monkeypatch):
 
 
 def test_reports_are_written_for_papers_too(released):
-    result = gate.infer(Release.load("release.json"))
+    result = engine.infer(Release.load("release.json"))
     good("infer", "release.json", "--report", "table.md", "--alpha", ".1")
     assert Path("table.md").read_text(encoding="utf-8") == result.to_markdown(alpha=0.1)
     good("infer", "release.json", "--report", "table.tex")
@@ -91,13 +91,13 @@ def test_infer_writes_the_release_with_its_results(released):
     assert said.endswith("wrote both.json: the release with these results\n")
     assert Release.load("both.json") == release
     held = json.loads(Path("both.json").read_text())["results"]
-    assert held["result"] == json.loads(gate.infer(release).to_json(alpha=0.1))
+    assert held["result"] == json.loads(engine.infer(release).to_json(alpha=0.1))
     assert held["sha256"] == digest(held["result"])
     assert run("infer", "release.json", "-o", "both.json").code == 2  # it is there already
     assert run("infer", "release.json", "-o", "release.json", "--force").code == 2
     assert good("infer", "release.json", "-o", "both.json", "--force", "--json").json["wrote"] == "both.json"
     # a second pass reads the file with results as it reads the bare one
-    assert good("infer", "both.json").out == gate.infer(release).summary() + "\n"
+    assert good("infer", "both.json").out == engine.infer(release).summary() + "\n"
 
 
 @pytest.mark.parametrize("content", [None, "", "{}", '{"confide": "plan"}', "garbage"])
@@ -160,7 +160,7 @@ def test_regress_without_a_file_says_so_and_json_carries_the_release(book):
     found = good(*REGRESS[:-1], ".1", "--ledger", "book.db", "--json").json
     release = Release.from_json(json.dumps(found["release"]))
     assert release.sha256 == found["release_sha256"]
-    assert gate.infer(release).to_json() == json.dumps(found["result"])
+    assert engine.infer(release).to_json() == json.dumps(found["result"])
 
 
 def test_regress_without_privacy_or_ledger_is_refused(book):

@@ -13,8 +13,8 @@ import pytest
 from tests.cli.cli_runner import entries, good, run
 
 from confide import Release
+from confide.core import Noisy
 from confide.ledger import Ledger
-from confide.protocol import Noisy
 from confide.schema import Numeric, Schema, Unit
 
 

@@ -16,7 +16,7 @@ import matplotlib.figure
 import pytest
 from tests.cli.cli_runner import check_silence, entries, good, run
 
-from confide import Release, gate
+from confide import Release, engine
 from confide.cli import app, files, main
 from confide.ledger import Ledger
 
@@ -94,14 +94,14 @@ def test_every_command_that_charges_asks_that_of_stdout(book: Path, words: tuple
 
 def test_with_a_file_a_closed_stdout_is_no_failure(book: Path) -> None:
     assert ended(*REGRESS, "-o", "release.json", stdout=None) == (0, "")
-    assert gate.verify(Release.load("release.json"), Ledger.open("book.db")).ok
+    assert engine.verify(Release.load("release.json"), Ledger.open("book.db")).ok
 
 
 def test_with_a_file_a_document_that_cannot_be_printed_is_told_on_stderr(book: Path) -> None:
     code, said = ended(*REGRESS, "--json", "-o", "release.json", stdout=full_device())
     assert code == 6
     assert "No space left on device" in said and "the release is in release.json" in said
-    assert gate.verify(Release.load("release.json"), Ledger.open("book.db")).ok
+    assert engine.verify(Release.load("release.json"), Ledger.open("book.db")).ok
 
 
 @pytest.mark.parametrize(("stream", "expected"), [("full", 2), ("unread", 141)])
@@ -116,7 +116,7 @@ def test_without_either_stream_the_file_is_written(book: Path, monkeypatch: pyte
         patch.setattr(sys, "stderr", None)
         app([*REGRESS, "-o", "release.json", "--plot", "plot.png"])
     assert end.value.code == 0
-    assert gate.verify(Release.load("release.json"), Ledger.open("book.db")).ok
+    assert engine.verify(Release.load("release.json"), Ledger.open("book.db")).ok
     assert Path("plot.png").is_file()
 
 
@@ -128,7 +128,7 @@ def test_a_release_that_nothing_else_takes_comes_out_on_stderr(planned: Path, mo
     code, said = ended("release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "release.json", stdout=None)
     assert code == 6
     saved, _ = json.JSONDecoder().raw_decode(said[said.index('{"body"') :])
-    assert gate.verify(Release.from_json(json.dumps(saved)), Ledger.open("book.db")).ok
+    assert engine.verify(Release.from_json(json.dumps(saved)), Ledger.open("book.db")).ok
 
 
 @pytest.mark.parametrize(

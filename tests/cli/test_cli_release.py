@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.cli_runner import entries, good, run, strict_json
 
-from confide import Plan, Release, gate
+from confide import Plan, Release, engine
 from confide.cli import files
 from confide.errors import LedgerBusy
 from confide.ledger import Ledger
@@ -76,7 +76,7 @@ def test_release_charges_once_writes_and_verifies(planned):
     assert not release.simulated
     (charge,) = entries()
     assert charge["status"] == "released"
-    assert gate.verify(release, Ledger.open("book.db")).ok
+    assert engine.verify(release, Ledger.open("book.db")).ok
 
 
 def test_release_in_json(planned):
@@ -195,7 +195,7 @@ def test_a_full_disk_after_the_charge_prints_the_release(planned, monkeypatch):
         assert not Path("release.json").exists()
         text = done.out if words else done.out[done.out.index('{"body"') :]
         saved = Release.from_json(text)
-        assert gate.verify(saved, Ledger.open("book.db")).ok
+        assert engine.verify(saved, Ledger.open("book.db")).ok
         if words:
             strict_json(done.out)
 
@@ -236,7 +236,7 @@ def test_an_altered_plan_is_refused(planned):
     text = Path("plan.json").read_text()
     Path("plan.json").write_text(text.replace('"passes":6', '"passes":1'))
     assert run(*RELEASE, "-o", "release.json").code == 3
-    from confide.protocol.serialization.files import from_file, to_file
+    from confide.core.files import from_file, to_file
 
     body = from_file("plan", text)
     Path("plan.json").write_text(to_file("plan", {**body, "passes": 1}))  # with a digest that fits
@@ -250,7 +250,7 @@ def test_an_altered_plan_is_refused(planned):
 
 
 def test_no_price_is_said_of_a_plan_that_cannot_be_made_again(planned):
-    from confide.protocol.serialization.files import from_file, to_file
+    from confide.core.files import from_file, to_file
 
     body = from_file("plan", Path("plan.json").read_text())
     stated, *others = body["guarantees"]

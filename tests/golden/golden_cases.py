@@ -18,11 +18,11 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import confide as cf
 from confide import classification
+from confide.core import Opaque, Spend, exact_cost, leaves, method_parameters
+from confide.core.events import event_to_dict
+from confide.core.exact import array_to_dict, digest, fraction_to_text, pack
 from confide.methods.synthesis.table import SyntheticTable
 from confide.noise import SimulatedNoise
-from confide.protocol import Opaque, Spend, exact_cost, leaves, method_parameters
-from confide.protocol.events import event_to_dict
-from confide.protocol.exact import array_to_dict, digest, fraction_to_text, pack
 from confide.selection import Select
 from confide_lab.methods import (
     AdaOPS,

@@ -13,9 +13,8 @@ import pytest
 import confide as cf
 import confide_lab
 from confide import registry
-from confide.protocol import exact
-from confide.protocol.exact import array_from_dict
-from confide.protocol.serialization import files
+from confide.core import exact, files
+from confide.core.exact import array_from_dict
 from tests.golden.golden_cases import CASES, FILE, machine, record, schema_of
 
 KNOWN = json.loads(FILE.read_text())

@@ -27,8 +27,7 @@ from confide.guarantees.curves import (
     symmetric_laplace,
     zero_inflated,
 )
-from confide.guarantees.curves.radial import radial
-from confide.guarantees.curves.spherical_gap import spherical_gap
+from confide.guarantees.curves.symmetric_laplace import radial, spherical_gap
 from confide.guarantees.mechanisms.gaussian import gaussian_delta
 
 

@@ -26,8 +26,8 @@ from confide.guarantees.curves import (
     symmetric_laplace,
     zero_inflated,
 )
+from confide.guarantees.mechanisms.classical import leak_delta, pure_mu
 from confide.guarantees.mechanisms.gaussian import gaussian_delta
-from confide.guarantees.mechanisms.randomised_response import leak_delta, pure_mu
 
 CURVES = [
     perfect(),

@@ -23,7 +23,7 @@ from confide.guarantees.curves import (
     symmetric_laplace,
     zero_inflated,
 )
-from confide.guarantees.curves.radial import radial
+from confide.guarantees.curves.symmetric_laplace import radial
 
 DIMENSIONS = (2, 3, 6, 30, 100)
 

@@ -11,7 +11,7 @@ from tests.pace import quick
 
 from confide.errors import PrivacyError
 from confide.guarantees import gaussian_epsilon
-from confide.guarantees.mechanisms.gnmax import (
+from confide.guarantees.mechanisms.noisy_max import (
     collapsed_loss,
     collapsed_rdp,
     composed_loss,

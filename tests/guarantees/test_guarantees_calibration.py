@@ -26,7 +26,7 @@ from confide.guarantees import (
     laplace_mu,
     laplace_renyi,
 )
-from confide.guarantees.mechanisms.renyi import DEFAULT_ORDERS
+from confide.guarantees.mechanisms.classical import DEFAULT_ORDERS
 
 
 def laplace_profile(at, epsilon):

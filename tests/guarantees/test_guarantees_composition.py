@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP, compose, group
-from confide.guarantees.rounding import float_up, sqrt_down, sqrt_up
+from confide.guarantees.validation import float_up, sqrt_down, sqrt_up
 
 LEVELS = st.floats(1e-8, 1e6)
 

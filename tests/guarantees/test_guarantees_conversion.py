@@ -12,16 +12,7 @@ from hypothesis import assume, given, settings, strategies as st
 from tests.guarantees.guarantees_accuracy import reference_delta
 
 from confide.errors import NoConversion, PrivacyError
-from confide.guarantees import (
-    GDP,
-    ZCDP,
-    ApproxDP,
-    PureDP,
-    calibrate_gaussian,
-    gaussian_delta,
-    pure_epsilon,
-    pure_mu,
-)
+from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP, calibrate_gaussian, gaussian_delta, pure_epsilon, pure_mu
 
 LABELS = {"relation": "substitute", "unit": "household", "trust": "local", "assumptions": ("float64 sampling",)}
 

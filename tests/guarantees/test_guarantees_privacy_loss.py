@@ -15,9 +15,8 @@ from tests.guarantees.guarantees_accuracy import reference_delta
 from tests.pace import quick
 
 from confide.errors import PrivacyError
-from confide.guarantees import PrivacyLoss, gaussian_delta, gaussian_epsilon
-from confide.guarantees.losses import convolution
-from confide.guarantees.mechanisms.randomised_response import leak_delta
+from confide.guarantees import PrivacyLoss, gaussian_delta, gaussian_epsilon, privacy_loss
+from confide.guarantees.mechanisms.classical import leak_delta
 
 UP = 1 + 1e-11  # what a profile is rounded up by
 
@@ -155,7 +154,7 @@ def test_small_deltas_need_the_tilts(monkeypatch):
     loss, together = laplace(0.1), gaussian_epsilon(1e-12, 0.1 * 1_000**0.5)
     with_tilts = loss.power(1_000).delta(together)
     assert with_tilts < 1e-12  # a Laplace loss varies less than that of a Gaussian with mu = epsilon
-    monkeypatch.setattr(convolution, "_TILTS", 0)
+    monkeypatch.setattr(privacy_loss, "_TILTS", 0)
     assert loss.power(1_000).delta(together) > 2 * with_tilts
 
 

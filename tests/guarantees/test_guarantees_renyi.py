@@ -30,7 +30,7 @@ from confide.guarantees import (
     laplace_renyi,
     pure_renyi,
 )
-from confide.guarantees.mechanisms.renyi import DEFAULT_ORDERS
+from confide.guarantees.mechanisms.classical import DEFAULT_ORDERS
 
 LABELS = {"relation": "substitute", "unit": "household", "trust": "local", "assumptions": ("float64 sampling",)}
 ORDERS = st.lists(st.floats(1.01, 1e4), min_size=1, max_size=6, unique=True).map(sorted)

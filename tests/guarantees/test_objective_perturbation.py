@@ -11,7 +11,8 @@ from scipy import integrate, optimize, special, stats
 
 from confide.errors import PrivacyError
 from confide.guarantees import TradeOff
-from confide.guarantees.curves import objective
+from confide.guarantees.filter_certificate import divergence as gauss_divergence
+from confide.guarantees.mechanisms import objective_perturbation as objective
 from confide.guarantees.mechanisms.gaussian import gaussian_delta, gaussian_mu
 from confide.guarantees.mechanisms.objective_perturbation import (
     closed_delta,
@@ -24,8 +25,7 @@ from confide.guarantees.mechanisms.objective_perturbation import (
     minimiser_sensitivity,
     stable_sensitivity,
 )
-from confide.guarantees.remainder import remaining
-from confide.guarantees.remainder.hockey_stick import divergence as gauss_divergence
+from confide.guarantees.privacy_filter import remaining
 
 CELLS = [(0.2, 2.0), (0.2, 10.0), (1.0, 2.0), (5.0, 2.0)]
 

@@ -37,21 +37,20 @@ from confide.guarantees import (
     symmetric_laplace,
     zero_inflated,
 )
-from confide.guarantees.curves import objective
+from confide.guarantees.filter_certificate import ACCURACY, Inequality, divergence
+from confide.guarantees.mechanisms import objective_perturbation as objective
+from confide.guarantees.mechanisms.classical import leak_delta
 from confide.guarantees.mechanisms.objective_perturbation import logistic_sd
-from confide.guarantees.mechanisms.randomised_response import leak_delta
-from confide.guarantees.remainder import (
+from confide.guarantees.privacy_filter import (
     NothingRemains,
     Remainder,
     converted,
     holds,
     pair_divergence,
+    pair_of,
     remaining,
     stays,
 )
-from confide.guarantees.remainder.certificate import Inequality
-from confide.guarantees.remainder.hockey_stick import ACCURACY, divergence
-from confide.guarantees.remainder.pairs import pair_of
 
 Array = NDArray[np.float64]
 ONE = Fraction(1)

@@ -13,12 +13,21 @@ from scipy import stats
 
 from confide.errors import NoConversion
 from confide.guarantees import ZCDP, Curve, PureDP, approx_dp, gaussian_delta, laplace
-from confide.guarantees.curves import Objective, objective
-from confide.guarantees.losses.loss_grid import convex_slopes
-from confide.guarantees.remainder import NothingRemains, Remainder, holds, remaining
-from confide.guarantees.remainder.hockey_stick import divergence
-from confide.guarantees.remainder.pairs import DELTA_UNIT, Pair, _checked, pair_of
-from confide.guarantees.remainder.state import AMOUNT_UNIT as UNIT
+from confide.guarantees.curves import Objective
+from confide.guarantees.filter_certificate import divergence
+from confide.guarantees.mechanisms import objective_perturbation as objective
+from confide.guarantees.privacy_filter import (
+    AMOUNT_UNIT as UNIT,
+    DELTA_UNIT,
+    NothingRemains,
+    Pair,
+    Remainder,
+    _checked,
+    holds,
+    pair_of,
+    remaining,
+)
+from confide.guarantees.privacy_loss import convex_slopes
 
 Array = NDArray[np.float64]
 ONE = Fraction(1)

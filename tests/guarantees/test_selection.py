@@ -14,19 +14,21 @@ from tests.pace import quick
 from confide.errors import PrivacyError
 from confide.guarantees import gaussian_delta, gaussian_mu
 from confide.guarantees.selection import (
+    Base,
     Binomial,
     Fixed,
     Poisson,
     RunLaw,
     TruncatedNegativeBinomial,
     calibrate_selection,
+    composed_base,
+    largest_base,
+    profile_delta,
     profile_epsilon,
     renyi_epsilon,
     run_law,
     tradeoff_delta,
 )
-from confide.guarantees.selection.bounds import profile_delta
-from confide.guarantees.selection.calibration import Base, composed_base, largest_base
 from confide.noise import SimulatedNoise
 
 TNB = TruncatedNegativeBinomial

@@ -9,11 +9,9 @@ import pytest
 from scipy import stats
 from tests.pace import quick
 
-from confide.methods.intervals.posteriors.counted import Cells, share_posterior
-from confide.methods.intervals.posteriors.laws import NoiseLaw
-from confide.methods.intervals.posteriors.line_posterior import NoisyMoments, line_posterior
-from confide.methods.intervals.posteriors.normal_posterior import NormalSums, normal_posterior
-from confide.methods.intervals.posteriors.poisson_posterior import PoissonSum, rate_posterior
+from confide.methods.intervals.count_posteriors import Cells, PoissonSum, rate_posterior, share_posterior
+from confide.methods.intervals.marginals import NoiseLaw
+from confide.methods.intervals.normal_posteriors import NoisyMoments, NormalSums, line_posterior, normal_posterior
 from confide_lab.experiments.precise import exact_coverage
 from confide_lab.experiments.precise_families import CAP, HALF, drawn, noise_of, rival
 

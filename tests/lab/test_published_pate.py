@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from confide.guarantees import gaussian_epsilon
-from confide.guarantees.mechanisms.gnmax import gnmax_log_error, published_rdp
+from confide.guarantees.mechanisms.noisy_max import gnmax_log_error, published_rdp
 from confide_lab.published.components import (
     captured,
     corrected_gauss,

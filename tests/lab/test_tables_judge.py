@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.methods.tables.cells.margins import Margins
+from confide.methods.tables.draw import Margins
 from confide_lab.benchmarks.coverage import interval
 from confide_lab.benchmarks.tables_judge import plain
 from confide_lab.benchmarks.tables_judge.judged import Kept

@@ -17,8 +17,8 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from confide.errors import BudgetExceeded
 from confide.guarantees import GDP
 from confide.ledger.account import Account
-from confide.ledger.counting.currencies import currency_of
-from confide.ledger.counting.units import ZERO
+from confide.ledger.currencies import currency_of
+from confide.ledger.currency import ZERO
 from confide.ledger.decision import choose
 
 Array = NDArray[np.float64]

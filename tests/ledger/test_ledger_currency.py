@@ -17,11 +17,10 @@ from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, Trad
 from confide.guarantees.curves import Curve, gaussian, laplace, symmetric_laplace
 from confide.ledger import Ledger
 from confide.ledger.account import Account
-from confide.ledger.counting.currencies import CURRENCIES, currency_at, currency_of
-from confide.ledger.counting.currency import Currency, checked_delta
-from confide.ledger.counting.units import ZERO, Price
+from confide.ledger.chain import charge_delta_of
+from confide.ledger.currencies import CURRENCIES, currency_at, currency_of
+from confide.ledger.currency import ZERO, Currency, Price, checked_delta
 from confide.ledger.decision import choose
-from confide.ledger.history.chain import charge_delta_of
 
 GAUSSIAN, CONCENTRATED, PURE, PAIR = (CURRENCIES[name] for name in ("GDP", "ZCDP", "PureDP", "ApproxDP"))
 CONVERTED = currency_at("ApproxDP", "gaussian")

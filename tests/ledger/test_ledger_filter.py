@@ -14,8 +14,8 @@ from confide.errors import BudgetExceeded, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.ledger import Ledger
 from confide.ledger.account import Account
-from confide.ledger.counting.currencies import currency_of
-from confide.ledger.counting.units import ZERO, Price
+from confide.ledger.currencies import currency_of
+from confide.ledger.currency import ZERO, Price
 from confide.ledger.decision import choose
 
 sizes = st.one_of(st.floats(1e-9, 3.0), st.sampled_from([0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0**-20, 2.0**-21]))

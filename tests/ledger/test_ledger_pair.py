@@ -16,12 +16,12 @@ from tests.ledger.ledger_workers import ABOUT, PLAN, gdp
 from confide.errors import BudgetExceeded, PlanError, PrivacyError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
 from confide.guarantees.curves import laplace
-from confide.guarantees.remainder import pair_divergence
+from confide.guarantees.privacy_filter import pair_divergence
 from confide.ledger import Ledger
 from confide.ledger.account import Account
-from confide.ledger.counting.units import Price, amount_of, delta_of
+from confide.ledger.currency import Price, amount_of, delta_of
 from confide.ledger.decision import choose
-from confide.ledger.moves import opened_account
+from confide.ledger.ledger import opened_account
 from confide_lab.benchmarks.ledger_grants import LEDGERS, cell
 
 Array = NDArray[np.float64]

@@ -13,7 +13,7 @@ from tests.ledger.ledger_workers import charge, gdp, release_digest
 from confide.errors import BudgetExceeded, PlanError
 from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.ledger import Ledger
-from confide.ledger.storage.tables import TERMS
+from confide.ledger.chain import TERMS
 
 
 def sql(path: Path, *statements: str, values: tuple[Any, ...] = ()) -> None:
@@ -135,7 +135,7 @@ def test_a_converted_ledger_is_authenticated_too(path: Path) -> None:
 
 def test_totals_in_an_entry_that_do_not_add_up_are_found_by_verify(spent: Path) -> None:
     """Whoever hashes the last entry anew deceives a charge, and not the walk through the chain."""
-    from confide.ledger.history.chain import row_hash
+    from confide.ledger.chain import row_hash
 
     with closing(sqlite3.connect(spent)) as raw:
         raw.row_factory = sqlite3.Row

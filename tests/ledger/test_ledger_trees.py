@@ -20,7 +20,7 @@ from tests.ledger.test_ledger_adaptive import leaking, quantised_gaussian
 
 from confide.guarantees import GDP, ApproxDP, Curve, Guarantee, PureDP, TradeOff, gaussian_delta
 from confide.guarantees.curves import RandomisedResponse
-from confide.guarantees.remainder import NothingRemains, converted, pair_divergence, remaining, stays
+from confide.guarantees.privacy_filter import NothingRemains, converted, pair_divergence, remaining, stays
 
 Array = NDArray[np.float64]
 Pair = tuple[Array, Array]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
-from confide.ledger.counting.currencies import currency_of
-from confide.ledger.counting.units import AMOUNT_BITS, DELTA_BITS, Price, root_down, root_up, units_down, units_up
+from confide.ledger.currencies import currency_of
+from confide.ledger.currency import AMOUNT_BITS, DELTA_BITS, Price, root_down, root_up, units_down, units_up
 
 positive = st.floats(min_value=1e-12, max_value=2000.0)
 budgets = st.one_of(

@@ -17,9 +17,8 @@ from tests.ledger.ledger_workers import charge, gdp, release_digest
 from confide.errors import ConfideError
 from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.ledger import Ledger, Receipt
-from confide.ledger.counting.currencies import currency_of
-from confide.ledger.history.chain import canonical, guarantee_to_text, row_hash
-from confide.ledger.storage.tables import budget as budgets, entry as entries
+from confide.ledger.chain import budget as budgets, canonical, entry as entries, guarantee_to_text, row_hash
+from confide.ledger.currencies import currency_of
 
 ROWS = {"entry": 7, "budget": 1}
 CELLS = [(table.name, column.name) for table in (budgets, entries) for column in table.columns]

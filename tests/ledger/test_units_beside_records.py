@@ -11,7 +11,7 @@ import pytest
 from tests.cli.cli_runner import run
 
 import confide as cf
-from confide.ledger.jointly import jointly
+from confide.ledger.scope import jointly
 
 COLUMNS = {"x": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)}
 UNIT = cf.Schema(COLUMNS, unit=cf.Unit("pid"), dataset="visits")

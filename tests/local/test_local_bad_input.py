@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.local.protection import KEY, Noised, Protection
+from confide.local.noise_levels import KEY, Noised, Protection
 
 SCHEMA = cf.Schema(
     {

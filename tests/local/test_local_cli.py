@@ -65,7 +65,7 @@ def test_ctrl_c_after_the_charge_does_not_deny_it(survey: pd.DataFrame, monkeypa
     def press(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("confide.local.write.Place.write", press)
+    monkeypatch.setattr("confide.local.files.Place.write", press)
     done = run(*shlex.split(PROTECT), *shlex.split("--ledger local.db --charge-delta 1e-4"))
     assert done.code == 130 and "charge already made stays" in done.err and "nothing was charged" not in done.err
     assert "nothing was charged" in run(*shlex.split(PROTECT), "--no-such-option").err

@@ -11,10 +11,9 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.local.fits.corrected import Rows
 from confide.local.fits.fitting import BOX, closed_form, fitted, residual_sd
-from confide.local.fits.losses import Check, Logistic, Squared
-from confide.local.protection import KEY, Noised, Protection
+from confide.local.fits.losses import Check, Logistic, Rows, Squared
+from confide.local.noise_levels import KEY, Noised, Protection
 
 
 def _protected(rng: np.random.Generator, n: int, zeta: float, lam: float, y_noised: bool = False) -> pd.DataFrame:

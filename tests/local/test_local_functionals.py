@@ -12,11 +12,10 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.local.fits.corrected import Rows
+from confide.local.estimates import optimal_weights
 from confide.local.fits.fitting import fitted
-from confide.local.fits.losses import Logistic
-from confide.local.functionals import optimal_weights
-from confide.local.protection import KEY, Noised, Protection, Told
+from confide.local.fits.losses import Logistic, Rows
+from confide.local.noise_levels import KEY, Noised, Protection, Told
 from confide_lab.published.zil import exact_rmse, protected
 
 WIDE = 2**20 - 1

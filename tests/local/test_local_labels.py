@@ -10,7 +10,7 @@ import pytest
 
 import confide as cf
 from confide.errors import PlanError, ReleaseError
-from confide.local.protection import Protection
+from confide.local.noise_levels import Protection
 
 SCHEMA = cf.Schema(
     {

@@ -11,10 +11,9 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.local.fits.corrected import Corrected
-from confide.local.fits.losses import Check, Hinge, Logistic, Loss, Squared
-from confide.local.fits.terms import Model
-from confide.local.protection import KEY, Noised, Protection, Told
+from confide.local.fits.fitting import Model
+from confide.local.fits.losses import Check, Corrected, Hinge, Logistic, Loss, Squared
+from confide.local.noise_levels import KEY, Noised, Protection, Told
 
 LEVELS = {"g": Told.of(("a", "b", "c"), 1.0), "w": Told.of(("no", "yes"), 2.0)}
 NOISED = {"x": Noised(-1.0, 1.0, 2**20, Fraction(2**18))}

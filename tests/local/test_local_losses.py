@@ -10,8 +10,7 @@ import pytest
 from scipy.integrate import quad
 
 from confide.errors import PlanError
-from confide.local.fits.corrected import Corrected, Rows
-from confide.local.fits.losses import Check, Hinge, Huber, Logistic, Loss, Poisson, Squared, loss_named
+from confide.local.fits.losses import Check, Corrected, Hinge, Huber, Logistic, Loss, Poisson, Rows, Squared, loss_named
 
 SMOOTH = [Squared(), Logistic(), Poisson(), Check(0.3, h=0.4), Huber(0.8, h=0.3), Hinge(h=0.3)]
 ALL = [*SMOOTH, Check(0.3), Huber(0.8), Hinge()]

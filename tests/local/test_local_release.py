@@ -17,9 +17,9 @@ import pytest
 
 import confide as cf
 from confide.guarantees.curves import symmetric_laplace
-from confide.local.protection import KEY, Noised, Protection
+from confide.local.noise_levels import KEY, Noised, Protection
 from confide.noise import SimulatedNoise
-from confide.sources.physical import Labels
+from confide.sources.coding import Labels
 
 SCHEMA = cf.Schema(
     {
@@ -117,7 +117,7 @@ def test_each_row_has_the_noise_that_is_told(
         told = cf.local.protect(data, SCHEMA, tmp_path / "p.parquet", ledger=None, seed=4, **asked).protection
         seen = cf.local.read(tmp_path / "p.parquet")
     else:
-        monkeypatch.setattr("confide.local.stream.SecureNoise", lambda: SimulatedNoise(4))
+        monkeypatch.setattr("confide.local.release.SecureNoise", lambda: SimulatedNoise(4))
         # rows without noise are a delta of zeta
         budget = cf.GDP(6.0, 0.5, relation="substitute", trust="local")
         book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=budget)
@@ -187,7 +187,7 @@ def test_nothing_is_left_of_a_draw_that_failed(tmp_path: Path, monkeypatch: pyte
             raise RuntimeError("a cell said 37.123")
         return real(file, table, **more)
 
-    monkeypatch.setattr("confide.local.write.pq.ParquetWriter.write_table", broken)
+    monkeypatch.setattr("confide.local.files.pq.ParquetWriter.write_table", broken)
     with pytest.raises(cf.ReleaseError, match="the charge stays") as caught:
         cf.local.protect(
             _frame(50), SCHEMA, tmp_path / "p.parquet", columns=["x"], noise=2.0, ledger=book, charge_delta=1e-6
@@ -350,8 +350,8 @@ def test_an_id_has_one_output_whatever_its_record_says(tmp_path: Path) -> None:
 
 def test_rows_stay_in_place_however_their_ids_are_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ids are stored in their order, some at a time; what comes back is in the order of the rows."""
-    monkeypatch.setattr("confide.local.stream.ROWS", 16)
-    monkeypatch.setattr("confide.local.stream._CELLS", 100)
+    monkeypatch.setattr("confide.local.release.ROWS", 16)
+    monkeypatch.setattr("confide.local.release._CELLS", 100)
     generator = np.random.default_rng(5)
     ids = generator.integers(0, 150, 400)  # most come more than once, and 11 sorts before 2
     x = generator.integers(0, 2, 400).astype(float)

@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 from confide.errors import PrivacyError
-from confide.noise import SimulatedNoise
-from confide.noise.samplers import cauchy
+from confide.noise import SimulatedNoise, integers
 
 
 @pytest.mark.parametrize("scale", [Fraction(3, 7), 5, Fraction(1, 3)])
@@ -58,18 +57,18 @@ def test_a_draw_that_192_digits_do_not_settle_takes_more() -> None:
     zero, half = 0, 1 << 63
     x, y, more_x, more_y = (half, zero, zero), (zero,) * 3, (zero,) * 3, (half, zero, zero)
     words = Given(*x, *y, *more_x, *more_y, *(zero,) * 6, 1)
-    assert cauchy._one(words, 1, 2) == 2**191 and words.left == 0  # type: ignore[arg-type]
+    assert integers._one(words, 1, 2) == 2**191 and words.left == 0  # type: ignore[arg-type]
     # half a step: X = 3/8, Y = 3/4 in all digits drawn, which rounds to 0 or 1 as the next digits say
     x, y = (3 << 61, zero, zero), (3 << 62, zero, zero)
     up = Given(*x, *y, half, zero, zero, zero, zero, zero, 1)
     down = Given(*x, *y, zero, zero, zero, half, zero, zero, 1)
-    assert cauchy._one(up, 1, 1) == 1 and cauchy._one(down, 1, 1) == 0  # type: ignore[arg-type]
+    assert integers._one(up, 1, 1) == 1 and integers._one(down, 1, 1) == 0  # type: ignore[arg-type]
 
 
 def test_points_outside_the_disc_are_thrown_away() -> None:
     most = (1 << 64) - 1
     words = Given(*(most,) * 6, 1 << 62, 0, 0, 1 << 63, 0, 0, 0)
-    assert cauchy._one(words, 10, 1) == -5 and words.left == 0  # type: ignore[arg-type]
+    assert integers._one(words, 10, 1) == -5 and words.left == 0  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("bad", [0, -1, float("nan"), "3", None])

@@ -33,13 +33,12 @@ from confide.noise import (
     SimulatedNoise,
     discrete_gaussian_variance,
     discrete_laplace_variance,
+    integers,
     laplace_variance,
     variance,
 )
-from confide.noise.laws import Scales
-from confide.noise.samplers import sampler
-from confide.noise.samplers.standard import Draws, StandardLaw
-from confide.noise.words import SimulatedWords
+from confide.noise.integers import Scales
+from confide.noise.standard import Draws, SimulatedWords, StandardLaw
 
 Rule = Callable[..., object]
 
@@ -186,7 +185,7 @@ def forced(law: str, scale: Fraction, seed: int, size: int, bits: tuple[int, int
     kind = "half normal" if law == "grid_gaussian" else "exponential"
     standard = StandardLaw(kind, cell_bits=bits[0], accept_bits=bits[1], place_bits=bits[2])  # type: ignore[arg-type]
     scales = Scales.read(parameter(law, scale), size, squared=law.endswith("gaussian"))
-    draws: np.ndarray = getattr(sampler, law)(SimulatedWords(seed), scales, size, standard)
+    draws: np.ndarray = getattr(integers, law)(SimulatedWords(seed), scales, size, standard)
     return draws
 
 
@@ -195,8 +194,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     calls = {"try": 0, "rounding": 0, "accept": 0}
     for key, owner, name in (
         ("try", StandardLaw, "settle"),
-        ("rounding", sampler, "settle"),
-        ("accept", sampler, "settle_accept"),
+        ("rounding", integers, "settle"),
+        ("accept", integers, "settle_accept"),
     ):
         right: Rule = getattr(owner, name)
 
@@ -236,7 +235,7 @@ def test_the_law_holds_where_rounding_is_forced_at_large_scales(law: str, monkey
 @pytest.mark.parametrize("law", ["grid_gaussian", "grid_laplace"])
 @pytest.mark.parametrize("wrong", ["accept", "cell", "rounding"])
 def test_a_faulty_settlement_is_caught(law: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    accept, cell, rounding = StandardLaw._settle_accept, StandardLaw._settle_cell, sampler.settle
+    accept, cell, rounding = StandardLaw._settle_accept, StandardLaw._settle_cell, integers.settle
     if wrong == "accept":
         monkeypatch.setattr(
             StandardLaw, "_settle_accept", lambda *a: None if accept(*a) else (a[2], a[3], a[0].place_bits)
@@ -244,13 +243,13 @@ def test_a_faulty_settlement_is_caught(law: str, wrong: str, monkeypatch: pytest
     elif wrong == "cell":
         monkeypatch.setattr(StandardLaw, "_settle_cell", lambda *a: cell(*a) // 2)
     else:
-        monkeypatch.setattr(sampler, "settle", lambda *a: rounding(*a) + 1)
+        monkeypatch.setattr(integers, "settle", lambda *a: rounding(*a) + 1)
     assert pmf_p_value(law, forced(law, Fraction(3), 107, 100_000, (12, 5, 6)), 3.0) < ALPHA
 
 
 def test_a_faulty_settlement_of_the_gaussian_test_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    accept = sampler.settle_accept
-    monkeypatch.setattr(sampler, "settle_accept", lambda *a: not accept(*a))
+    accept = integers.settle_accept
+    monkeypatch.setattr(integers, "settle_accept", lambda *a: not accept(*a))
     assert (
         pmf_p_value("discrete_gaussian", forced("discrete_gaussian", Fraction(31), 107, 50_000, FORCED[1]), 31) < ALPHA
     )
@@ -297,23 +296,25 @@ def test_a_fault_in_the_sampler_is_caught(
 
 
 def _truncated(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(sampler, "HALF", 0)
+    monkeypatch.setattr(integers, "HALF", 0)
     return "grid_gaussian"
 
 
 def _rounded(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(sampler, "_draw", lambda *given, right=sampler._draw: right(*given[:4], sampler.HALF, given[5]))
+    monkeypatch.setattr(
+        integers, "_draw", lambda *given, right=integers._draw: right(*given[:4], integers.HALF, given[5])
+    )
     return "discrete_laplace"
 
 
 def _both_zeros(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(sampler, "_draw", lambda *given, right=sampler._draw: right(*given[:5], None))
+    monkeypatch.setattr(integers, "_draw", lambda *given, right=integers._draw: right(*given[:5], None))
     return "discrete_laplace"
 
 
 def _no_gaussian_test(monkeypatch: pytest.MonkeyPatch) -> str:
     always = lambda *given: np.ones(len(given[3]), dtype=bool)  # noqa: E731
-    monkeypatch.setattr(sampler._GaussianAccept, "__call__", always)
+    monkeypatch.setattr(integers._GaussianAccept, "__call__", always)
     return "discrete_gaussian"
 
 

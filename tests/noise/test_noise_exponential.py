@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from confide.noise.samplers.exponential import (
+from confide.noise.standard import (
     _COEFFICIENTS,
     _EXP_TABLE,
     _EXP_WHOLES,

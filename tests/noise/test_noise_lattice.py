@@ -14,10 +14,9 @@ from tests.noise.multivariate_laws import ALARM, cf_p_value, chi_square
 from tests.pace import quick
 
 from confide.errors import PrivacyError
-from confide.noise.samplers.halving import BinomialTable, _level, _ones, halves
-from confide.noise.samplers.lattice import _geometric, lattice_laplace, log_bounds
-from confide.noise.samplers.standard import StandardLaw, standard_law
-from confide.noise.words import SimulatedWords
+from confide.noise.binomial import BinomialTable, _level, _ones, halves
+from confide.noise.standard import SimulatedWords, StandardLaw, standard_law
+from confide.noise.symmetric_laplace import _geometric, lattice_laplace, log_bounds
 
 ROWS = 200_000
 
@@ -154,7 +153,7 @@ def test_mutants_of_the_lattice_law_are_rejected(wrong: str, monkeypatch: pytest
         case "a too large by a tenth":
             draws = lattice_laplace(words, 2.2, 2, ROWS)
         case _:
-            monkeypatch.setattr("confide.noise.samplers.lattice._half", lambda words, steps, bound, bits: steps // 2)
+            monkeypatch.setattr("confide.noise.symmetric_laplace._half", lambda words, steps, bound, bits: steps // 2)
             draws = lattice_laplace(words, 2, 2, ROWS)
     assert chi_square(draws, 12, lattice_pmf(2, 2, 12)) < ALARM
 

@@ -20,7 +20,7 @@ from confide.noise import (
     laplace_variance,
     variance,
 )
-from confide.noise.laws import Scales, exact_scale, exact_variance, whole
+from confide.noise.integers import Scales, exact_scale, exact_variance, whole
 
 laws = pytest.mark.parametrize("law", LAWS)
 VARIANCE_CALLS: tuple[Callable[[object], object], ...] = (exact_variance, variance, discrete_gaussian_variance)

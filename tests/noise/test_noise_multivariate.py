@@ -14,10 +14,9 @@ from tests.pace import quick
 
 from confide.errors import PrivacyError
 from confide.noise import SecureNoise, SimulatedNoise
-from confide.noise.samplers.multivariate import _Block, symmetric_laplace, zero_inflated_laplace
-from confide.noise.samplers.standard import Draws, StandardLaw, standard_law
-from confide.noise.samplers.uniform import LazyUniform
-from confide.noise.words import SimulatedWords
+from confide.noise.integers import LazyUniform
+from confide.noise.standard import Draws, SimulatedWords, StandardLaw, standard_law
+from confide.noise.symmetric_laplace import _Block, symmetric_laplace, zero_inflated_laplace
 
 ROWS = 200_000
 LAM = {1: [300], 2: [300, 100], 6: [300, 100, 250, 400, 120, Fraction(601, 2)]}
@@ -157,7 +156,7 @@ def test_magnitudes_are_within_their_margins(bits: int) -> None:
 def test_floats_that_decide_what_they_cannot_know_are_found_out(faulty: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: no margin for unknown digits. With 3 known ones of 64 a whole 1/128 of the normals then ends at 0."""
     if faulty:
-        monkeypatch.setattr("confide.noise.samplers.multivariate._gap", lambda law: 2.0**-200)
+        monkeypatch.setattr("confide.noise.symmetric_laplace._gap", lambda law: 2.0**-200)
     draws = symmetric_laplace(SimulatedWords(35), [2000], 10_000, **laws(3))
     p_value = stats.binomtest(int((draws == 0).sum()), 10_000, -np.expm1(-sqrt(2) / 4000)).pvalue
     assert (p_value < ALARM) == faulty

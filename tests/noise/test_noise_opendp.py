@@ -16,7 +16,7 @@ from tests.noise.exact import LAWS, ks_p_value, parameter, pmf_p_value, take, tw
 
 from confide.errors import PrivacyError
 from confide.noise import SecureNoise
-from confide.noise.opendp import double_above
+from confide.noise.sources import double_above
 
 pytest.importorskip("opendp")
 

@@ -12,13 +12,9 @@ from hypothesis import given, settings, strategies as st
 from tests.noise.exact import LAWS, parameter, take
 
 from confide.errors import PrivacyError
-from confide.noise import SimulatedNoise
-from confide.noise.laws import Scales
-from confide.noise.samplers import sampler
-from confide.noise.samplers.exponential import EXP_WIDE_ERROR, exp_bounds
-from confide.noise.samplers.standard import Draws, StandardLaw, standard_law
-from confide.noise.samplers.uniform import LazyUniform
-from confide.noise.words import SimulatedWords
+from confide.noise import SimulatedNoise, integers
+from confide.noise.integers import LazyUniform, Scales
+from confide.noise.standard import EXP_WIDE_ERROR, Draws, SimulatedWords, StandardLaw, exp_bounds, standard_law
 
 Script = Callable[[list[int]], object]
 SCALES = [Fraction(1, 10**9), Fraction(1, 2), Fraction(3), Fraction(1000), Fraction(10) ** 9, Fraction(3, 2) ** 90]
@@ -42,9 +38,9 @@ def test_the_product_by_limbs_is_short_by_less_than_the_gap(
 ) -> None:
     scales = Scales([scale**2 if squared else scale], None, squared=squared)
     draws = Draws(np.array([cell], np.uint64), np.array([place], np.uint64), np.array([False]), {})
-    steps, fraction = sampler.product(draws, scales.fixed, 0)
+    steps, fraction = integers.product(draws, scales.fixed, 0)
     found = Fraction((int(steps[0]) << 32) + int(fraction[0]), 2**32)
-    gap = Fraction(int(sampler.gap(scales.fixed, 64)[0]), 2**32)
+    gap = Fraction(int(integers.gap(scales.fixed, 64)[0]), 2**32)
     lowest = scale * (cell + Fraction(place, 2**64)) / 16
     highest = scale * (cell + Fraction(place + 1, 2**64)) / 16
     assert found <= lowest
@@ -58,8 +54,8 @@ def test_every_magnitude_is_that_of_exact_arithmetic(law: str, scale: Fraction) 
     standard = standard_law("half normal" if law == "grid_gaussian" else "exponential")
     drawn = standard.draw(SimulatedWords(21), 2_000)
     scales = Scales.read(parameter(law, scale), 2_000, squared=law == "grid_gaussian")
-    half = 0 if law == "discrete_laplace" else sampler.HALF
-    found = sampler._magnitudes(SimulatedWords(22), drawn, scales, np.arange(2_000), 64, half)
+    half = 0 if law == "discrete_laplace" else integers.HALF
+    found = integers._magnitudes(SimulatedWords(22), drawn, scales, np.arange(2_000), 64, half)
     checked = 0
     for index, magnitude in enumerate(found.tolist()):
         exact = scale * Fraction(drawn.digits(index, 64)[0], 2**68)
@@ -86,7 +82,7 @@ def test_a_draw_on_a_boundary_is_settled_by_the_next_digits(
     for step in (-1, 1):
         digits = long + 2 * step
         script = scripted([(digits >> 64) % 2**64, digits % 2**64])
-        value = sampler.settle(script, digits >> 128, 64, given_scale, squared, rounded)  # type: ignore[arg-type]
+        value = integers.settle(script, digits >> 128, 64, given_scale, squared, rounded)  # type: ignore[arg-type]
         below = 5 if rounded else 4
         assert value == (below if step < 0 else below + 1)
         # A dyadic boundary is told from below it by one word, and from above it by none.
@@ -101,7 +97,7 @@ def test_a_draw_on_a_boundary_is_settled_by_the_next_digits(
     rounded=st.booleans(),
 )
 def test_settling_agrees_with_rational_arithmetic(scale: Fraction, digits: int, squared: bool, rounded: bool) -> None:
-    value = sampler.settle(SimulatedWords(3), digits, 72, scale**2 if squared else scale, squared, rounded)
+    value = integers.settle(SimulatedWords(3), digits, 72, scale**2 if squared else scale, squared, rounded)
     half = Fraction(1, 2) if rounded else 0
     assert math.floor(scale * digits / 2**76 + half) <= value <= math.floor(scale * (digits + 1) / 2**76 + half)
 
@@ -111,17 +107,17 @@ def test_settled_digits_go_into_the_rounding() -> None:
     drawn = Draws(np.array([3], np.uint64), np.array([0], np.uint64), np.array([False]), {0: (3, 2**99, 100)})
     scales = Scales.read(16, 1, squared=False)
     assert drawn.digits(0, 64) == ((3 << 100) + 2**99, 100)
-    assert sampler._magnitudes(NoWords(), drawn, scales, np.arange(1), 64, sampler.HALF).tolist() == [4]
-    assert sampler._magnitudes(NoWords(), drawn, scales, np.arange(1), 64, 0).tolist() == [3]
+    assert integers._magnitudes(NoWords(), drawn, scales, np.arange(1), 64, integers.HALF).tolist() == [4]
+    assert integers._magnitudes(NoWords(), drawn, scales, np.arange(1), 64, 0).tolist() == [3]
 
 
 def test_a_draw_beyond_64_bits_is_refused_and_never_wrapped() -> None:
     far = Draws(np.zeros(1, np.uint64), np.zeros(1, np.uint64), np.array([False]), {0: (16 * 65, 0, 64)})
     scales = Scales.read(2**57 - 1, 1, squared=False)
     with pytest.raises(PrivacyError, match="use fewer grid steps"):
-        sampler._magnitudes(NoWords(), far, scales, np.arange(1), 64, 0)
+        integers._magnitudes(NoWords(), far, scales, np.arange(1), 64, 0)
     near = Draws(np.zeros(1, np.uint64), np.zeros(1, np.uint64), np.array([False]), {0: (16 * 63, 0, 64)})
-    assert sampler._magnitudes(NoWords(), near, scales, np.arange(1), 64, 0).tolist() == [63 * (2**57 - 1)]
+    assert integers._magnitudes(NoWords(), near, scales, np.arange(1), 64, 0).tolist() == [63 * (2**57 - 1)]
 
 
 @pytest.mark.parametrize(
@@ -131,16 +127,16 @@ def test_the_gaussian_test_decides_as_exact_arithmetic_does(sigma2: Fraction) ->
     scales = Scales.read(sigma2, 3_000, squared=True)
     proposal = scales.map(lambda s2: Fraction(math.isqrt(math.floor(s2)) + 1), squared=False)
     magnitudes = np.abs(SimulatedNoise(4).grid_laplace(proposal.values[0], 3_000))
-    accept = sampler._GaussianAccept(scales, proposal, 31)(SimulatedWords(6), magnitudes, np.arange(3_000))
+    accept = integers._GaussianAccept(scales, proposal, 31)(SimulatedWords(6), magnitudes, np.arange(3_000))
     uniforms = (SimulatedWords(6).take(3_000) >> np.uint64(33)).tolist()
     for magnitude, uniform, decided in zip(magnitudes.tolist(), uniforms, accept.tolist(), strict=True):
-        exponent = sampler.gaussian_exponent(magnitude, sigma2, proposal.values[0])
-        assert sampler.settle_accept(LazyUniform(SimulatedWords(1), uniform, 31), exponent) == decided
+        exponent = integers.gaussian_exponent(magnitude, sigma2, proposal.values[0])
+        assert integers.settle_accept(LazyUniform(SimulatedWords(1), uniform, 31), exponent) == decided
 
 
 def test_the_error_of_the_float_in_the_gaussian_test_is_below_its_bound() -> None:
     """|e - e^-x| < 9.4 * 2^-53, over sigma and |Y|, x by the same operations."""
-    from confide.noise.samplers.exponential import exp_wide
+    from confide.noise.standard import exp_wide
 
     rng = np.random.default_rng(8)
     worst = Fraction(0)
@@ -148,7 +144,7 @@ def test_the_error_of_the_float_in_the_gaussian_test_is_below_its_bound() -> Non
         sigma2 = Fraction(float(10 ** rng.uniform(-2, 30)))
         proposal = Fraction(math.isqrt(math.floor(sigma2)) + 1)
         y = int(rng.exponential() * proposal)
-        exact = sampler.gaussian_exponent(y, sigma2, proposal)
+        exact = integers.gaussian_exponent(y, sigma2, proposal)
         if exact > 30:
             continue
         x = np.array([y], dtype=np.int64) - float(sigma2 / proposal)
@@ -171,7 +167,7 @@ def test_draws_have_the_size_asked_and_blocks_are_bounded(law: str, size: int) -
             return super().take(count)
 
     scales = Scales.read(9, size, squared=law.endswith("gaussian"))
-    draws = getattr(sampler, law)(Counted(3), scales, size)
+    draws = getattr(integers, law)(Counted(3), scales, size)
     assert draws.shape == (size,)
     assert draws.dtype == np.int64
     assert all(count <= 2 * 16_384 for count in asked)
@@ -196,6 +192,6 @@ def test_an_array_of_scales_takes_the_words_that_one_scale_takes(law: str) -> No
 
 def test_a_law_for_tests_with_few_bits_is_the_law_of_the_library_with_all() -> None:
     full = StandardLaw("exponential", cell_bits=32, accept_bits=31, place_bits=64)
-    ours = sampler.grid_laplace(SimulatedWords(2), Scales.read(50, 1_000, squared=False), 1_000)
-    same = sampler.grid_laplace(SimulatedWords(2), Scales.read(50, 1_000, squared=False), 1_000, full)
+    ours = integers.grid_laplace(SimulatedWords(2), Scales.read(50, 1_000, squared=False), 1_000)
+    same = integers.grid_laplace(SimulatedWords(2), Scales.read(50, 1_000, squared=False), 1_000, full)
     assert ours.tolist() == same.tolist()

@@ -17,10 +17,9 @@ from tests.pace import quick
 
 from confide.errors import PrivacyError
 from confide.noise import SimulatedNoise
-from confide.noise.samplers.exponential import exp_bounds, exp_far
-from confide.noise.samplers.selection import _bounds, _cumulated, _settled, exponential_mechanism
-from confide.noise.samplers.uniform import LazyUniform
-from confide.noise.words import SimulatedWords
+from confide.noise.exponential_mechanism import _bounds, _cumulated, _settled, exponential_mechanism
+from confide.noise.integers import LazyUniform
+from confide.noise.standard import SimulatedWords, exp_bounds, exp_far
 
 # Fixed beforehand: a p-value below this fails; 50 tests, so a false alarm in 4 * 10^6 runs.
 ALARM = 5e-9

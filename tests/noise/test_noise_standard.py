@@ -9,17 +9,18 @@ import mpmath
 import numpy as np
 import pytest
 
-from confide.noise.samplers.exponential import EXP_SMALL_ERROR, exp_bounds
-from confide.noise.samplers.standard import (
+from confide.noise.standard import (
+    EXP_SMALL_ERROR,
     RATES,
     TABLE_CELLS,
     CellTable,
+    SimulatedWords,
     StandardLaw,
     cell_table,
+    exp_bounds,
     standard_law,
     tries_for,
 )
-from confide.noise.words import SimulatedWords
 
 Script = Callable[[list[int]], object]
 KINDS = ("half normal", "exponential")
@@ -92,7 +93,7 @@ def test_the_guide_names_the_cell_of_every_word_or_calls_it_open(kind: str, bits
 
 
 def test_too_coarse_a_guide_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("confide.noise.samplers.standard.SLOT_BITS", 3)
+    monkeypatch.setattr("confide.noise.standard.SLOT_BITS", 3)
     with pytest.raises(AssertionError, match="share a slot"):
         StandardLaw("half normal")
 

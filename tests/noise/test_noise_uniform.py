@@ -14,8 +14,8 @@ from tests.noise.exact import equal_p_value
 
 from confide.errors import PrivacyError
 from confide.noise import SimulatedNoise
-from confide.noise.samplers.uniform import LazyUniform, bernoulli, uniform_integers
-from confide.noise.words import SimulatedWords
+from confide.noise.integers import LazyUniform, bernoulli, uniform_integers
+from confide.noise.standard import SimulatedWords
 
 Script = Callable[[list[int]], object]
 ALPHA = 1e-8

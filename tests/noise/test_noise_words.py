@@ -15,8 +15,8 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from confide.errors import PrivacyError
-from confide.noise import SecureNoise, words
-from confide.noise.words import SecureWords, SimulatedWords
+from confide.noise import SecureNoise, standard
+from confide.noise.standard import SecureWords, SimulatedWords
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 SECRET = bytes(range(40)) + b"\x00" * 3 + b"\xff" * 5  # the last counter bytes overflow at once
@@ -53,10 +53,10 @@ def test_no_word_comes_twice_and_none_is_kept() -> None:
 
 
 def test_a_new_key_after_so_many_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert words.WORDS_PER_KEY == 2**30
+    assert standard.WORDS_PER_KEY == 2**30
     keys: list[int] = []
     urandom = os.urandom
-    monkeypatch.setattr(words, "WORDS_PER_KEY", 1_000)
+    monkeypatch.setattr(standard, "WORDS_PER_KEY", 1_000)
     monkeypatch.setattr(os, "urandom", lambda size: keys.append(size) or urandom(size))
     source = SecureWords()
     for _ in range(10):
@@ -157,9 +157,9 @@ def test_the_fork_hook_alone_suffices(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs_fork
 def test_the_pid_test_alone_suffices(monkeypatch: pytest.MonkeyPatch) -> None:
     """As for a fork made outside Python, which no hook sees."""
-    monkeypatch.setattr(words, "_LIVE", set())
+    monkeypatch.setattr(standard, "_LIVE", set())
     source = SecureWords()
-    words._LIVE.clear()
+    standard._LIVE.clear()
     child = _in_fork(lambda: source.take(8).tobytes())
     assert len(child) == 64
     assert child != source.take(8).tobytes()
@@ -169,9 +169,9 @@ def test_the_pid_test_alone_suffices(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_both_a_child_would_repeat_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     """The two tests above can fail: this is what they would see."""
     monkeypatch.setattr(os, "getpid", lambda: 4242)
-    monkeypatch.setattr(words, "_LIVE", set())
+    monkeypatch.setattr(standard, "_LIVE", set())
     source = SecureWords()
-    words._LIVE.clear()
+    standard._LIVE.clear()
     child = _in_fork(lambda: source.take(8).tobytes())
     assert child == source.take(8).tobytes()
 

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import confide as cf
+from confide.core.files import to_file
 from confide.errors import ReleaseError
 from confide.noise import SimulatedNoise
-from confide.protocol.serialization.files import to_file
 
 SCHEMA = cf.Schema(
     {"x": cf.Numeric(0, 1), "g": cf.Categorical(["a", "b"]), "h": cf.Categorical(["u", "v"])}, unit=cf.Unit("pid")

@@ -14,14 +14,14 @@ import pytest
 
 import confide as cf
 from confide import registry
-from confide.audit.watching.replay import replay
+from confide.audit.replay.replay import replay
+from confide.core import Meter, Plan, Release, exact_cost, leaves
+from confide.core.statistic import Behind
 from confide.errors import BudgetExceeded, NoResult, PlanError, PrivacyError, ReleaseError, SchemaError
 from confide.noise import SimulatedNoise
-from confide.protocol import Meter, Plan, Release, exact_cost, leaves
-from confide.protocol.source import Behind
 from confide.selection import Select, register_loss
 from confide.testing import check_method
-from confide.testing.practice import ZeroNoise
+from confide.testing.test_data import ZeroNoise
 from confide_lab.methods.logistic.methods import LogisticObjective, LogisticPTR
 from confide_lab.methods.quantile.ranks import Quantile
 
@@ -424,7 +424,7 @@ def test_record_and_replay_find_nothing_beyond_the_statistics(relation: str) -> 
 
 def test_replay_sees_a_question_that_spends_more_than_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted fault: one question's sums are counted twice."""
-    from confide.protocol.meter import PartMeter
+    from confide.core.meter import PartMeter
 
     right = PartMeter.draw
     monkeypatch.setattr(PartMeter, "draw", lambda self, name, integers: right(self, name, integers * 2))
@@ -452,7 +452,7 @@ def test_the_contract_holds() -> None:
 
 
 def test_a_publication_is_a_file_too(tmp_path: Path) -> None:
-    from confide.publication import Asked
+    from confide.methods.publication import Asked
 
     path = tmp_path / "publication.toml"
     path.write_text(
@@ -482,7 +482,7 @@ def test_a_publication_is_a_file_too(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_with_faults_says_which(text: str, words: str, tmp_path: Path) -> None:
-    from confide.publication import Asked
+    from confide.methods.publication import Asked
 
     path = tmp_path / "publication.toml"
     path.write_text(text)

@@ -15,7 +15,7 @@ import pytest
 
 import confide as cf
 from confide.noise import SimulatedNoise
-from confide.results.base import Column
+from confide.results.pages.content import Column
 
 ROOT = Path(__file__).resolve().parents[2]
 TOLERANCE = 1e-12

@@ -13,9 +13,9 @@ import pytest
 from matplotlib.collections import PolyCollection
 from scipy import stats
 
+from confide.core import Result
 from confide.errors import NoResult, PlanError
 from confide.guarantees import GDP
-from confide.protocol import Result
 from confide.results.curve import Curve
 
 MU = GDP(1.0, relation="add-remove")

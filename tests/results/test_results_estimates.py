@@ -13,9 +13,9 @@ from hypothesis import given, strategies as st
 from scipy import stats
 from tests.results.results_examples import NAMES, SHA, Maker, build
 
+from confide.core import STATUSES, Result
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP, guarantee_from_dict
-from confide.protocol import STATUSES, Result
 from confide.results import Estimates
 
 NOT_OK = tuple(status for status in STATUSES if status not in ("ok", "partial"))

@@ -12,7 +12,7 @@ from tests.results.results_examples import Maker
 
 from confide.results.inference import wald
 from confide.results.inference.contrasts import combine
-from confide.results.inference.joint_law import JointLaw, NoisyMeat
+from confide.results.inference.simulated_null import JointLaw, NoisyMeat
 
 P = 4
 SHAPE = np.diag([4.0, 2.0, 1.0, 1.0]) + 0.3
@@ -26,8 +26,8 @@ def law(meat: np.ndarray, sd: float, *, noise: float = 1.0, records: float = 1e6
 def test_a_meat_without_noise_gives_the_chi_square_test() -> None:
     estimates = np.array([3.0, -2.0, 1.0, 0.5])
     covariance = SHAPE + np.eye(P)
-    exact = wald.test(np.eye(P), np.zeros(P), estimates, covariance, inf)
-    found = wald.test(np.eye(P), np.zeros(P), estimates, covariance, 5.0, law(SHAPE, 1e-6))
+    exact = wald.wald_test(np.eye(P), np.zeros(P), estimates, covariance, inf)
+    found = wald.wald_test(np.eye(P), np.zeros(P), estimates, covariance, 5.0, law(SHAPE, 1e-6))
     assert found.statistic == pytest.approx(exact.statistic, rel=0.02)
     assert found.pvalue == pytest.approx(exact.pvalue, rel=0.05)
     assert found.df_denom > 1_000
@@ -55,9 +55,9 @@ def test_the_size_is_kept_where_the_meat_is_mostly_noise() -> None:
         estimates = root @ generator.standard_normal(P)
         values, vectors = np.linalg.eigh(meat)
         released = (vectors * np.maximum(values, 0)) @ vectors.T + np.eye(P)
-        plain += wald.test(np.eye(P), np.zeros(P), estimates, released, inf).pvalue < 0.05
+        plain += wald.wald_test(np.eye(P), np.zeros(P), estimates, released, inf).pvalue < 0.05
         own = law(meat, 3.0, seed=str(run))
-        kept += wald.test(np.eye(P), np.zeros(P), estimates, released, inf, own).pvalue < 0.05
+        kept += wald.wald_test(np.eye(P), np.zeros(P), estimates, released, inf, own).pvalue < 0.05
     assert 1 <= kept <= 20
     assert plain > 20
 
@@ -78,18 +78,18 @@ def test_the_test_does_not_depend_on_how_restrictions_are_written() -> None:
     estimates, covariance = np.array([3.0, -2.0, 1.0, 0.5]), SHAPE + np.eye(P)
     matrix = np.eye(P)[:3]
     mix = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, -1.0], [1.0, 0.0, 5.0]])
-    one = wald.test(matrix, np.zeros(3), estimates, covariance, 5.0, law(SHAPE, 1.0))
-    other = wald.test(mix @ matrix, np.zeros(3), estimates, covariance, 5.0, law(SHAPE, 1.0))
+    one = wald.wald_test(matrix, np.zeros(3), estimates, covariance, 5.0, law(SHAPE, 1.0))
+    other = wald.wald_test(mix @ matrix, np.zeros(3), estimates, covariance, 5.0, law(SHAPE, 1.0))
     assert other.statistic == pytest.approx(one.statistic, rel=1e-9)
     assert other.pvalue == pytest.approx(one.pvalue, rel=0.15)  # other axes, other draws of directions
-    again = wald.test(matrix, np.zeros(3), estimates, covariance, 5.0, law(SHAPE, 1.0))
+    again = wald.wald_test(matrix, np.zeros(3), estimates, covariance, 5.0, law(SHAPE, 1.0))
     assert again == one
 
 
 def test_p_values_fall_with_distance_as_far_as_asked() -> None:
     covariance = SHAPE + np.eye(P)
     found = [
-        wald.test(np.eye(P)[:2], np.zeros(2), size * np.ones(P), covariance, 5.0, law(SHAPE, 0.5)).pvalue
+        wald.wald_test(np.eye(P)[:2], np.zeros(2), size * np.ones(P), covariance, 5.0, law(SHAPE, 0.5)).pvalue
         for size in (0.5, 1, 2, 4, 8, 16)
     ]
     assert (np.diff(found) < 0).all() and 0 < found[-1] < 1e-6
@@ -99,24 +99,26 @@ def test_bias_takes_from_the_statistic_and_unanswered_estimates_do_not_matter() 
     estimates, covariance = np.array([3.0, -2.0, 1.0, np.nan]), SHAPE + np.eye(P)
     covariance[3] = covariance[:, 3] = np.nan
     matrix = np.eye(P)[:2]
-    free = wald.test(matrix, np.zeros(2), estimates, covariance, 5.0, law(SHAPE, 1.0))
-    bound = wald.test(matrix, np.zeros(2), estimates, covariance, 5.0, law(SHAPE, 1.0), np.array([0.5, 0.5, 0, np.nan]))
+    free = wald.wald_test(matrix, np.zeros(2), estimates, covariance, 5.0, law(SHAPE, 1.0))
+    bound = wald.wald_test(
+        matrix, np.zeros(2), estimates, covariance, 5.0, law(SHAPE, 1.0), np.array([0.5, 0.5, 0, np.nan])
+    )
     assert 0 < bound.statistic < free.statistic and bound.pvalue > free.pvalue
     # no bias within the bound makes the statistic smaller than the one that is tested
     for signs in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
         moved = estimates.copy()
         moved[:2] += 0.5 * np.array(signs)
-        assert wald.test(matrix, np.zeros(2), moved, covariance, 5.0, law(SHAPE, 1.0)).statistic >= bound.statistic * (
-            1 - 1e-9
-        )
-    assert np.isnan(wald.test(np.eye(P)[2:], np.zeros(2), estimates, covariance, 5.0, law(SHAPE, 1.0)).pvalue)
+        assert wald.wald_test(
+            matrix, np.zeros(2), moved, covariance, 5.0, law(SHAPE, 1.0)
+        ).statistic >= bound.statistic * (1 - 1e-9)
+    assert np.isnan(wald.wald_test(np.eye(P)[2:], np.zeros(2), estimates, covariance, 5.0, law(SHAPE, 1.0)).pvalue)
 
 
 def test_what_a_bias_leaves_is_the_least_over_its_whole_box() -> None:
     generator = np.random.default_rng(5)
     estimates, root = np.array([3.0, -2.0, 1.0, 0.5]), generator.standard_normal((P, P)) + np.eye(P)
     covariance, bias = root @ root.T, np.array([0.8, 0.3, 0.0, 0.6])
-    found = wald.test(np.eye(P), np.zeros(P), estimates, covariance, inf, None, bias).statistic
+    found = wald.wald_test(np.eye(P), np.zeros(P), estimates, covariance, inf, None, bias).statistic
     # exact: a quadratic form is smallest on the box where one of its faces is free
     ends = np.linspace(-1, 1, 41)
     grid = np.array(np.meshgrid(ends, ends, ends)).reshape(3, -1).T * bias[[0, 1, 3]]

@@ -13,10 +13,10 @@ from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.figure import Figure
 from tests.results.results_examples import NAMES, Maker
 
+from confide.core import STATUSES
 from confide.errors import PlanError
-from confide.protocol import STATUSES
 from confide.results import Estimates
-from confide.results.pages.words import STATUS_WORDS
+from confide.results.pages.content import STATUS_WORDS
 
 
 def bars(ax, label: str) -> np.ndarray:

@@ -14,11 +14,11 @@ import pytest
 from tests.results.results_examples import NAMES, SHA, Maker
 
 import confide.results
+from confide.core import STATUSES
 from confide.errors import PlanError
 from confide.guarantees import GDP
-from confide.protocol import STATUSES
 from confide.results import Estimates
-from confide.results.pages.words import STATUS_WORDS
+from confide.results.pages.content import STATUS_WORDS
 
 HOSTILE = [
     "<script>alert(1)</script>",

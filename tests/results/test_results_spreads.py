@@ -21,7 +21,7 @@ def _ends(note: str, name: str) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-def test_the_standard_deviation_that_is_named_is_answered_and_half_of_it_is_not(method: cf.protocol.Method) -> None:
+def test_the_standard_deviation_that_is_named_is_answered_and_half_of_it_is_not(method: cf.core.Method) -> None:
     n = 4_000
     note = cf.plan(method, SCHEMA, cf.GDP(1.0), n=n).notes[-1]
     assert "y " in note and "(declared 0 to 2,000)" in note and "declare narrower" in note

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import confide as cf
-from confide.methods.synthesis.sidecar import load
-from confide.results.pages.spreadsheet import csv_text, plain, shielded
+from confide.methods.synthesis.files import load
+from confide.results.pages.export import csv_text, plain, shielded
 from confide.synthesis import SyntheticTable
 
 FORMULAS = [

@@ -13,10 +13,11 @@ from hypothesis import given, strategies as st
 from rich.cells import cell_len
 from tests.results.results_examples import NAMES, SHA, Maker, build
 
+from confide._helpers import clean
+from confide.core import STATUSES
 from confide.guarantees import GDP, ApproxDP, calibrate_gaussian
-from confide.protocol import STATUSES
+from confide.results.pages.content import STATUS_WORDS, approx_words, flag_words, missing_words, notes
 from confide.results.pages.table import facts, number
-from confide.results.pages.words import STATUS_WORDS, approx_words, clean, flag_words, missing_words, notes
 from confide.schema import Categorical, Design, Integer, Numeric, Schema
 
 

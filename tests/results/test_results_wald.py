@@ -15,7 +15,7 @@ from tests.results.results_examples import NAMES, Maker, build
 from confide.errors import PlanError
 from confide.results import WaldTest
 from confide.results.inference import wald
-from confide.results.inference.restrictions import parse
+from confide.results.inference.wald import parse
 
 
 @pytest.fixture(scope="module")
@@ -146,9 +146,9 @@ def test_nothing_restricted_tests_nothing(make: Maker):
 @pytest.mark.parametrize("status", ["weak", "not_identified"])
 def test_a_test_that_is_not_available_says_why(status: str) -> None:
     unknown = np.full((2, 2), np.nan)
-    found = wald.test(np.eye(2), np.zeros(2), np.ones(2), unknown, inf, status=status)
+    found = wald.wald_test(np.eye(2), np.zeros(2), np.ones(2), unknown, inf, status=status)
     assert str(found) == f"Wald test: not available at status {status}"
-    partial = wald.test(np.eye(2), np.zeros(2), np.ones(2), np.diag([1.0, np.nan]), inf, status="partial")
+    partial = wald.wald_test(np.eye(2), np.zeros(2), np.ones(2), np.diag([1.0, np.nan]), inf, status="partial")
     assert "not available at status partial: a coefficient" in str(partial)
 
 

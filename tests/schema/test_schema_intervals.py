@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 from confide.schema import Numeric, Schema
 from confide.schema.formulas.expression import parse_expression
-from confide.schema.formulas.intervals import EMPTY, Interval, repeated_product
+from confide.schema.formulas.interval_arithmetic import EMPTY, Interval, repeated_product
 
 INF = math.inf
 ENDS = st.floats(-1e6, 1e6) | st.sampled_from([0.0, 1.0, -1.0, 5e-324, 1e-300, 1e300, -1e300])

@@ -11,12 +11,12 @@ from hypothesis import assume, example, given, settings, strategies as st
 import confide as cf
 from confide.cli.options import parse_names
 from confide.errors import PlanError, SchemaError
-from confide.methods.regression.likelihood.logistic_design import binary_design
-from confide.methods.regression.moments.shared_moments import responses_of
-from confide.methods.tables.cells.layout import Layout, weight_of
+from confide.methods.regression.glm.coefficients import binary_design
+from confide.methods.regression.ssp.draw import responses_of
+from confide.methods.tables.layout import Layout, weight_of
 from confide.schema import Design
+from confide.schema.formulas.conditions import parse_predicate
 from confide.schema.formulas.names import column_named, hidden, quoted, restored
-from confide.schema.formulas.predicate import parse_predicate
 
 LETTERS = st.characters(exclude_categories=("Cs",), exclude_characters="`")
 # what Python's parser takes for something else: ligatures, full-width letters, signs of units, accents apart from their letter

@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 import confide as cf
-from confide.sources.executors.groups import bounded, dealt
-from confide.sources.executors.work import portions
+from confide.sources.executors.worker import bounded, dealt, portions
 
 SCHEMA = cf.Schema(
     {

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.protocol import RecordMap
+from confide.core import RecordMap
 from confide.schema import Categorical, Integer, Numeric, Schema
 
 

@@ -28,18 +28,27 @@ from tests.sources.executors_toy import (
 from tests.sources.records import Plain
 
 import confide as cf
-from confide.aggregates.clusters.cluster_meat import ClusterMeat
-from confide.aggregates.scores.unit_scores import Counting, UnitScores
+from confide.core import Gram
+from confide.core.units.privacy_unit import UNIT_ROW, Weighted
 from confide.errors import ReleaseError, SourceError
-from confide.protocol import Gram
-from confide.protocol.units.weighted import Weighted
-from confide.protocol.units.whose import UNIT_ROW
 from confide.schema import Design
 from confide.sources.executors import executor_of
-from confide.sources.executors.groups import Coding, group_of, unit_blocks, whole_units
-from confide.sources.executors.states import state_from_plain, state_to_plain
-from confide.sources.executors.work import FAILED, Digest, Work, machine, portions
-from confide.sources.grouping.groups import HashedGroups
+from confide.sources.executors.worker import (
+    FAILED,
+    Coding,
+    Digest,
+    Work,
+    group_of,
+    machine,
+    portions,
+    state_from_plain,
+    state_to_plain,
+    unit_blocks,
+    whole_units,
+)
+from confide.sources.grouping.ids import HashedGroups
+from confide.sums.clusters.cluster_covariance import ClusterMeat
+from confide.sums.scores import Counting, UnitScores
 
 AGES = Gram(Plain(("age",)))
 
@@ -255,8 +264,8 @@ def test_a_worker_says_what_failed_in_fixed_words() -> None:
 def test_a_worker_that_groups_fails_in_fixed_words() -> None:
     """Nor does what it is handed show ids, codes or the key, should a log have its arguments."""
     from confide.sources.executors import dask
-    from confide.sources.grouping.keep import Keep
-    from confide.sources.grouping.spill import Rows
+    from confide.sources.grouping.ids import Rows
+    from confide.sources.grouping.sampling import Keep
 
     class Broken:
         def blocks(self, *_: Any) -> Any:
@@ -342,14 +351,14 @@ def test_a_file_that_changes_between_passes(keep_time: bool, data: list[Path], m
 
     source = cf.read(data, SCHEMA, executor=Here(before=change))
     if keep_time:  # a file system that tells nothing: only the records can
-        monkeypatch.setattr("confide.sources.parts.FileMark.verify", lambda mark: None)
+        monkeypatch.setattr("confide.sources.coding.FileMark.verify", lambda mark: None)
     with pytest.raises(SourceError, match="the records changed between two passes" if keep_time else "changed"):
         digest("line", source)
     assert len(passes) == 2
 
 
 def test_rows_of_one_id_that_do_not_meet_are_an_error(data: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    from confide.sources.executors import groups
+    from confide.sources.executors import worker
 
     calls = []
 
@@ -357,7 +366,7 @@ def test_rows_of_one_id_that_do_not_meet_are_an_error(data: list[Path], monkeypa
         calls.append(1)
         return (group_of(ids, number) + len(calls)) % number
 
-    monkeypatch.setattr(groups, "group_of", unequal)
+    monkeypatch.setattr(worker, "group_of", unequal)
     with pytest.raises(SourceError):
         cf.read(data, OF_UNITS, executor=Here()).aggregate(AGES)
 

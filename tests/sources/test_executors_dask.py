@@ -17,9 +17,9 @@ from tests.sources.executors_toy import FEW, METHODS, OF_UNITS, SCHEMA, SCHEMAS,
 from tests.sources.records import Plain
 
 import confide as cf
+from confide.core import Gram
+from confide.core.units.privacy_unit import Weighted
 from confide.errors import ReleaseError, SourceError
-from confide.protocol import Gram
-from confide.protocol.units.weighted import Weighted
 from confide.sources.executors import executor_of
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed; pip install 'confide[dask]'")

@@ -14,9 +14,9 @@ from tests.sources.executors_toy import BY_WEIGHT, FEW, METHODS, OF_UNITS, SCHEM
 from tests.sources.records import Plain
 
 import confide as cf
+from confide.core import Gram
+from confide.core.units.privacy_unit import Weighted
 from confide.errors import ReleaseError, SourceError
-from confide.protocol import Gram
-from confide.protocol.units.weighted import Weighted
 
 pytest.importorskip(
     "pyspark", reason="PySpark is not installed (450 MB); pip install 'confide[spark]' and a Java runtime"

@@ -24,8 +24,8 @@ from tests.sources.executors_toy import Here
 from tests.sources.records import Plain
 
 import confide as cf
+from confide.core import Total
 from confide.errors import SourceError
-from confide.protocol import Total
 from confide.sources import read
 
 SERVER = os.environ.get("CONFIDE_POSTGRES", "").replace("postgresql+psycopg://", "postgresql://")

@@ -13,7 +13,7 @@ import confide as cf
 from confide.errors import SourceError
 from confide.schema.draft import fields_of
 from confide.sources import Database, read
-from confide.sources.formats.catalog import table_at
+from confide.sources.formats.databases import table_at
 
 SERVER = os.environ.get("CONFIDE_POSTGRES", "").replace("postgresql+psycopg://", "postgresql://")
 SCHEMA = cf.Schema({"age": cf.Integer(0, 99), "region": cf.Categorical(["N", "S"])})

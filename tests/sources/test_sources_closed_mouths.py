@@ -28,7 +28,7 @@ PUBLIC = {
     *("delimiter", "threads", "memory", "where"),
 }
 #: Of single modules: names of tables, of a variable of the environment, of codecs; how the format of a table is read.
-OWN = {"formats/catalog.py": {"found", "some"}, "formats/parquet.py": {"lacking"}, "formats/read_once.py": {"call"}}
+OWN = {"formats/databases.py": {"found", "some"}, "formats/parquet.py": {"lacking"}, "formats/read_once.py": {"call"}}
 #: Functions that show what they are given, and nothing else.
 SHOWS = {"clean", "fspath", "join", "map", "near_match", "repr", "str", "tuple"}
 #: Functions whose answer is one of a fixed list: a separator of fields, a driver's code for what it refused before any record is read, what
@@ -122,7 +122,7 @@ def _doubts(one: ast.expr, function: ast.AST, module: ast.Module, path: str, met
         case ast.Name(name) if name not in met and (given := _given(name, function) or _constant(name, module)):
             for value in given:
                 yield from _doubts(value, function, module, path, met | {name})
-        case _ if path == "parts.py" and isinstance(function, ast.FunctionDef) and function.name == "guarded":
+        case _ if path == "coding.py" and isinstance(function, ast.FunctionDef) and function.name == "guarded":
             return  # its message is read where it is called
         case _:
             yield one

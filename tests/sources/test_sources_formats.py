@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.sources.records import SCHEMA, Plain, codes_of, gram_of, table
 
+from confide.core import Gram, Total
 from confide.errors import SourceError
-from confide.protocol import Gram, Total
 from confide.schema import Categorical, Numeric, Schema
 from confide.sources import read
 from confide.sources.aggregation import run

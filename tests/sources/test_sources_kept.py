@@ -19,16 +19,16 @@ from tests.sources.records import SCHEMA, Plain, codes_of, gram_of, table
 from tests.sources.test_sources_formats import NAMES, arrow_of
 
 import confide as cf
-from confide.aggregates.lines.rows import Box
-from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
-from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores
+from confide.core import Gram, Total, seal
+from confide.core.statistic import Behind
 from confide.errors import SourceError
 from confide.noise import SimulatedNoise
-from confide.protocol import Gram, Total, seal
-from confide.protocol.source import Behind
 from confide.schema import Design
 from confide.sources import read
-from confide.sources.kept import Packing
+from confide.sources.code_cache import Packing
+from confide.sums.coding import Box
+from confide.sums.scores import LimitedFeatures, LimitedScores
+from confide.sums.whitened_rows import Frame, WhitenedRows
 
 RECORDS = table(3_000)
 EXPECTED = gram_of(codes_of(RECORDS, SCHEMA, NAMES))
@@ -199,7 +199,7 @@ def test_rows_that_were_not_named_are_read_from_the_source(tmp_path: Path) -> No
 def test_what_stays_is_kept_beside_the_codes_while_there_is_memory(
     memory: int, some: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("confide.aggregates.lines.coordinates._WIDE", 0)
+    monkeypatch.setattr("confide.sums.whitened_rows._WIDE", 0)
     schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
     design = Design.of("y ~ x", schema)
     path = tmp_path / "t.parquet"

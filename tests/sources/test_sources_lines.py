@@ -7,10 +7,9 @@ import csv
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from confide.sources.formats import csvfile, lines
-from confide.sources.formats.csvfile import CsvPart
-from confide.sources.formats.lines import count_records, parse_line, split
-from confide.sources.parts import FileMark
+from confide.sources.coding import FileMark
+from confide.sources.formats import text_files
+from confide.sources.formats.text_files import CsvPart, count_records, parse_line, split
 
 
 def one_line(line: bytes, width: int, delimiter: str = ",") -> list[str | None] | None:
@@ -102,7 +101,7 @@ def test_blank_lines_are_no_records():
 
 
 def test_a_line_may_be_too_long(monkeypatch):
-    monkeypatch.setattr(lines, "LONGEST", 10)
+    monkeypatch.setattr(text_files, "LONGEST", 10)
     assert rows_of(b"12345,6789\n12345,67890\n" + b'"12345","678"\n', 2) == [
         ("12345", "6789"),
         (None, None),
@@ -119,9 +118,9 @@ def test_header_lines():
 @pytest.mark.parametrize("longest", [12, 1 << 24])
 def test_files_in_blocks_of_any_size(tmp_path, monkeypatch, block_bytes, longest):
     """Where a block ends must not show, not even at a line that is too long."""
-    monkeypatch.setattr(csvfile, "_BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(csvfile, "LONGEST", longest)
-    monkeypatch.setattr(lines, "LONGEST", longest)
+    monkeypatch.setattr(text_files, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(text_files, "LONGEST", longest)
+    monkeypatch.setattr(text_files, "LONGEST", longest)
     found = [b"1,a", b'"', b"2,b\r", b"", b"3," + b"c" * 40, b'4,"' + b"d" * 40, b"\xff,e", b"5,f"]
     path = tmp_path / "t.csv"
     path.write_bytes(b"\xef\xbb\xbfn,label\n" + b"\n".join(found))

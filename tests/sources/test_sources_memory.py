@@ -17,7 +17,7 @@ PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv[2])  # the project's root, where `tests` is
 from tests.sources.records import Plain
-from confide.protocol import Gram
+from confide.core import Gram
 from confide.schema import Numeric, Schema
 from confide.sources import read
 names = tuple(f"x{j}" for j in range(10))

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.sources.records import SCHEMA, Plain, codes_of, gram_of, table
 
-from confide.protocol import Gram
+from confide.core import Gram
 from confide.schema import Categorical, Integer, Numeric, Schema
 from confide.sources import read
-from confide.sources.formats import csvfile
+from confide.sources.formats import text_files
 
 NAMES = ("x", "y", "k", "g", "h")
 GOOD = [{**record, "x": record["x"] or 0.0, "g": "N"} for record in table(23, seed=5)]
@@ -126,7 +126,7 @@ random_line = st.lists(trouble | st.binary(max_size=4), max_size=14).map(
 )
 def test_random_lines_among_good_ones(tmp_path, monkeypatch, hostile, places, block_bytes):
     """What the good lines give is unchanged: the file's sums are theirs plus those of each hostile line alone."""
-    monkeypatch.setattr(csvfile, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(text_files, "_BLOCK_BYTES", block_bytes)
     path = tmp_path / "t.csv"
     total = expected(GOOD[:6], KEEP)
     lines = [line_of(one) for one in GOOD[:6]]

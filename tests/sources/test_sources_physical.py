@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from confide.sources.physical import Coded, Labels, Numbers, is_readable, sliced
-from confide.sources.text import text_numbers
+from confide.sources.coding import Coded, Labels, Numbers, is_readable, sliced, text_numbers
 
 
 def same(one, other) -> bool:

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.sources.records import SCHEMA, Plain, table
 
+from confide.core import Gram, Statistic, Total
 from confide.errors import SchemaError, SourceError
-from confide.protocol import Gram, Statistic, Total
 from confide.schema import Numeric, Schema
 from confide.sources import read
 

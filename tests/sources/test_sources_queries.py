@@ -19,8 +19,8 @@ import pytest
 from tests.sources.records import SCHEMA, Plain, table
 
 import confide as cf
+from confide.core import Gram
 from confide.errors import ReleaseError, SourceError
-from confide.protocol import Gram
 from confide.sources import read
 
 NAMES = ("x", "y", "k", "g", "h")

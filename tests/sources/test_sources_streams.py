@@ -15,13 +15,13 @@ import pytest
 from tests.sources.records import SCHEMA, Plain, table
 
 import confide as cf
+from confide.core import Gram
 from confide.errors import SchemaError, SourceError
-from confide.protocol import Gram
 from confide.schema import Numeric, Schema
 from confide.sources import read
-from confide.sources.formats.streams import plain_cells
+from confide.sources.formats.tables import plain_cells
 from confide.sources.grouping.ids import canonical
-from confide.sources.rowwise import RowSource
+from confide.sources.row_by_row import RowSource
 
 NAMES = ("x", "y", "k", "g", "h")
 GRAM = Gram(Plain(NAMES))
@@ -119,7 +119,7 @@ def test_a_disk_without_room_is_a_fixed_sentence(monkeypatch: pytest.MonkeyPatch
     def full(*_: Any, **__: Any) -> Any:
         raise OSError(28, f"No space left on device: {SECRET}")
 
-    monkeypatch.setattr("confide.sources.formats.spooled.tempfile.TemporaryFile", full)
+    monkeypatch.setattr("confide.sources.formats.streams.tempfile.TemporaryFile", full)
     with pytest.raises(SourceError) as caught:
         read(reader(records()), SCHEMA, memory=0)
     assert SECRET not in str(caught.value) and "disk may be full" in str(caught.value)

@@ -25,10 +25,10 @@ from tests.cli.cli_runner import good, run
 from tests.sources.records import Plain
 
 import confide as cf
+from confide.core import Total
 from confide.errors import SourceError
-from confide.protocol import Total
 from confide.sources import read
-from confide.sources.formats import queries
+from confide.sources.formats import databases
 from confide.sources.formats.filesystems import files_behind
 from confide.sources.formats.read_once import check_log
 from confide.studio.folder import Folder
@@ -520,7 +520,7 @@ def test_one_server_by_two_addresses(public: bool, postgres: Any, monkeypatch: p
     monkeypatch.setenv("A", address)
     monkeypatch.setenv("B", other)
     if not public:
-        monkeypatch.setattr(queries, "_SERVERS", ("(select 1 from none)", queries._SERVERS[1]))
+        monkeypatch.setattr(databases, "_SERVERS", ("(select 1 from none)", databases._SERVERS[1]))
     refused([f"env:A/{schema}.alone", f"env:B/{schema}.alone"])
     refused([f"env:A/{schema}.m", f"env:B/{schema}.m_2023"])
     asked = "select x from alone"

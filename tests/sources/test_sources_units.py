@@ -13,12 +13,12 @@ import pytest
 from tests.sources.records import Plain, code_of
 
 import confide as cf
-from confide.protocol import Gram, Total
-from confide.protocol.units.contributions import Contributions
+from confide.core import Gram, Total
+from confide.core.units.contributions import Contributions
 from confide.sources import read
-from confide.sources.grouping import gathered, keep, spill, units as clustering
+from confide.sources.coding import Coded
+from confide.sources.grouping import ids as spill, sampling, units as clustering, units as gathered
 from confide.sources.grouping.ids import canonical
-from confide.sources.physical import Coded
 
 COLUMNS = {"a": cf.Numeric(0, 1), "b": cf.Numeric(0, 1, steps=3), "g": cf.Categorical(["n", "s"])}
 MOMENTS = Gram(Plain(("a", "b")), entry_bits=20)
@@ -283,12 +283,12 @@ def test_planted_faults_are_caught(fault: str, monkeypatch: pytest.MonkeyPatch) 
         wrong = {"one-byte hash": _one_byte, "7 and '7' apart": _apart, "empty id its own unit": _own}[fault]
         monkeypatch.setattr(gathered, "canonical", lambda cells: wrong(canonical(cells)))
     if fault == "k+1 rows":
-        right = keep.Keep
-        monkeypatch.setattr(keep, "Keep", lambda key, most: right(key, most + 1))
+        right = sampling.Keep
+        monkeypatch.setattr(sampling, "Keep", lambda key, most: right(key, most + 1))
     if fault == "file order":
-        monkeypatch.setattr(keep, "priorities", lambda h, j: np.arange(len(h), dtype=np.uint64))
+        monkeypatch.setattr(sampling, "priorities", lambda h, j: np.arange(len(h), dtype=np.uint64))
     if fault == "no j":
-        monkeypatch.setattr(keep, "numbered", lambda unit, h, words: np.zeros(len(h), dtype=np.int64))
+        monkeypatch.setattr(sampling, "numbered", lambda unit, h, words: np.zeros(len(h), dtype=np.int64))
     checks = {
         "one-byte hash": test_unique_ids_change_no_integer,
         "7 and '7' apart": test_a_person_of_500_rows_counts_once,

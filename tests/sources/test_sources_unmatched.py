@@ -13,7 +13,7 @@ import pytest
 
 from confide.schema import Categorical, Numeric, Schema
 from confide.sources import read
-from confide.sources.unmatched import unmatched_labels
+from confide.sources.undeclared_labels import unmatched_labels
 
 SCHEMA = Schema({"x": Numeric(0, 1), "g": Categorical(["a", "b"]), "k": Categorical([1, 2], on_missing=1)})
 G = ["a", "A", None, "", "b", " b", "c", "a"]  # "A", " b" and "c" match none; an empty cell holds no label

@@ -18,8 +18,8 @@ from tests.sources.executors_toy import Here
 from tests.sources.records import Plain
 
 import confide as cf
-from confide.protocol import Gram
-from confide.protocol.units.weighted import Weighted
+from confide.core import Gram
+from confide.core.units.privacy_unit import Weighted
 
 COLUMNS = {"x": cf.Numeric(0, 1), "g": cf.Categorical(["n", "s"])}
 SUMS = Gram(Plain(("x", "g")), entry_bits=20)

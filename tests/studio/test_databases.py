@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from tests.studio.served import LEDGER, MEANS, SCHEMA, Visitor, served, settled, survey
 
+from confide.core import Release
 from confide.errors import PlanError, SourceError
 from confide.guarantees import GDP
 from confide.ledger import Ledger
-from confide.protocol import Release
 from confide.studio.folder import Folder
 
 PASSWORD = "Qx7secretQx7"

@@ -12,11 +12,11 @@ from tests.studio.served import LEDGER, SCHEMA, Visitor, approval, served, settl
 
 import confide as cf
 from confide.ask.menu import method_of_form, named_in, reading_of
+from confide.core import Release
 from confide.ledger import Ledger
 from confide.noise import SimulatedNoise
-from confide.protocol import Release
 from confide.schema import Schema
-from confide.sources import parts
+from confide.sources import coding
 
 MANY = {
     "schema": "survey.schema.toml",
@@ -153,7 +153,7 @@ def test_a_question_that_fails_after_the_charge(visitor, tmp_path, monkeypatch, 
 
     def draw(self, source, plan, meter):
         done = right(self, source, plan, meter)
-        if parts._SIMULATED.get():  # what fails in the rehearsal is never charged
+        if coding._SIMULATED.get():  # what fails in the rehearsal is never charged
             return done
         raise ValueError("a record with an income of twelve")
 

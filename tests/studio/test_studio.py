@@ -18,10 +18,10 @@ import pandas as pd
 import pytest
 from tests.studio.served import LEDGER, MEANS, SCHEMA, Visitor, approval, prepared, served, settled, survey
 
-from confide import gate
+from confide import engine
 from confide.ask.menu import QUESTIONS
+from confide.core import Release
 from confide.ledger import Ledger
-from confide.protocol import Release
 from confide.schema import Categorical, Numeric, Schema, Unit
 from confide.studio.folder import Folder
 
@@ -150,7 +150,7 @@ def test_a_full_disk_loses_no_release(visitor, tmp_path, monkeypatch):
     monkeypatch.setattr(Folder, "keep", full)
     visitor.post(approval(visitor, page))
     assert "Take the release now" in settled(visitor, page).text
-    assert gate.infer(Release.from_json(visitor.get("/release/means/file").text)).status == "ok"
+    assert engine.infer(Release.from_json(visitor.get("/release/means/file").text)).status == "ok"
 
 
 def test_a_refusal_by_the_ledger_charges_nothing(visitor, tmp_path):

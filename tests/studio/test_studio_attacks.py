@@ -18,10 +18,10 @@ from urllib.parse import quote, urlencode
 import pytest
 from tests.studio.served import MEANS, Visitor, approval, prepared, served, survey
 
+from confide.core.exact import digest
 from confide.errors import PlanError
 from confide.ledger import Ledger
-from confide.protocol.exact import digest
-from confide.studio import peers
+from confide.studio import guard
 from confide.studio.folder import Folder
 
 
@@ -317,10 +317,10 @@ def _row(local: int, remote: int, state: str, user: int) -> str:
 def test_whose_connection_it_is(monkeypatch, tmp_path, rows, refused):
     table = tmp_path / "tcp"
     table.write_text("names\n" + "".join(_row(*row) for row in rows))
-    monkeypatch.setattr(peers, "_TABLES", (table, tmp_path / "none"))
-    assert peers.stranger(("127.0.0.1", 9), ("127.0.0.1", 80)) == refused
-    monkeypatch.setattr(peers, "_TABLES", (tmp_path / "none",))
-    assert not peers.stranger(("127.0.0.1", 9), ("127.0.0.1", 80))
+    monkeypatch.setattr(guard, "_TABLES", (table, tmp_path / "none"))
+    assert guard.stranger(("127.0.0.1", 9), ("127.0.0.1", 80)) == refused
+    monkeypatch.setattr(guard, "_TABLES", (tmp_path / "none",))
+    assert not guard.stranger(("127.0.0.1", 9), ("127.0.0.1", 80))
 
 
 def test_cookies_of_other_servers_lock_nobody_out(visitor):

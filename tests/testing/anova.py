@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 import confide as cf
-from confide.protocol import Method, Question, RecordMap, Release, Total
-from confide.protocol.exact import digest
+from confide.core import Method, Question, RecordMap, Release, Total
+from confide.core.exact import digest
 from confide.results import Estimates
 
 _UNIT = 1 << 20

@@ -15,20 +15,20 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide.protocol import Method
-from confide.protocol.exact import pack
+from confide.core import Method
+from confide.core.exact import pack
 from confide.schema import Practice
 from confide.testing import check_method
 from confide.testing.checks import CHECKS, Case
-from confide.testing.contract import tried
-from confide.testing.fresh import answered
-from confide.testing.hidden import (
+from confide.testing.clean_process import answered
+from confide.testing.contract import (
     HIDDEN,
+    SIDE_DOORS,
     infer_in_a_fresh_process,
     infer_reads_the_release_alone,
     passes_are_as_planned,
+    tried,
 )
-from confide.testing.side_doors import SIDE_DOORS
 from confide.testing.truth import ALARM, Runs, _Run, balanced, coverage, population
 from tests.testing import anova
 from tests.testing.anova import Anova, AnyKind, NoReference, Planted

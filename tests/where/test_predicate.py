@@ -9,7 +9,7 @@ import pytest
 import confide as cf
 from confide.errors import PlanError, SchemaError
 from confide.schema import Practice
-from confide.schema.formulas.predicate import overlap, parse_predicate
+from confide.schema.formulas.conditions import overlap, parse_predicate
 
 SCHEMA = cf.Schema(
     {

@@ -11,10 +11,10 @@ import pytest
 
 import confide as cf
 from confide import registry
-from confide.audit.watching.replay import replay
+from confide.audit.replay.replay import replay
+from confide.core import Method, Plan, Subset, Total, leaves
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
-from confide.protocol import Method, Plan, Subset, Total, leaves
 from confide.testing import check_method
 from confide_lab.methods.huber.huber_line import HuberLine
 from confide_lab.methods.logistic.methods import LogisticObjective
@@ -177,7 +177,7 @@ class _Ones:
 
 
 def test_a_subset_covers_a_record_that_enters_under_substitute() -> None:
-    from confide.schema.formulas.predicate import parse_predicate
+    from confide.schema.formulas.conditions import parse_predicate
 
     class Fixed(Total):
         """A sum that a substitute cannot move: all records count one."""

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from confide._lazy import later
-from confide.aggregates.distributions.cumulative_counts import monotone
+from confide._helpers import later
 from confide.ask.one_call import LEFT_OUT, answered, checked_call, checked_ledger
+from confide.core import Noise, Release, Source
+from confide.core.allowance import checked_privacy
 from confide.errors import PlanError
 from confide.guarantees import Guarantee, PureDP
 from confide.ledger import Ledger
 from confide.methods.quantiles.method import Quantiles
-from confide.methods.tables.contributions import Contributions, ContributionTable
-from confide.protocol import Noise, Release, Source
-from confide.protocol.spending.allowance import checked_privacy
+from confide.methods.tables.persons import Contributions, ContributionTable
 from confide.schema import Numeric, Provenance, Schema, Unit
+from confide.sums.distributions.cumulative import monotone
 
 if TYPE_CHECKING:
-    from confide import gate
+    from confide import engine
 else:
-    gate = later("confide.gate")
+    engine = later("confide.engine")
 
 _BINS = 1024
 #: Sizes that the grid tells apart: below the first all is 0, beyond the second all is the same.
@@ -142,7 +142,7 @@ def find_bounds(
     method = (
         Quantiles(formula, quantiles=tails) if pure else Quantiles(formula, _BINS, quantiles=tails, covers="dataset")
     )
-    release = gate.release(
+    release = engine.release(
         method, source, requested, ledger=ledger, noise=noise, charge_delta=charge_delta, convert=convert
     )
     return _read(release, method, column, cover, ledger)

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from confide._lazy import later
-from confide._text import near_match, progress_bar
+from confide._helpers import later, near_match, progress_bar
 from confide.ask.one_call import LEFT_OUT, answered, call_signature, checked_call, checked_ledger
+from confide.core import Noise, Release, Source
+from confide.core.allowance import checked_privacy
+from confide.core.units.contributions import shown
 from confide.errors import PlanError
 from confide.guarantees import Guarantee, PureDP
 from confide.ledger import Ledger
@@ -29,22 +31,19 @@ from confide.methods.intervals.difference import Difference
 from confide.methods.intervals.mean_and_variance import MeanAndVariance
 from confide.methods.intervals.method import KINDS
 from confide.methods.intervals.proportion import Proportion, asked_levels, level_code, level_name
-from confide.methods.intervals.result import ConfidenceIntervals
+from confide.methods.intervals.results import ConfidenceIntervals
 from confide.methods.intervals.slope import Slope
 from confide.methods.tables.comparing.comparisons import differences_alone
 from confide.methods.tables.counts import Shares
 from confide.methods.tables.means import Means
-from confide.protocol import Noise, Release, Source
-from confide.protocol.spending.allowance import checked_privacy
-from confide.protocol.units.contributions import shown
 from confide.results.base import BaseResult
 from confide.schema import Categorical, Integer, Schema
 from confide.schema.formulas.names import column_named, sides
 
 if TYPE_CHECKING:
-    from confide import gate
+    from confide import engine
 else:
-    gate = later("confide.gate")
+    engine = later("confide.engine")
 
 __all__ = [
     "BlockPosterior",
@@ -322,7 +321,7 @@ def _one_call(said: Callable[[], Any]) -> Callable[..., Any]:
             relation=None if ledger is None else ledger.relation,
             **{name: value for name, value in settings.items() if value is not None},
         )
-        release = gate.release(answer.method, data, requested, ledger=ledger, noise=noise, n=n)
+        release = engine.release(answer.method, data, requested, ledger=ledger, noise=noise, n=n)
         return shown(answer.read(release), release)
 
     update_wrapper(call, said)

@@ -9,21 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import ApproxDP, Guarantee
-from confide.local.estimates import ProtectedEstimates, fit
-from confide.local.fits.own_loss import OwnLoss
-from confide.local.functionals import mean
-from confide.local.levels import ProtectedShares, shares
-from confide.local.protection import KEY, Noised, Protection, Told
-from confide.local.table import read
+from confide.local.estimates import ProtectedEstimates, ProtectedShares, fit, mean, shares
+from confide.local.files import read
+from confide.local.fits.losses import OwnLoss
+from confide.local.noise_levels import KEY, Noised, Protection, Told
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from confide.ledger import Ledger
     from confide.local.fits.losses import Loss
-    from confide.local.forecast import Outlook, Way
-    from confide.local.release import Planned
-    from confide.local.stream import Stream
+    from confide.local.precision import Outlook, Way
+    from confide.local.release import Planned, Stream
     from confide.schema import Schema
 
 __all__ = [
@@ -59,7 +56,7 @@ def plan(
 
     columns: to protect. asked: public, level, privacy or noise, levels, zeta, stream (`confide.local.release.planned`). formula and n: what
     will be fitted, on how many records; the plan then has an `outlook`, with the standard errors to expect of every method under `loss`,
-    of a raw sample that promises as much, and of a keeper who sees the records (`confide.local.forecast`). practice: records for planning.
+    of a raw sample that promises as much, and of a keeper who sees the records (`confide.local.precision`). practice: records for planning.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5, on_missing=0), "spent": cf.Numeric(0, 100)}, dataset="survey")
@@ -83,7 +80,7 @@ def plan(
         return made
     if n is None:
         raise PlanError("standard errors need a number of records; write n=10_000")
-    from confide.local.forecast import outlook
+    from confide.local.precision import outlook
 
     about = {key: asked[key] for key in ("privacy", "noise", "levels", "zeta") if key in asked}
     found = outlook(
@@ -114,7 +111,7 @@ def _central(
 ) -> tuple[Way, ...]:
     """The standard errors of the central method at the same guarantee for a record, by one simulated release of planning records."""
     from confide.local.fits.losses import loss_named
-    from confide.local.forecast import Way, planning_records
+    from confide.local.precision import Way, planning_records
 
     if found.loss not in _CENTRAL or made.level != "record" or found.n > _MOST:
         return ()
@@ -212,10 +209,10 @@ def protect_source(
     **asked: Any,
 ) -> Planned:
     """`protect` for records that `cf.read` opened."""
+    from confide.local.files import Place
     from confide.local.release import arrow_schema, charged, planned, protected_batches, receipt
-    from confide.local.write import Place
     from confide.noise import SecureNoise, SimulatedNoise
-    from confide.sources.rowwise import RowSource
+    from confide.sources.row_by_row import RowSource
 
     if ledger is not None and seed is not None:
         raise PrivacyError(
@@ -245,11 +242,11 @@ def _rehearse(source: Any, made: Planned, told: Any, place: Any) -> None:
     """Protect simulated rows behind readers of the same kinds, into memory; `PlanError` for whatever fails."""
     import io
 
+    from confide.local.files import write_table
     from confide.local.release import protected_batches
-    from confide.local.write import write_table
     from confide.noise import SimulatedNoise
-    from confide.sources.parts import of_simulated
-    from confide.sources.rowwise import RowSource
+    from confide.sources.coding import of_simulated
+    from confide.sources.row_by_row import RowSource
     from confide.sources.simulated import simulated_source
 
     try:
@@ -299,8 +296,7 @@ class Releaser:
         >>> bool(again["x"][0] == first["x"][1])
         True
         """
-        from confide.local.release import planned
-        from confide.local.stream import Stream
+        from confide.local.release import Stream, planned
 
         made = planned(schema, columns, **asked)
         about = _about(ledger, made, schema, schema.dataset)
@@ -320,7 +316,7 @@ class Releaser:
         import pyarrow as pa
 
         from confide.sources import read as opened
-        from confide.sources.rowwise import RowSource
+        from confide.sources.row_by_row import RowSource
 
         told, batches = self._stream.batches(RowSource(opened(data, self._schema, ids=ids)), ids)
         frame: pd.DataFrame = pa.Table.from_batches(batches, schema=told).to_pandas()
@@ -333,7 +329,7 @@ class Releaser:
             raise PlanError(
                 "a new version publishes every record once more, and is charged for all of them; write allow_update=True"
             )
-        from confide.local.stream import Stream
+        from confide.local.release import Stream
 
         ledger = self._stream.ledger
         made = self._stream.next_version()
@@ -343,7 +339,7 @@ class Releaser:
 
 def _about(ledger: Ledger | None, made: Planned, schema: Schema, dataset: str | None) -> dict[str, Any]:
     """What the charge of a protected table is about; `PlanError` where the ledger counts something else."""
-    from confide.gate.terms import check_ledger, pins
+    from confide.engine.planning import check_ledger, pins
 
     check_ledger(ledger)
     about, told = pins(schema.to_dict(), dataset, made.level), made.statement

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from confide import registry
+from confide.core import Method, parameters_of
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP
-from confide.protocol import Method, parameters_of
 from confide.schema import Categorical, Integer, Schema, Unit
 from confide.schema.formulas.names import quoted
 
@@ -280,7 +280,7 @@ def named_in(form: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 
 def _publication_of(form: Mapping[str, str]) -> Method:
-    from confide.publication import Publication
+    from confide.methods.publication import Publication
 
     asked, methods, shares = named_in(form), {}, {}
     if not asked:

@@ -7,19 +7,18 @@ from dataclasses import MISSING, fields
 from inspect import Parameter, Signature, cleandoc
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from confide._lazy import later
-from confide._text import near_match
+from confide._helpers import later, near_match
+from confide.core import Noise, Source, parameters_of
+from confide.core.allowance import checked_privacy
+from confide.core.units.contributions import shown
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
-from confide.protocol import Noise, Source, parameters_of
-from confide.protocol.spending.allowance import checked_privacy
-from confide.protocol.units.contributions import shown
 
 if TYPE_CHECKING:
-    from confide import gate
+    from confide import engine
 else:
-    gate = later("confide.gate")
+    engine = later("confide.engine")
 
 LEFT_OUT: Any = object()  # None means: charge no ledger
 _OWN = ("privacy", "ledger", "noise", "n")
@@ -82,7 +81,7 @@ def one_call(method: type[Any], verb: str, before: int = 1) -> Callable[..., Any
             *asked, **{key: chosen.pop(key) for key in leading.parameters if key in chosen}
         ).args
         if readings:
-            from confide.methods.tables.cells.numbers import checked_reading  # here, because tables are slow to load
+            from confide.methods.tables.reading import checked_reading  # here, because tables are slow to load
 
             checked_reading(chosen.get("covers"), f"{verb}(...")
         checked_call(verb, settings, privacy, ledger, chosen, example=example)
@@ -118,7 +117,7 @@ def answered(
     n: int | None,
 ) -> Any:
     """The result of one release."""
-    release = gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n)
+    release = engine.release(method, data, privacy, ledger=ledger, noise=noise, n=n)
     return shown(method.infer(release), release)
 
 

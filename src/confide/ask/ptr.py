@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from confide import gate
+from confide import engine
 from confide.ask.one_call import LEFT_OUT, checked_ledger
+from confide.core import Noise, Source
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.ptr.safe_release import SafeRelease
 from confide.methods.ptr.safety import SafetyBound, bound_name, checked_bound
-from confide.protocol import Noise, Source
 from confide.results import Estimates
 
 
@@ -61,4 +61,4 @@ def safe_release(
             )
         tried = int(report.tried)
     method = SafeRelease(bound, columns, mode, gamma_plan, beta, tried)
-    return method.infer(gate.release(method, data, privacy, ledger=ledger, noise=noise, n=n))
+    return method.infer(engine.release(method, data, privacy, ledger=ledger, noise=noise, n=n))

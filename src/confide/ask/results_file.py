@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from confide._version import __version__
+from confide.core import Release
+from confide.core.codec import plain
+from confide.core.exact import canonical_json, digest
+from confide.engine import infer
 from confide.errors import PlanError
-from confide.gate import infer
-from confide.protocol import Release
-from confide.protocol.exact import canonical_json, digest
-from confide.protocol.serialization.codec import plain
 
 
 def write_results(release: Release, path: str | Path, alpha: float | None = None) -> Path:

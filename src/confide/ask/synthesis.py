@@ -10,20 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from confide import gate
-from confide._text import near_match
+from confide import engine
+from confide._helpers import near_match
 from confide.ask.one_call import LEFT_OUT, checked_ledger
+from confide.core import Noise, Question, Release, Source, statements_hold
+from confide.core.allowance import checked_privacy
 from confide.errors import NoResult, PlanError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
-from confide.methods.regression.least_squares.line import LeastSquares
-from confide.methods.synthesis.build import Options
-from confide.methods.synthesis.data import SyntheticData
-from confide.methods.synthesis.response import Matrix
-from confide.methods.synthesis.sidecar import Synthetic, check_place, load
+from confide.methods.regression.least_squares.method import LeastSquares
+from confide.methods.synthesis.files import Synthetic, SyntheticData, check_place, load
+from confide.methods.synthesis.model import Matrix, Options
 from confide.methods.synthesis.table import SyntheticTable
-from confide.protocol import Noise, Question, Release, Source, statements_hold
-from confide.protocol.spending.allowance import checked_privacy
 from confide.results import Estimates
 from confide.schema import Design, Schema
 from confide.sources import read
@@ -92,7 +90,7 @@ def synthesize(
     # options that cannot work are refused before anything is charged
     Options(rows, bounded).check(method.design_of(source.schema))
     _check_files(files)
-    release = gate.release(method, source, request, ledger=ledger, noise=noise)
+    release = engine.release(method, source, request, ledger=ledger, noise=noise)
     made = method.build(release, rows=rows, files=files, bounded=bounded)
     if path is not None:
         made.save(Path(path))

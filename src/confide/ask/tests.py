@@ -14,25 +14,24 @@ from dataclasses import replace
 from inspect import Parameter, signature
 from typing import Any
 
-from confide._text import near_match
-from confide.aggregates.clusters.psu_meat import design_of
+from confide._helpers import near_match
 from confide.ask.one_call import LEFT_OUT, OneCall, answered, call_signature, checked_call, one_call
+from confide.core import Plan, Source, parameters_of
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.regression.least_squares.correlation import Correlation
-from confide.methods.tables.cells.counted import OF_ROWS
-from confide.methods.tables.cells.per_level import check_one_test
 from confide.methods.tables.comparing.power import EFFECTS, power_of
-from confide.methods.tables.counts import Counts
+from confide.methods.tables.counts import OF_ROWS, Counts
+from confide.methods.tables.draw import check_one_test
 from confide.methods.tables.means import Means
-from confide.methods.tables.survey.result import no_tests
+from confide.methods.tables.survey.results import no_tests
 from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
-from confide.methods.tests.rank_result import RankTest
-from confide.protocol import Plan, Source, parameters_of
-from confide.results.hypothesis import HypothesisTests
+from confide.methods.tests.results import RankTest
+from confide.results.hypothesis_tests import HypothesisTests
 from confide.schema import Schema
 from confide.schema.formulas.names import column_named, parted, sides
+from confide.sums.clusters.psu_covariance import design_of
 
 __all__ = [
     "Correlation",
@@ -206,14 +205,14 @@ def plan(
     >>> plan.notes[-1].partition(":")[0]
     'power of ttest_ind (5 %) at 2,000 records'
     """
-    from confide import gate  # here, because the gate is slow to load
+    from confide import engine  # here, because the gate is slow to load
 
     if name not in METHODS:
         raise PlanError(f"there is no test {name!r}{near_match(name, tuple(METHODS))}; there are: {', '.join(METHODS)}")
     wanted, _ = asked_of(name, formula, **given)
     method = method_of_test(name, wanted, settings or {})
     check_groups(name, method, schema)
-    made = gate.plan(method, schema, privacy, n=n, ledger=ledger)
+    made = engine.plan(method, schema, privacy, n=n, ledger=ledger)
     if name not in EFFECTS:
         return made
     return replace(

@@ -14,15 +14,14 @@ An audit can refute a claim; it never proves one. "holds" means that nothing was
 """
 
 from confide.audit.methods import audit
-from confide.audit.runs.curve_band import CurveBand, trade_off_band
-from confide.audit.runs.known_laws import audit_exponential, audit_law, audit_probabilities, exact_knots
+from confide.audit.replay.replay import Replay, replay
+from confide.audit.runs.attacks import Canaries, one_run_audit, one_run_epsilon, one_run_gaussian, one_run_mu
+from confide.audit.runs.curve_band import CurveBand, noise_scale_test, trade_off_band
+from confide.audit.runs.known_distributions import audit_exponential, audit_law, audit_probabilities, exact_knots
 from confide.audit.runs.lower_bounds import epsilon_lower_bound, mu_lower_bound
-from confide.audit.runs.noise_scale import noise_scale_test
-from confide.audit.runs.one_run import Canaries, one_run_audit, one_run_epsilon, one_run_gaussian, one_run_mu
 from confide.audit.searches.safety import SafetyReport, falsify_safety_bound
 from confide.audit.searches.sensitivity import SensitivityReport, falsify_sensitivity
 from confide.audit.verdict import Audit, Finding
-from confide.audit.watching.replay import Replay, replay
 
 __all__ = [
     "Audit",

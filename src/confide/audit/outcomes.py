@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from confide.errors import PrivacyError
 
-__all__ = ["Mechanism", "Outcomes", "draw", "encode", "join", "only_exceptions"]
-
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 Mechanism: TypeAlias = Callable[..., Any]

@@ -23,13 +23,12 @@ import numpy as np
 
 from confide.errors import PrivacyError
 from confide.guarantees import GDP, ApproxDP, PureDP, TradeOff
-from confide.guarantees.statement import Statement
 from confide.guarantees.validation import real
+from confide.guarantees.values import Statement
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Audit", "Curve", "Finding", "State", "Verdict", "below_curve", "curve_of", "said"]
 
 Verdict: TypeAlias = Literal["holds", "violated", "untested"]
 Curve: TypeAlias = Callable[[float], float]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide._lazy import later
+from confide._helpers import later
 from confide.cli.files import (
     Drawings,
     Output,
@@ -36,13 +36,13 @@ from confide.cli.session import Refused, Session
 from confide.errors import ConfideError, NoResult, PlanError
 
 if TYPE_CHECKING:
-    from confide import gate, registry
+    from confide import engine, registry
     from confide.cli.commands.derived_quantities import DerivedOptions
+    from confide.core import Noise, Plan, Release, Source
     from confide.ledger import Ledger
-    from confide.protocol import Noise, Plan, Release, Source
     from confide.schema import Schema
 else:
-    gate, registry = later("confide.gate"), later("confide.registry")
+    engine, registry = later("confide.engine"), later("confide.registry")
 
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -61,7 +61,7 @@ BANNER = """\
 
 def make(name: str, model: str, settings: dict[str, Any]) -> Any:
     """A registered method; `model` is the value of its first parameter."""
-    from confide.protocol import parameters_of
+    from confide.core import parameters_of
 
     first = parameters_of(registry.get(name))[0]
     if first == "where":
@@ -206,7 +206,7 @@ def pay(
             session.note("note: without -o the table is shown and the release itself is not kept")
         _rehearse(session, plan, source, book, place, drawn, show)
     with charging(session, book, seed) as noise:
-        done = gate.release(plan, source, ledger=book, noise=noise, keep_others=keep_others, **account.counted)
+        done = engine.release(plan, source, ledger=book, noise=noise, keep_others=keep_others, **account.counted)
     return PaidRelease(done, book, earlier)
 
 
@@ -225,7 +225,7 @@ def _rehearse(
     numbers, and refuses nothing. A plan that cannot be released is refused by the gate, in its own order.
     """
     try:
-        done = gate.rehearsed(plan, source, book)
+        done = engine.rehearsed(plan, source, book)
     except Exception:
         return
     with TemporaryDirectory() as folder:
@@ -291,7 +291,7 @@ def _say_cost(session: Session, plan: Plan, book: Ledger | None, account: Accoun
         return []
     state = book.show()
     _say_price(session, book, plan, account)
-    from confide.gate import as_charged
+    from confide.engine import as_charged
 
     charged = as_charged(plan, book).sha256
     same = [row for row in state.rows if row.plan_sha256 == charged]
@@ -383,11 +383,11 @@ def at_once(
         def plan_of(found: Schema, book: Ledger | None) -> Plan:
             chosen = make(method, formula, settings)
             check_relation(chosen, book)
-            return gate.plan(chosen, found, n=once.n, ledger=book, **terms)
+            return engine.plan(chosen, found, n=once.n, ledger=book, **terms)
 
         def show(session: Session, done: Release, drawn: Mapping[str, Output]) -> dict[str, Any]:
             with session.doing("infer"):
-                result = gate.infer(done) if read is None else read(done)
+                result = engine.infer(done) if read is None else read(done)
             show_result(session, result, once.alpha, drawn)
             more = {} if beyond is None else beyond.show(session, result, beyond.computed(session, result, once.alpha))
             return {"result": result_facts(result, once.alpha), **more} if session.json else {}

@@ -22,9 +22,9 @@ from confide.errors import PlanError, ReleaseError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from confide.core import Plan, Release, Spend
     from confide.ledger import Ledger
-    from confide.protocol import Plan, Release, Spend
-    from confide.results.pages.written import Document
+    from confide.results.pages.table import Document
     from confide.schema import Schema
 
 
@@ -208,7 +208,7 @@ class Drawings:
                 if path.suffix.lower() not in _ENDINGS[name]:
                     raise Refused(f"{name} {path} must end in {', '.join(_ENDINGS[name])}")
                 if path.suffix.lower() == ".docx":
-                    from confide.results.pages.written import check_word
+                    from confide.results.pages.export import check_word
 
                     check_word()
                 output = stack.enter_context(reserve(path, force=force, option=name))
@@ -229,8 +229,8 @@ def load_schema(path: Path) -> Schema:
 
 def load_plan(path: Path) -> Plan:
     """The plan in a file that `confide plan -o` wrote; nothing in it is believed before the gate makes it anew."""
-    from confide.protocol import Plan
-    from confide.protocol.serialization.files import text_of
+    from confide.core import Plan
+    from confide.core.files import text_of
 
     with _reading(path, "plan", "confide plan MODEL --schema schema.toml --mu 1 -o plan.json"):
         return Plan.from_json(text_of(path, "plan"))
@@ -238,7 +238,7 @@ def load_plan(path: Path) -> Plan:
 
 def load_release(path: Path) -> Release:
     """The release in a file that `confide release -o` wrote."""
-    from confide.protocol import Release
+    from confide.core import Release
 
     with _reading(path, "release", "confide release plan.json DATA --ledger LEDGER -o release.json"):
         return Release.load(path)
@@ -258,7 +258,7 @@ def _reading(path: Path, kind: str, make: str) -> Iterator[None]:
 
 def plan_facts(plan: Plan) -> dict[str, Any]:
     """A plan as plain numbers and text."""
-    from confide.protocol import Spend, leaves
+    from confide.core import Spend, leaves
 
     return {
         "method": plan.method.name,
@@ -367,7 +367,7 @@ def show_result(
 
 
 def _save_report(result: Any, path: Path, alpha: float | None, further: Sequence[Further]) -> None:
-    from confide.results.pages.written import save
+    from confide.results.pages.export import save
 
     save(result, path, lambda verb: _level(verb, alpha), tuple(_below(one, result) for one in further))
 
@@ -376,7 +376,7 @@ def _save_table(result: Any, path: Path, alpha: float | None, further: Sequence[
     """The table as CSV, with all digits; a third party's result has a frame alone. Further estimates are rows of their own, with what
     they have in the columns of the table.
     """
-    from confide.results.pages.spreadsheet import csv_text, shielded
+    from confide.results.pages.export import csv_text, shielded
 
     if hasattr(result, "to_csv"):
         result.to_csv(path, **_level(result.to_csv, alpha))
@@ -403,8 +403,9 @@ def _save_table(result: Any, path: Path, alpha: float | None, further: Sequence[
 
 def _below(one: Further, result: Any) -> Document:
     """A further table as it stands in a report, with the result's own note where the page has none."""
-    from confide.results.pages.words import SIMULATED, clean
-    from confide.results.pages.written import Document
+    from confide._helpers import clean
+    from confide.results.pages.content import SIMULATED
+    from confide.results.pages.table import Document
 
     shown = fine(one.frame)
     rows = tuple((clean(label), *map(str, cells)) for label, cells in zip(one.labels, shown.to_numpy(), strict=True))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from confide.protocol import Plan
+    from confide.core import Plan
 
 
 _NUMBER = r"[0-9][0-9.e+-]*"
@@ -83,7 +83,7 @@ def plan_command(planned: Plan, options: str, *, schema: Path | None, ledger: st
     schema: its file, where the command line named one.
     """
     from confide import registry
-    from confide.protocol import parameters_of
+    from confide.core import parameters_of
 
     if planned.children:
         words = [

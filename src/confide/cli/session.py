@@ -21,7 +21,7 @@ from typing import Any
 
 import typer
 
-from confide._text import clean
+from confide._helpers import clean
 from confide.cli.messages import as_said, for_command_line
 from confide.errors import BudgetExceeded, ConfideError, ReleaseError
 

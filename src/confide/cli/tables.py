@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import floor, log10
 from typing import TYPE_CHECKING
 
-from confide._lazy import later
+from confide._helpers import later
 from confide.cli.session import Session, printable
 
 if TYPE_CHECKING:

@@ -19,21 +19,21 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from confide._text import as_html
+from confide._helpers import as_html, clean
 from confide._version import __version__
+from confide.core import Plan, Release
+from confide.core.codec import plain
+from confide.core.events import Opaque, Spend, leaves
+from confide.core.exact import canonical_json, fraction_to_text, pack
+from confide.core.release import names_of
+from confide.core.units.privacy_unit import RULE, WHOLE, unit_flags, unit_words
+from confide.engine import consistent, verify
 from confide.errors import ConfideError, PlanError, ReleaseError
-from confide.gate import consistent, verify
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
-from confide.protocol import Plan, Release
-from confide.protocol.events import Opaque, Spend, leaves
-from confide.protocol.exact import canonical_json, clean, fraction_to_text, pack
-from confide.protocol.parts import names_of
-from confide.protocol.serialization.codec import plain
-from confide.protocol.units.whose import RULE, WHOLE, unit_flags, unit_words
 from confide.registry import get
 from confide.results.base import stated
-from confide.results.pages.words import relation_words
+from confide.results.pages.content import relation_words
 
 __all__ = ["FORMAT", "Disclosure", "disclosure", "schema_text"]
 

@@ -9,7 +9,7 @@ GDP(5.0, relation='add-remove')
 
 from confide.guarantees.calibration import calibrate_gaussian, calibrate_laplace
 from confide.guarantees.composition import compose, group
-from confide.guarantees.conversion import from_guarantee
+from confide.guarantees.conversion import calibrate_pure, from_guarantee, parse_curve
 from confide.guarantees.curves import (
     Curve,
     approx_dp,
@@ -23,13 +23,16 @@ from confide.guarantees.curves import (
     symmetric_laplace,
     zero_inflated,
 )
-from confide.guarantees.losses.privacy_loss import PrivacyLoss
+from confide.guarantees.mechanisms.classical import (
+    laplace_epsilon,
+    laplace_mu,
+    laplace_renyi,
+    pure_epsilon,
+    pure_mu,
+    pure_renyi,
+)
 from confide.guarantees.mechanisms.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu, log_gaussian_delta
-from confide.guarantees.mechanisms.laplace_law import laplace_epsilon, laplace_mu
-from confide.guarantees.mechanisms.randomised_response import pure_epsilon, pure_mu
-from confide.guarantees.mechanisms.renyi import laplace_renyi, pure_renyi
-from confide.guarantees.notation import parse_curve
-from confide.guarantees.pure import calibrate_pure
+from confide.guarantees.privacy_loss import PrivacyLoss
 from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, guarantee_from_dict
 
 __all__ = [

@@ -4,7 +4,7 @@
 sensitivity / scale of Laplace noise; multiply or divide by the sensitivity to have the noise. Both take a number of
 equal releases that shall meet the request together. The other way round, what a noise level promises is
 `GDP(mu)`, `PureDP(epsilon)` or, exactly, `TradeOff(laplace(epsilon))`, and their conversions. How the Laplace
-mechanism meets GDP: `laplace_law.py`.
+mechanism meets GDP: `mechanisms/classical`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,14 @@ from math import inf, log, log1p, nextafter
 import numpy as np
 from numpy.typing import NDArray
 
-from confide._lazy import later
+from confide._helpers import later
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees.conversion import not_a_guarantee
-from confide.guarantees.losses.privacy_loss import PrivacyLoss
+from confide.guarantees.mechanisms.classical import laplace_epsilon, laplace_renyi
 from confide.guarantees.mechanisms.gaussian import bracket, mu_bracket
-from confide.guarantees.mechanisms.laplace_law import laplace_epsilon
-from confide.guarantees.mechanisms.renyi import laplace_renyi
-from confide.guarantees.rounding import SLACK, float_up, sqrt_down
-from confide.guarantees.validation import count
+from confide.guarantees.privacy_loss import PrivacyLoss
+from confide.guarantees.validation import SLACK, count, float_up, sqrt_down
 from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, way
-
-__all__ = ["calibrate_gaussian", "calibrate_laplace"]
 
 optimize = later("scipy.optimize")
 

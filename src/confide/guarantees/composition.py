@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING
 
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees.conversion import KINDS, below_one, labels_of, not_a_guarantee, up
-from confide.guarantees.rounding import float_up, sqrt_up
-from confide.guarantees.validation import count
+from confide.guarantees.validation import count, float_up, sqrt_up
 from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, way
 
 if TYPE_CHECKING:
     from confide.guarantees.curves import Curve
-
-__all__ = ["compose", "group", "how_to_change"]
 
 
 def compose(*guarantees: Guarantee, numeric: bool = False) -> Guarantee:

@@ -1,10 +1,10 @@
-"""Every proved way from one guarantee to another.
+r"""Every proved way from one guarantee to another.
 
 A *statement* says what a release satisfies; converting it gives a weaker statement that is true as well: numbers are
 rounded up. How much noise meets a request is another question (`calibration.py`): a release known to be only (1,
 1e-6)-private states GDP(1.23, 1e-6), while a Gaussian release that shall be (1, 1e-6)-private must have mu = 0.236.
 
-    from \\ to         GDP               ZCDP              RDP                   ApproxDP                TradeOff
+    from \ to         GDP               ZCDP              RDP                   ApproxDP                TradeOff
     PureDP(eps)       mu(eps) [1]       eps^2/2 [2]       worst case [2, 5]     randomised response [3] the same
     ApproxDP          mu(eps), delta[3] none              none                  the same, leaking [3]   the same
     ZCDP(rho)         none              itself            a rho                 best order [4]          all orders [4]
@@ -22,38 +22,46 @@ PureDP follows from itself, and from a TradeOff whose loss is bounded; from noth
     [5] Mironov 2017.
 
 All conversions keep relation, unit, trust and assumptions.
+
+Trade-off functions from text, as people write them: `GDP(1)`, `laplace(0.1) ** 10`, `gaussian(1) * laplace(0.5)`.
+
+The text is parsed, never evaluated: calls of known names on numbers, `*` for composition, `** k` for k-fold composition.
+
+How much a pure mechanism may spend within any request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import ast
+import math
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from math import exp, inf, isfinite, log, nextafter
 from typing import Any
 
 from confide.errors import NoConversion, PrivacyError
-from confide.guarantees.concentrated import zcdp_epsilon, zcdp_log_delta
-from confide.guarantees.curves import Curve, approx_dp
-from confide.guarantees.curves.elementary import Gaussian, RandomisedResponse, Relaxed, RenyiBound
+from confide.guarantees.curves import Curve, approx_dp, gaussian, laplace, perfect, symmetric_laplace, zero_inflated
+from confide.guarantees.curves.elementary import (
+    Gaussian,
+    RandomisedResponse,
+    Relaxed,
+    RenyiBound,
+    zcdp_epsilon,
+    zcdp_log_delta,
+)
+from confide.guarantees.mechanisms.classical import (
+    DEFAULT_ORDERS,
+    leak_delta,
+    leak_epsilon,
+    pure_epsilon,
+    pure_mu,
+    pure_renyi,
+    rdp_epsilon,
+    rdp_log_delta,
+)
 from confide.guarantees.mechanisms.gaussian import gaussian_epsilon, log_gaussian_delta
-from confide.guarantees.mechanisms.randomised_response import leak_delta, leak_epsilon, pure_mu
-from confide.guarantees.mechanisms.renyi import DEFAULT_ORDERS, pure_renyi, rdp_epsilon, rdp_log_delta
-from confide.guarantees.rounding import SLACK, float_up
-from confide.guarantees.validation import level, orders_tuple, share
+from confide.guarantees.validation import SLACK, float_up, level, orders_tuple, share, sqrt_down
 from confide.guarantees.values import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, way
-
-__all__ = [
-    "KINDS",
-    "below_one",
-    "from_guarantee",
-    "labels_of",
-    "not_a_guarantee",
-    "to_approx",
-    "to_gdp",
-    "to_pure",
-    "to_rdp",
-]
-__all__ += ["to_tradeoff", "to_zcdp", "up"]
 
 KINDS = (PureDP, ApproxDP, ZCDP, GDP, RDP, TradeOff)
 # Smallest delta that a conversion states: below it exp() enters the subnormal floats and its relative error is no
@@ -394,3 +402,112 @@ def not_a_guarantee(value: object, example: str) -> PrivacyError:
     return PrivacyError(
         f"a guarantee is PureDP, ApproxDP, ZCDP, GDP, RDP or TradeOff, got {type(value).__name__}; write for instance {example}"
     )
+
+
+_CURVES: dict[str, Callable[..., Curve]] = {
+    "gaussian": gaussian,
+    "laplace": laplace,
+    "approx_dp": approx_dp,
+    "symmetric_laplace": symmetric_laplace,
+    "zero_inflated": zero_inflated,
+    "perfect": perfect,
+}
+_VALUES: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (GDP, PureDP, ApproxDP, ZCDP, RDP)}
+_HELP = (
+    "write for instance 'GDP(1)', 'ApproxDP(1, 1e-6)', 'laplace(0.1) ** 10', 'gaussian(1) * laplace(0.5)', "
+    "'symmetric_laplace(3, 0.5)' or 'zero_inflated(0.05, symmetric_laplace(inf, 0.5))'"
+)
+
+
+def parse_curve(text: str) -> Curve:
+    """The trade-off function that a text names; `PrivacyError` for anything else, with examples.
+
+    >>> parse_curve("gaussian(3) * GDP(4)").delta(0.0) == parse_curve("gaussian(5)").delta(0.0)
+    True
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise PrivacyError(f"{text!r} is no guarantee; {_HELP}") from None
+    found = _read(tree, text)
+    if not isinstance(found, Curve):
+        raise PrivacyError(f"{text!r} is a number, not a guarantee; {_HELP}")
+    return found
+
+
+def _read(node: ast.expr, text: str) -> Any:
+    match node:
+        case ast.Constant(value=bool()):
+            pass
+        case ast.Constant(value=int() | float()):
+            return node.value
+        case ast.Name(id="inf"):
+            return math.inf
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            number = _read(operand, text)
+            if isinstance(number, (int, float)):
+                return -number
+        case ast.Tuple(elts=items) | ast.List(elts=items):
+            return tuple(_read(item, text) for item in items)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            one, other = _read(left, text), _read(right, text)
+            if isinstance(one, Curve) and isinstance(other, Curve):
+                return one.compose(other)
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            base, times = _read(left, text), _read(right, text)
+            if isinstance(base, Curve):
+                if not isinstance(times, int) or times < 1:
+                    raise PrivacyError(
+                        f"{ast.unparse(node)!r}: ** takes a whole number of releases, at least 1, got {times!r}; write for instance "
+                        "'laplace(0.1) ** 10'"
+                    )
+                return base.power(times)
+        case ast.BinOp(op=ast.Add() | ast.Sub()):
+            raise PrivacyError(
+                f"{ast.unparse(node)!r}: releases compose by * and equal ones by **; write for instance 'GDP(1) * GDP(2)' or "
+                "'GDP(1) ** 3'"
+            )
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in (*_CURVES, *_VALUES):
+            values = [_read(arg, text) for arg in args]
+            named = {keyword.arg: _read(keyword.value, text) for keyword in keywords if keyword.arg}
+            try:
+                made = (_CURVES | _VALUES)[name](*values, **named)
+            except TypeError:
+                raise PrivacyError(f"{name} in {text!r} has other parameters; {_HELP}") from None
+            except PrivacyError as error:
+                raise PrivacyError(f"{ast.unparse(node)!r}: {error}") from None
+            return made if isinstance(made, Curve) else from_guarantee(made)
+    raise PrivacyError(f"{ast.unparse(node)!r} in {text!r} is not understood; {_HELP}")
+
+
+def calibrate_pure(privacy: Guarantee) -> float:
+    """The largest epsilon such that *every* epsilon-private release meets a request; rounded to the safe side.
+
+    What holds for randomised response holds for all (Kairouz, Oh, Viswanath 2015). PureDP gives its epsilon; GDP(mu) the
+    inverse of `pure_mu`; ZCDP(rho) the largest float with epsilon^2/2 <= rho; ApproxDP the epsilon of randomised response
+    whose curve meets (epsilon, delta). A delta of GDP(mu, delta) is left unused. Raises `PrivacyError` for anything else.
+
+    >>> calibrate_pure(PureDP(0.5)), calibrate_pure(ZCDP(0.5)), round(calibrate_pure(GDP(1.0)), 6)
+    (0.5, 1.0, 0.806965)
+    """
+    match privacy:
+        case PureDP(epsilon):
+            return epsilon
+        case GDP(mu):
+            return _down(pure_epsilon(mu))
+        case ZCDP(rho):
+            return sqrt_down(2 * Fraction(rho))
+        case ApproxDP(epsilon, delta):
+            # (e^x - e^epsilon) / (1 + e^x) = delta, solved for x: the curve of randomised response at epsilon
+            return max(epsilon, _down(epsilon + log((1 + delta * exp(-epsilon)) / (1 - delta))))
+        case _:
+            raise PrivacyError(
+                f"a pure mechanism is calibrated to PureDP, GDP, ZCDP or ApproxDP, got {type(privacy).__name__}; "
+                "write for instance calibrate_pure(PureDP(1.0))"
+            )
+
+
+def _down(number: float) -> float:
+    # The statement that leads back is itself rounded up by SLACK, and mu grows as slowly as the root of epsilon: twice the
+    # slack in epsilon answers one in mu; four times leaves room for the float on either side.
+    return nextafter(number * (1 - 4 * SLACK), -inf)

@@ -1,4 +1,8 @@
-"""What is promised: PureDP, ApproxDP, ZCDP, RDP, GDP and TradeOff as frozen values.
+"""Plain words for data stewards: what a guarantee lets anyone find out at most.
+
+What all guarantees share: labels, JSON to the bit, short text, plain words.
+
+What is promised: PureDP, ApproxDP, ZCDP, RDP, GDP and TradeOff as frozen values.
 
 A guarantee bounds how well anyone who sees a release can tell two neighbouring sets of records apart. Each value
 carries the relation that says what a neighbour is, the unit that is protected, who is trusted with the records, and
@@ -9,16 +13,245 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from math import exp, expm1, log, sqrt
+from decimal import ROUND_CEILING, Context, Decimal
+from math import ceil, exp, expm1, log, sqrt
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 from confide._special import ndtr, ndtri
 from confide.errors import PrivacyError
 from confide.guarantees.curves import Curve, curve_from_dict
-from confide.guarantees.statement import Statement, from_hex
-from confide.guarantees.validation import level, orders_tuple, relation_name, renyi_levels, share
+from confide.guarantees.validation import (
+    assumption_tuple,
+    level,
+    orders_tuple,
+    relation_name,
+    renyi_levels,
+    share,
+    trust_name,
+    unit_name,
+)
 
-__all__ = ["GDP", "RDP", "ZCDP", "ApproxDP", "Guarantee", "PureDP", "TradeOff", "guarantee_from_dict", "way"]
+
+def percent(probability: float) -> str:
+    """A probability in percent with one decimal, rounded up so that a limit is never understated.
+
+    >>> percent(0.25951), percent(0.05)
+    ('26 %', '5 %')
+    """
+    # 1e-9 keeps a limit that is a round number, up to the last bits of its float, from moving up a step.
+    return f"{min(100.0, ceil(probability * 1000 - 1e-9) / 10):g} %"
+
+
+def sentence(limit: str, *, relation: str | None, unit: str, trust: str, assumptions: tuple[str, ...]) -> str:
+    """The sentence of `describe`; `limit` is the detection rate at a false-alarm rate of 5 %.
+
+    >>> sentence("26 %", relation="add-remove", unit="record", trust="central", assumptions=())  # doctest: +ELLIPSIS
+    'Someone who sees the release and knows all other records can tell whether one record was included ...'
+    """
+    seen = (
+        "the release" if trust == "central" else "everything that leaves the owner of a record, the collector included,"
+    )
+    note = "; this rules out next to nothing" if limit == "100 %" else ""
+    condition = f", provided that the following holds: {'; '.join(assumptions)}" if assumptions else ""
+    return (
+        f"Someone who sees {seen} and knows all other records can tell {_difference(relation, unit)} with at most "
+        f"this success: with a false-alarm rate of 5 %, detection of at most {limit}{note}{condition}."
+    )
+
+
+def _difference(relation: str | None, unit: str) -> str:
+    """What the two neighbours differ in, in plain words."""
+    bare = {"record": "one record", "attribute": "one attribute of one record"}
+    thing, counted = bare.get(unit, f"one {unit} with all its rows"), "records" if unit in bare else f"values of {unit}"
+    included = f"whether {thing} was included"
+    contents = f"which of two possible contents {thing} has"
+    match relation:
+        case "add-remove":
+            return included
+        case "substitute":
+            return f"{contents} (the number of {counted} is public)"
+        case _:
+            return f"{included}, or {contents}, as the plan will say (the relation is still open),"
+
+
+# Above these a test that finds a record out is right but for one case in millions (the least sum of both errors is 2 Phi(-5) at mu = 10
+# and 2/(1 + e^20) at epsilon = 20; rho = mu^2/2).
+_WEAK = (("mu", 10.0), ("epsilon", 20.0), ("rho", 50.0))
+
+
+def weakness(guarantee: Any) -> str:
+    """What to say of a guarantee so large that it protects nobody; nothing for any other.
+
+    >>> from confide.guarantees import GDP, PureDP
+    >>> weakness(GDP(1e9))
+    'mu = 1e+09 protects nobody: whoever sees so much can tell whether a record is there; mu is of the order of 1, hardly above 10'
+    >>> weakness(PureDP(1.0))
+    ''
+    """
+    for name, most in _WEAK:
+        level = getattr(guarantee, name, 0.0)
+        if level > most:
+            return (
+                f"{name} = {level:.6g} protects nobody: whoever sees so much can tell whether a record is there; {name} is of the "
+                f"order of 1, hardly above {most:g}"
+            )
+    return ""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Statement:
+    """What all guarantees share: relation, unit, trust, assumptions."""
+
+    relation: str | None = None
+    unit: str = "record"
+    trust: str = "central"
+    assumptions: tuple[str, ...] = ()
+
+    _example: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        checked = {
+            "relation": relation_name(self.relation),
+            "unit": unit_name(self.unit),
+            "trust": trust_name(self.trust),
+            "assumptions": assumption_tuple(self.assumptions),
+        }
+        for name, value in {**checked, **self._checked_numbers()}.items():
+            object.__setattr__(self, name, value)  # the one moment at which a frozen value may be normalised
+
+    def _checked_numbers(self) -> dict[str, Any]:
+        return {name: level(getattr(self, name), name, self._example) for name in self.numbers()}
+
+    @classmethod
+    def numbers(cls) -> tuple[str, ...]:
+        """The names of what says how private, in order; all but the labels.
+
+        >>> from confide.guarantees import GDP
+        >>> GDP.numbers()
+        ('mu', 'delta')
+        """
+        return tuple(f.name for f in fields(cls) if not f.kw_only)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the relation is set. Plans, releases and ledgers hold complete statements only.
+
+        >>> from confide.guarantees import GDP
+        >>> GDP(1.0).complete, GDP(1.0, relation="substitute").complete
+        (False, True)
+        """
+        return self.relation is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dict that `guarantee_from_dict` reads back to the bit; floats are `float.hex` texts.
+
+        >>> from confide.guarantees import GDP
+        >>> GDP(1.0, relation="add-remove").to_dict()["mu"]
+        '0x1.0000000000000p+0'
+        """
+        return {
+            "type": type(self).__name__,
+            **{name: encoded(getattr(self, name)) for name in self.numbers()},
+            "relation": self.relation,
+            "unit": self.unit,
+            "trust": self.trust,
+            "assumptions": list(self.assumptions),
+        }
+
+    @classmethod
+    def _decoded(cls, data: object, name: str) -> Any:
+        """What `to_dict` wrote under a name, read back."""
+        return from_hex(data, name)
+
+    def detection_limit(self, false_alarm: float = 0.05) -> float:
+        """The largest probability with which any test can detect one unit, at a probability of a false alarm.
+
+        Both are probabilities, false_alarm above 0 and below 1. The test sees the release and knows everything but
+        which of two neighbouring sets of records was used. This is 1 - f(false_alarm) for a proved trade-off function
+        f (Dong, Roth, Su 2022, section 2).
+
+        >>> from confide.guarantees import GDP
+        >>> round(GDP(1.0).detection_limit(), 4)
+        0.2595
+        """
+        rate = share(false_alarm, "false_alarm", "detection_limit(0.05)", zero=False)
+        return min(1.0, max(rate, self._detection(rate)))
+
+    def _no_operator(self, other: object) -> Any:
+        raise PrivacyError(
+            f"guarantees compose by a call, which says what is lost: compose({self!r}, ...), and k equal ones compose(*[{self!r}] * k)"
+        )
+
+    __add__ = __radd__ = __mul__ = __rmul__ = __pow__ = _no_operator
+
+    def _detection(self, rate: float) -> float:
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """One sentence in plain words: what someone who sees the release can learn at most.
+
+        >>> from confide.guarantees import GDP
+        >>> GDP(1.0, relation="substitute").describe()  # doctest: +ELLIPSIS
+        'Someone who sees the release and knows all other records can tell which of two possible contents ...'
+        """
+        limit = percent(self.detection_limit(0.05))
+        return sentence(limit, relation=self.relation, unit=self.unit, trust=self.trust, assumptions=self.assumptions)
+
+    def __str__(self) -> str:
+        labels = [self.relation or "relation open"]
+        labels += [f"unit={self.unit}"] if self.unit != "record" else []
+        labels += [self.trust] if self.trust != "central" else []
+        return f"{type(self).__name__}({', '.join(self._levels() + labels)})"
+
+    def __repr__(self) -> str:
+        defaults = {f.name: f.default for f in fields(self) if f.kw_only}
+        labels = [
+            f"{name}={getattr(self, name)!r}" for name, default in defaults.items() if getattr(self, name) != default
+        ]
+        return f"{type(self).__name__}({', '.join([*(repr(value) for _, value in self._shown()), *labels])})"
+
+    def _levels(self) -> list[str]:
+        """What says how private, for the short form."""
+        return [f"{name}={_upper(value)}" for name, value in self._shown()]
+
+    def _shown(self) -> list[tuple[str, Any]]:
+        """Names and values of the privacy levels, without a delta that is 0 by default."""
+        levels = [f for f in fields(self) if not f.kw_only]
+        return [(f.name, getattr(self, f.name)) for f in levels if getattr(self, f.name) != f.default]
+
+
+def encoded(value: Any) -> Any:
+    """A number as its `float.hex` text, a tuple of them as a list of texts, a curve as its own dict.
+
+    >>> encoded((1.0, 2.0))
+    ['0x1.0000000000000p+0', '0x1.0000000000000p+1']
+    """
+    if isinstance(value, float):
+        return value.hex()
+    return [number.hex() for number in value] if isinstance(value, tuple) else value.to_dict()
+
+
+def from_hex(text: object, name: str) -> float:
+    """A float from its `float.hex` text, and from no other text, so that one value has one file.
+
+    >>> from_hex("0x1.0000000000000p+0", "mu")
+    1.0
+    """
+    try:
+        number = float.fromhex(text) if isinstance(text, str) else None
+    except (ValueError, OverflowError):
+        number = None
+    if number is None or number.hex() != text:
+        raise PrivacyError(
+            f"{name} in a file must be a float.hex text such as '0x1.0000000000000p+0', got {text!r}; write it with "
+            "to_dict()"
+        )
+    return number
+
+
+def _upper(number: float) -> str:
+    """Six significant digits, rounded up: a printed level is never below the true one."""
+    return f"{float(Context(prec=6, rounding=ROUND_CEILING).create_decimal(Decimal(repr(number)))):.6g}"
 
 
 #: The verbs of a guarantee that need to know all kinds of them, by name. They stand in the modules above, which enter them here

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confide._lazy import names
+from confide._helpers import names
 
 if TYPE_CHECKING:
     from confide.ledger.ledger import Ledger

@@ -10,14 +10,9 @@ from typing import Any
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
-from confide.ledger.counting.currencies import currency_at
-from confide.ledger.counting.currency import Currency
-from confide.ledger.counting.pair_ledger import PAIR
-from confide.ledger.counting.units import ZERO, Price
-from confide.ledger.history.chain import canonical, charge_delta_of, guarantee_from_text, guarantee_to_text
-from confide.ledger.storage.tables import TERMS
-
-__all__ = ["Account", "amended_limit", "fits_key", "terms_text"]
+from confide.ledger.chain import TERMS, canonical, charge_delta_of, guarantee_from_text, guarantee_to_text
+from confide.ledger.currencies import PAIR, currency_at
+from confide.ledger.currency import ZERO, Currency, Price
 
 
 @dataclass(frozen=True)

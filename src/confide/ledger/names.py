@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import unicodedata
 
-__all__ = ["folded", "named", "same_name"]
-
 # Code points that are not drawn, first and last of each range: no two names differ by them alone.
 _IGNORABLE = (
     *((0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F)),

@@ -10,14 +10,9 @@ from math import floor, log10
 from confide.errors import BudgetExceeded, NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
 from confide.ledger.account import Account
-from confide.ledger.counting.currencies import CURRENCIES
-from confide.ledger.counting.currency import Currency
-from confide.ledger.counting.gaussian_ledger import Gaussian
-from confide.ledger.counting.pair_ledger import Pair
-from confide.ledger.counting.units import Price, amount_of, delta_of
+from confide.ledger.currencies import CURRENCIES, Gaussian, Pair
+from confide.ledger.currency import Currency, Price, amount_of, delta_of
 from confide.ledger.records import Quote
-
-__all__ = ["exceeded", "largest_fitting", "no_conversion", "pure_note", "quote"]
 
 
 def exceeded(account: Account, statement: Guarantee, counted: Guarantee, price: Price) -> BudgetExceeded:

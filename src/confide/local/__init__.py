@@ -6,25 +6,25 @@ The calls that read records stand in `confide.ask.local`, as those of every fami
 
 from __future__ import annotations
 
-from confide._lazy import names
+from confide._helpers import names
 
 _FACE = "confide.ask.local"
 
 __getattr__, __dir__ = names(
     __name__,
     {
-        "Noised": "confide.local.protection",
-        "OwnLoss": "confide.local.fits.own_loss",
-        "Protection": "confide.local.protection",
+        "Noised": "confide.local.noise_levels",
+        "OwnLoss": "confide.local.fits.losses",
+        "Protection": "confide.local.noise_levels",
         "ProtectedEstimates": "confide.local.estimates",
         "Releaser": _FACE,
-        "ProtectedShares": "confide.local.levels",
-        "Told": "confide.local.protection",
+        "ProtectedShares": "confide.local.estimates",
+        "Told": "confide.local.noise_levels",
         "fit": "confide.local.estimates",
-        "mean": "confide.local.functionals",
+        "mean": "confide.local.estimates",
         "plan": _FACE,
         "protect": _FACE,
-        "read": "confide.local.table",
-        "shares": "confide.local.levels",
+        "read": "confide.local.files",
+        "shares": "confide.local.estimates",
     },
 )

@@ -1,26 +1,42 @@
-"""Estimates from protected records: the fit of a formula with a sandwich covariance, as a table that says what had no protection."""
+"""Estimates from protected records: the fit of a formula with a sandwich covariance, as a table that says what had no protection.
+
+Shares of the levels of a column that went through randomised response: corrected counts, with intervals that hold at any size.
+
+The mean of a function of one protected column: E h(X), from rows whose noise is Laplace, with its interval.
+
+The column's bounds are public, so that h counts on them alone and may be continued outside as helps most:
+
+    SL       h(x1) - lam^2/2 h''(x1), h continued by straight lines, which leave no atom in h''; for h with a second derivative
+    RB       h(x1)/zeta + (1 - 1/zeta) (G h)(x1), h continued by its values at the bounds, G the mean under the second noise; any h
+    optimal  the weight k of least variance where X is even on its bounds, among all that are unbiased whatever X is: with K the
+             probabilities of cells of X1 given cells of X and p1 those of X1, k = K'm / p1, (K diag(1/p1) K') m = h
+
+One column of symmetric Laplace noise is Laplace noise of the same standard deviation, whatever the other columns carry.
+Source: Lu, Chen, Qiu 2026, sections 4 and 7.1 (SL, DR); RB, the continuations and the optimal weight are derived here: errata, the section
+on protected records.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import inf, nan
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import inf, nan, sqrt
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from scipy.signal import lfilter
+from scipy.stats import beta
 
-from confide.errors import PlanError
-from confide.local.fits.corrected import METHODS
-from confide.local.fits.fitting import FIRM, SMOOTHING, Fitted, fitted
-from confide.local.fits.losses import Check, Huber, Loss, loss_named
-from confide.local.fits.quantile import beyond, own_intercept
-from confide.local.fits.terms import Model
-from confide.local.protection import Protection
-from confide.local.table import read_protected
-from confide.results.base import Column
+from confide._arrays import Array
+from confide.errors import PlanError, ReleaseError
+from confide.local.files import read_protected
+from confide.local.fits.fitting import FIRM, SMOOTHING, Fitted, Model, beyond, fitted, own_intercept
+from confide.local.fits.losses import METHODS, Check, Huber, Loss, loss_named
+from confide.local.noise_levels import Noised, Protection, Told
 from confide.results.estimates import Estimates
-
-__all__ = ["FEW", "ProtectedEstimates", "fit", "scaled", "stated"]
-
+from confide.results.pages.content import Column, check_alpha
 
 #: Records beyond the coefficients from which on normal intervals are given.
 FEW = 20
@@ -60,7 +76,7 @@ def fit(
 
     data: a file that `confide protect` wrote, or a frame read from one. loss: "squared", "logistic", "poisson", "quantile" (with tau),
     "absolute", "huber" (with k in units of the response), "hinge", or a `Loss`. method: "auto" is "RB" where some rows went without noise,
-    else "SL"; or one of "naive", "DR", "SDR", "SL", "RB" (`confide.local.fits.corrected`). seed: of starts, and of the draw that DR and SL
+    else "SL"; or one of "naive", "DR", "SDR", "SL", "RB" (`confide.local.fits.losses`). seed: of starts, and of the draw that DR and SL
     add where zeta > 0; nothing secret rests on it.
 
     Intervals cover the coefficients of the protected table's own population, of columns clipped to their bounds: sampling and the noise
@@ -213,3 +229,256 @@ def _protection_facts(told: Protection, rows: int) -> tuple[tuple[str, str], ...
 
 def _detected(statement: Any) -> str:
     return f"{1 - float(statement.curve.f(0.05)):.0%}"
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ProtectedShares(ProtectedEstimates):
+    """Shares of levels. told: how often each level was told, of how many rows; keep: the probability of a true answer; k levels.
+
+    A level of share p is told with probability q = keep p + (1 - keep) / k, and the estimate is (told / n - (1 - keep) / k) / keep:
+    unbiased, so that it may lie below 0. The interval is that of Clopper and Pearson for q, at these two ends, cut to (0, 1).
+    """
+
+    told: tuple[int, ...] = ()
+    keep: float = 1.0
+
+    family = "shares of protected records"
+    rows_are = "level"
+
+    @property
+    def title(self) -> str:
+        return f"Shares of protected records: {self.response}"
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Intervals at level 1 - alpha for each share by itself: columns 0 (low) and 1 (high)."""
+        half = check_alpha(alpha) / 2
+        seen, n = np.array(self.told, dtype=np.float64), sum(self.told)
+        low = np.where(seen > 0, beta.ppf(half, seen, n - seen + 1), 0.0)
+        high = np.where(seen < n, beta.ppf(1 - half, seen + 1, n - seen), 1.0)
+        other = (1 - self.keep) / len(self.told)
+        ends = np.clip((np.stack([low, high], axis=1) - other) / self.keep, 0, 1)
+        return pd.DataFrame(ends, index=list(self.names))
+
+    def columns(self, alpha: float) -> tuple[Column, ...]:
+        # whether a share is zero is no question that a normal test answers
+        return tuple(one for one in super().columns(alpha) if one.name not in ("t", "p"))
+
+
+def shares(data: Any, column: str) -> ProtectedShares:
+    """The population's shares of the levels of a column that was protected by randomised response, with intervals.
+
+    data: as `cf.local.fit`. Shares add up to 1. Intervals cover each share by itself, at every size and for the rarest level; no normal
+    approximation. Raises `PlanError` and `ReleaseError`. Source: Warner 1965; Clopper, Pearson 1934.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import confide as cf
+    >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"], on_missing="f")})
+    >>> place = Path(tempfile.mkdtemp()) / "protected.parquet"
+    >>> made = cf.local.protect(schema.sample(2_000, seed=1), schema, place, levels={"sex": 1.0}, ledger=None)
+    >>> found = cf.local.shares(place, "sex")
+    >>> round(float(found.params.sum()), 9), found.status
+    (1.0, 'ok')
+    """
+    frame, told, digest = read_protected(data)
+    if column not in told.levels:
+        known = ", ".join(told.levels) or "no such column"
+        raise PlanError(f"{column!r} did not go through randomised response; the table has: {known}")
+    one: Told = told.levels[column]
+    counts = frame[column].value_counts()
+    seen = np.array([int(counts.get(level, 0)) for level in one.levels])
+    n, keep = int(seen.sum()), float(one.keep)
+    if n < len(frame):
+        raise ReleaseError(
+            f"the table has cells of {column!r} that are none of its levels; ask for it as it was protected"
+        )
+    q = seen / n if n else np.full(len(seen), nan)
+    covariance = (np.diag(q) - np.outer(q, q)) / max(n, 1) / keep**2
+    found = (q - (1 - keep) / len(one.levels)) / keep
+    alone = np.clip(found, 0.0, 1.0)
+    # the level alone changes: that of the other columns stands in the facts
+    statement = replace(told, columns={}, levels={column: one}, zeta=0.0).guarantee("attribute")
+    return ProtectedShares(
+        method="local shares",
+        response=column,
+        names=one.levels,
+        estimates=found,
+        covariance=covariance,
+        # rows that told the truth would have given the variance of a share
+        noise_variance=np.maximum(np.diag(covariance) - alone * (1 - alone) / max(n, 1), 0.0),
+        status="ok" if n else "weak",
+        reason="" if n else "the table has no rows",
+        target=f"the population's shares of the levels of {column}",
+        covers="sampling and the randomised response, exactly",
+        told=tuple(int(count) for count in seen),
+        keep=keep,
+        **stated(told, digest, n, statement),
+    )
+
+
+Function = Callable[[Array], Array]
+
+#: Cells of the optimal weight on the bounds, and on each side of them.
+POINTS, OUTSIDE = 400, 320
+# Cells on which the mean under the second noise is added up exactly, of the width; differences for h''.
+_CELLS, _STEP = 2**16, 1e-4
+# Fewer rows without noise than these, and their 1/zeta is no normal mean.
+_FEW = 50
+_METHODS = ("auto", "SL", "RB", "optimal")
+
+
+def mean(
+    data: Any, column: str, function: Function | None = None, *, method: str = "auto", name: str = ""
+) -> ProtectedEstimates:
+    """The population's mean of a function of one protected column, clipped to its bounds, with an interval.
+
+    data: as `fit`. function: (n,) -> (n,), of values within the column's bounds: `lambda x: x**2`, `lambda x: x > 30`; the column itself
+    when left out. method: "RB" for any function where some rows went without noise, "SL" for one with a second derivative (the choice of
+    "auto", in this order), "optimal" for the least variance. name: what the function is called in the table.
+
+    The interval covers the mean over the population, sampling and noise together. Raises `PlanError` and `ReleaseError`.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5)})
+    >>> place = Path(tempfile.mkdtemp()) / "protected.parquet"
+    >>> made = cf.local.protect(schema.sample(4_000, seed=1), schema, place, columns=["x"], noise=0.5, ledger=None)
+    >>> found = cf.local.mean(place, "x", lambda x: x**2)
+    >>> found.status, bool(abs(found.params.iloc[0] - 1 / 3) < 5 * found.bse.iloc[0])
+    ('ok', True)
+    """
+    frame, told, digest = read_protected(data)
+    noised = told.column(column)
+    if noised is None:
+        raise PlanError(f"{column!r} was published as it is, and its mean needs no correction: data[{column!r}].mean()")
+    if frame.empty:
+        raise PlanError("the table has no records, and nothing has a mean in it; give one that has some")
+    h = (lambda x: x) if function is None else function
+    called = name or (column if function is None else f"a function of {column}")
+    how = _estimation_method(method, told)
+    weights = _weights(how, h, noised, told.zeta, np.asarray(frame[column], dtype=np.float64))
+    n = len(weights)
+    spread = float(weights.var(ddof=1)) / n if n > 1 else nan
+    status, reason = "ok", ""
+    if told.zeta and how != "SL" and n * told.zeta < _FEW:
+        status, reason = (
+            "weak",
+            (
+                f"about {n * told.zeta:.0f} rows went without noise, and their weights of 1/zeta have no normal mean below {_FEW}; more "
+                "records would do"
+            ),
+        )
+    elif n <= FEW:
+        status, reason = "weak", f"the table has {n:,} records, and a normal interval needs more than {FEW}"
+    variance = spread if status == "ok" else nan
+    return ProtectedEstimates(
+        method=f"local mean {how}",
+        response=column,
+        heading=f"mean of {called}",
+        names=(f"mean({called})",),
+        estimates=np.array([weights.mean()]),
+        covariance=np.array([[variance]]),
+        noise_variance=np.array([nan if variance != variance else 0.0]),
+        status=status,
+        reason=reason,
+        target=f"the population's mean of {called}, {column} clipped to its public bounds",
+        covers="sampling and the noise of the protection",
+        **stated(told, digest, n),
+    )
+
+
+def _estimation_method(method: str, told: Protection) -> str:
+    if method not in _METHODS:
+        raise PlanError(f"method must be one of {', '.join(_METHODS)}, got {method!r}; write method='auto'")
+    if method == "RB" and not told.zeta:
+        raise PlanError("RB weighs rows by 1 / zeta, and these records were protected with zeta = 0; write method='SL'")
+    if method == "auto":
+        return "RB" if told.zeta else "SL"
+    return method
+
+
+def _weights(how: str, function: Function, noised: Noised, zeta: float, x: Array) -> Array:
+    """The weight of each row, whose mean is the estimate. On (0, 1): the column in units of its width."""
+    width = noised.high - noised.low
+
+    def h(u: Array) -> Array:
+        found = np.asarray(function(noised.low + width * u), dtype=np.float64)
+        if found.shape != u.shape or not np.isfinite(found).all():
+            raise PlanError(
+                "function takes an array of the column's values to one finite number for each; write lambda x: x**2"
+            )
+        return found
+
+    u, lam = (x - noised.low) / width, noised.sd / width
+    if how == "SL":
+        # a further draw makes rows with and without noise alike
+        again = np.random.default_rng(0)
+        more = sqrt(zeta) * lam * again.laplace(scale=sqrt(0.5), size=len(u)) if zeta else 0.0
+        return _bent(h, lam, u + more)
+    if how == "RB":
+        return h(np.clip(u, 0, 1)) / zeta + (1 - 1 / zeta) * _smoothed_function(h, lam * sqrt(zeta / 2), u)
+    edges, kernel, _ = optimal_weights(h, lam, zeta)
+    return np.asarray(kernel[np.clip(np.searchsorted(edges, u, side="right") - 1, 0, len(kernel) - 1)])
+
+
+def _bent(h: Function, lam: float, u: Array) -> Array:
+    """h - lam^2/2 h'', continued by straight lines. A corner shows where a finer difference is no nearer to a limit."""
+    ends = h(np.array([0.0, _STEP, 1 - _STEP, 1.0]))
+    slopes = (ends[1] - ends[0]) / _STEP, (ends[3] - ends[2]) / _STEP
+    grid = np.linspace(2 * _STEP, 1 - 2 * _STEP, 20_001)
+    coarse, fine = (np.abs(_second(h, grid, step)).max() for step in (_STEP, _STEP / 4))
+    if fine > 2 * coarse + 1e-3 * (1 + np.abs(h(grid)).max()):
+        raise PlanError(
+            "the function has a corner or a jump, which noise on every row hides; write method='optimal' for its least variance, or "
+            "protect with zeta, which leaves some rows without noise"
+        )
+    inside = np.clip(u, _STEP, 1 - _STEP)
+    value = h(np.clip(u, 0, 1)) + slopes[0] * np.minimum(u, 0) + slopes[1] * np.maximum(u - 1, 0)
+    return np.asarray(value - lam**2 / 2 * np.where((u > 0) & (u < 1), _second(h, inside, _STEP), 0.0))
+
+
+def _second(h: Function, u: Array, step: float) -> Array:
+    return np.asarray((h(u + step) - 2 * h(u) + h(u - step)) / step**2)
+
+
+def _smoothed_function(h: Function, s: float, u: Array) -> Array:
+    """The mean of h(clip(u + L)), L Laplace of scale s: h constant on fine cells, added up exactly from both sides."""
+    r = np.exp(-1 / (_CELLS * s))
+    values = h((np.arange(_CELLS) + 0.5) / _CELLS)
+    first, last = (float(end) for end in h(np.array([0.0, 1.0])))
+    from_left = lfilter([0, 1], [1, -r], np.append(values * (1 - r) / 2, 0.0), zi=[first / 2])[0]
+    from_right = lfilter([0, 1], [1, -r], np.append(values[::-1] * (1 - r) / 2, 0.0), zi=[last / 2])[0][::-1]
+    inner = np.interp(u, np.arange(_CELLS + 1) / _CELLS, from_left + from_right)
+    below, above = np.exp(np.minimum(u, 0) / s), np.exp(np.minimum(1 - u, 0) / s)
+    low = first * (1 - below / 2) + from_right[0] * below
+    high = last * (1 - above / 2) + from_left[-1] * above
+    return np.asarray(np.where(u < 0, low, np.where(u > 1, high, inner)))
+
+
+def optimal_weights(h: Function, lam: float, zeta: float) -> tuple[Array, Array, float]:
+    """(edges of cells, weight of each cell, its mean square where X is even on (0, 1)), of the module's `optimal`.
+
+    h: on (0, 1); lam: noise sd in units of the width. X counts as the middle of one of 400 cells.
+    """
+    edges, chance, first = _cells(lam, zeta)
+    middle = (np.arange(POINTS) + 0.5) / POINTS
+    kernel = chance.T @ np.linalg.solve((chance / first) @ chance.T, h(middle)) / first
+    return edges, kernel, float(first @ kernel**2)
+
+
+@lru_cache(maxsize=8)
+def _cells(lam: float, zeta: float) -> tuple[Array, Array, Array]:
+    """(edges, probabilities of cells of X1 given cells of X, those of X1 where X is even)."""
+    scale = lam / sqrt(2)
+    inner = np.linspace(0, 1, POINTS + 1)
+    outer = np.geomspace(1 / POINTS, 25 * scale, OUTSIDE)
+    edges = np.concatenate([-outer[::-1], inner, 1 + outer])
+    middle = (inner[1:] + inner[:-1]) / 2
+    away = (edges[None, :] - middle[:, None]) / scale
+    tail = np.exp(-np.abs(away)) / 2
+    reached = np.where(away < 0, tail, 1 - tail)
+    reached[:, 0], reached[:, -1] = 0, 1
+    chance = (1 - zeta) * np.diff(reached, axis=1)
+    chance[np.arange(POINTS), OUTSIDE + np.arange(POINTS)] += zeta
+    return edges, chance, chance.mean(axis=0)

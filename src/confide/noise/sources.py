@@ -1,20 +1,79 @@
-"""The two sources of noise, secure and simulated, and the generator for repeatable draws that protect nothing."""
+"""The two discrete laws from OpenDP's samplers: an independent implementation, for whoever prefers to trust that one.
+
+The two sources of noise, secure and simulated, and the generator for repeatable draws that protect nothing.
+
+Draws that belong to a release: the same each time for the same drawn integers, and no protection of anything.
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar, NoReturn
+import hashlib
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+from confide.core.allowance import Noise
 from confide.errors import PrivacyError
-from confide.noise.laws import Scales, described, exact_rational, whole
-from confide.noise.opendp import OpenDPSamplers
-from confide.noise.samplers import cauchy, lattice, multivariate, sampler, selection, uniform
-from confide.noise.words import SecureWords, SimulatedWords, Words
-from confide.protocol.spending.noise import Noise
+from confide.noise import exponential_mechanism, integers, symmetric_laplace
+from confide.noise.integers import Scales, described, exact_rational, whole
+from confide.noise.standard import SecureWords, SimulatedWords, Words
 
-__all__ = ["SecureNoise", "SimulatedNoise"]
+ROOT_BITS = 1100  # beyond the smallest double
+
+
+class OpenDPSamplers:
+    """`discrete_gaussian` and `discrete_laplace` by OpenDP's measurements on 64-bit integers, released on zeros.
+
+    OpenDP takes its scale as a double: ours is the smallest double that is no less, so the noise is never short of
+    what the guarantee needs, and its scale too large by a relative 2^-52 at most. Its random bits are its own.
+    Errors: PrivacyError when the package is not installed. Source: opendp.org, make_gaussian and make_laplace.
+    """
+
+    def __init__(self) -> None:
+        try:
+            import opendp.prelude as dp
+        except ImportError:
+            raise PrivacyError(
+                "backend='opendp' needs the package opendp, which is not installed: pip install 'confide[opendp]', or "
+                "SecureNoise() for the samplers of confide."
+            ) from None
+        # The noise measurements are among those that OpenDP asks its users to enable.
+        dp.enable_features("contrib")
+        self._dp: Any = dp
+
+    def discrete_gaussian(self, scales: Scales, size: int) -> npt.NDArray[np.int64]:
+        """P(k) proportional to e^(-k^2/(2 sigma2)); int64, shape (size,)."""
+        return self._draw(self._dp.m.make_gaussian, self._dp.l2_distance(T="i64"), scales, size)
+
+    def discrete_laplace(self, scales: Scales, size: int) -> npt.NDArray[np.int64]:
+        """P(k) proportional to e^(-|k|/scale); int64, shape (size,)."""
+        return self._draw(self._dp.m.make_laplace, self._dp.l1_distance(T="i64"), scales, size)
+
+    def _draw(self, make: Callable[..., Any], metric: Any, scales: Scales, size: int) -> npt.NDArray[np.int64]:
+        domain = self._dp.vector_domain(self._dp.atom_domain(T="i64"))
+        out = np.empty(size, dtype=np.int64)
+        for number, value in enumerate(scales.values):
+            which: Any = slice(None) if scales.index is None else np.flatnonzero(scales.index == number)
+            measurement = make(domain, metric, scale=double_above(value, scales.squared))
+            out[which] = measurement([0] * len(out[which])) if len(out[which]) else []
+        return out
+
+
+def double_above(value: Fraction, squared: bool) -> float:
+    """The smallest double that is at least `value`, or at least its square root.
+
+    >>> double_above(Fraction(9, 4), True), double_above(Fraction(1, 3), False) > Fraction(1, 3)
+    (1.5, True)
+    """
+    if squared:
+        scaled = -(-(value.numerator << 2 * ROOT_BITS) // value.denominator)
+        value = Fraction(1 + math.isqrt(scaled - 1), 1 << ROOT_BITS)
+    nearest = float(value)
+    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
 
 
 class _GridNoise(Noise):
@@ -50,7 +109,7 @@ class _GridNoise(Noise):
         (3,)
         """
         size = whole(size, "size", "grid_gaussian(sigma2, 100)")
-        return sampler.grid_gaussian(self._stream, Scales.read(sigma2, size, squared=True), size)
+        return integers.grid_gaussian(self._stream, Scales.read(sigma2, size, squared=True), size)
 
     def grid_laplace(self, scale: object, size: int) -> npt.NDArray[np.int64]:
         """A Laplace of this scale rounded to the nearest integer, `size` independent draws, int64, in grid steps.
@@ -68,7 +127,7 @@ class _GridNoise(Noise):
         (3,)
         """
         size = whole(size, "size", "grid_laplace(scale, 100)")
-        return sampler.grid_laplace(self._stream, Scales.read(scale, size, squared=False), size)
+        return integers.grid_laplace(self._stream, Scales.read(scale, size, squared=False), size)
 
     def grid_cauchy(self, scale: object, size: int) -> npt.NDArray[np.object_]:
         """A Cauchy number of this scale rounded to the nearest integer, `size` independent draws, Python integers, in grid steps.
@@ -84,7 +143,7 @@ class _GridNoise(Noise):
         dtype('O')
         """
         size = whole(size, "size", "grid_cauchy(scale, 100)")
-        return cauchy.grid_cauchy(self._stream, Scales.read(scale, size, squared=False), size)
+        return integers.grid_cauchy(self._stream, Scales.read(scale, size, squared=False), size)
 
     def discrete_gaussian(self, sigma2: object, size: int) -> npt.NDArray[np.int64]:
         """P(k) proportional to e^(-k^2 / (2 sigma2)) on the integers, `size` independent draws, int64, in grid steps.
@@ -102,7 +161,7 @@ class _GridNoise(Noise):
         (3,)
         """
         size = whole(size, "size", "discrete_gaussian(sigma2, 100)")
-        return sampler.discrete_gaussian(self._stream, Scales.read(sigma2, size, squared=True), size)
+        return integers.discrete_gaussian(self._stream, Scales.read(sigma2, size, squared=True), size)
 
     def discrete_laplace(self, scale: object, size: int) -> npt.NDArray[np.int64]:
         """P(k) = tanh(1/2s) e^(-|k|/s) on the integers, `size` independent draws, int64, in grid steps.
@@ -120,7 +179,7 @@ class _GridNoise(Noise):
         (3,)
         """
         size = whole(size, "size", "discrete_laplace(scale, 100)")
-        return sampler.discrete_laplace(self._stream, Scales.read(scale, size, squared=False), size)
+        return integers.discrete_laplace(self._stream, Scales.read(scale, size, squared=False), size)
 
     def bernoulli(self, p: object, size: int) -> npt.NDArray[np.bool_]:
         """`size` independent coins, True with probability exactly p, a rational from 0 to 1; bool, shape (size,).
@@ -138,7 +197,7 @@ class _GridNoise(Noise):
                 f"p is {described(p)}, but a probability must be an int, a float or a fractions.Fraction from 0 to 1, as "
                 "in bernoulli(Fraction(1, 3), 100)."
             )
-        return uniform.bernoulli(self._stream, exact, whole(size, "size", "bernoulli(p, 100)"))
+        return integers.bernoulli(self._stream, exact, whole(size, "size", "bernoulli(p, 100)"))
 
     def uniform_integers(self, m: int, size: int) -> npt.NDArray[np.int64]:
         """`size` independent integers, each of 0, ..., m - 1 with probability exactly 1/m; int64, shape (size,).
@@ -154,7 +213,7 @@ class _GridNoise(Noise):
             raise PrivacyError(
                 "m is above 2^63, but the integers must fit 64 bits, as in uniform_integers(2**63, 100)."
             )
-        return uniform.uniform_integers(self._stream, m, whole(size, "size", "uniform_integers(m, 100)"))
+        return integers.uniform_integers(self._stream, m, whole(size, "size", "uniform_integers(m, 100)"))
 
     def exponential_mechanism(
         self, scores: object, epsilon: object, sensitivity: object, lengths: object = None
@@ -171,7 +230,7 @@ class _GridNoise(Noise):
         >>> SimulatedNoise(7).exponential_mechanism([0, 1000, 3], 1, 1)
         1
         """
-        return selection.exponential_mechanism(self._stream, scores, epsilon, sensitivity, lengths)
+        return exponential_mechanism.exponential_mechanism(self._stream, scores, epsilon, sensitivity, lengths)
 
     def symmetric_laplace(self, lam: object, rows: int) -> npt.NDArray[np.int64]:
         """Multivariate symmetric Laplace noise rounded to integers: sqrt(W) lam N, one W ~ Exp(1) for a whole row; shape (rows, d).
@@ -184,7 +243,7 @@ class _GridNoise(Noise):
         >>> SimulatedNoise(7).symmetric_laplace([1000, 50], 4).shape
         (4, 2)
         """
-        return multivariate.symmetric_laplace(self._stream, lam, rows)
+        return symmetric_laplace.symmetric_laplace(self._stream, lam, rows)
 
     def zero_inflated_laplace(self, lam: object, zeta: object, rows: int) -> npt.NDArray[np.int64]:
         """The same, but a row gets no noise at all with probability `zeta`, an exact rational from 0 to below 1.
@@ -194,7 +253,7 @@ class _GridNoise(Noise):
         >>> SimulatedNoise(7).zero_inflated_laplace([1000], 0.5, 4).shape
         (4, 1)
         """
-        return multivariate.zero_inflated_laplace(self._stream, lam, zeta, rows)
+        return symmetric_laplace.zero_inflated_laplace(self._stream, lam, zeta, rows)
 
     def lattice_laplace(self, a: object, d: int, rows: int, zeta: object = 0) -> npt.NDArray[np.int64]:
         """The Laplace law of the lattice: characteristic function 1 / (1 + a sum of (2 - 2 cos t_j)), variance 2 a; shape (rows, d).
@@ -205,7 +264,7 @@ class _GridNoise(Noise):
         >>> SimulatedNoise(7).lattice_laplace(2, 2, 4).shape
         (4, 2)
         """
-        return lattice.lattice_laplace(self._stream, a, d, rows, zeta)
+        return symmetric_laplace.lattice_laplace(self._stream, a, d, rows, zeta)
 
 
 class SecureNoise(_GridNoise):
@@ -295,3 +354,22 @@ class SimulatedNoise(_GridNoise):
 
     def __repr__(self) -> str:
         return f"SimulatedNoise({self._words.seed})" + "".join(f".spawn({key})" for key in self._words.path)
+
+
+def keyed_generator(*digests: str) -> np.random.Generator:
+    """A NumPy generator (Philox) keyed by digests: the same draws inside `infer` for the same drawn integers and purpose.
+
+    Inside `infer` the first one is `release.drawn_sha256`, the others say what for, in words of the code: never a name of the schema or of
+    the question, by which a column that is renamed would move a result. Never for noise that protects: whoever knows the digests knows
+    the draws. Errors: PrivacyError without any digest.
+
+    >>> float(keyed_generator("drawn", "rank test").random()) == float(keyed_generator("drawn", "rank test").random())
+    True
+    """
+    if not digests:
+        raise PrivacyError(
+            "no digest was given, but the draws must belong to something: keyed_generator(release.drawn_sha256)."
+        )
+    # Each with its length, so that ("ab", "c") and ("a", "bc") differ.
+    text = "".join(f"{len(digest)}:{digest}" for digest in digests)
+    return np.random.Generator(np.random.Philox(key=int.from_bytes(hashlib.sha256(text.encode()).digest()[:16], "big")))

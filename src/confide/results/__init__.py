@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confide._lazy import names
+from confide._helpers import names
 
 if TYPE_CHECKING:
     from confide.results.curve import Curve
-    from confide.results.estimates import Estimates, check_alpha
+    from confide.results.estimates import Estimates
     from confide.results.inference.contrasts import Combinations
     from confide.results.inference.wald import WaldTest
+    from confide.results.pages.content import check_alpha
 else:
     __getattr__, __dir__ = names(
         __name__,
@@ -19,7 +20,7 @@ else:
             "Curve": "confide.results.curve",
             "Estimates": "confide.results.estimates",
             "WaldTest": "confide.results.inference.wald",
-            "check_alpha": "confide.results.estimates",
+            "check_alpha": "confide.results.pages.content",
         },
     )
 

@@ -5,7 +5,7 @@ from a few words where a family has more to say, ONE renderer makes the text (`s
 the picture (`plot`), the frame, the CSV and the JSON. A family adds rows, not pages. This is a whole one, a mean with its interval:
 
 >>> from confide.guarantees import GDP
->>> from confide.results.inference import student
+>>> from confide.results.inference import simulated_null as student
 >>> @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 ... class Mean(BaseResult):
 ...     family = "mean"
@@ -43,34 +43,55 @@ In a method's `table`, `Mean.of(release, response="age", mean=..., se=...)` take
 What a family may add, each with a default: `title`; `head()`, further facts above the table; `notes()`, further lines below it; `shown`,
 the rows to print of many; `more(alpha)`, further entries of the JSON; `draw(ax, alpha)` with `picture(alpha)`, a picture of its own and
 how to read it; `rows_are` and `unit`, the words on the axes of the picture that it has otherwise.
+
+Levels of a categorical column whose noisy count is nothing, in the words of a table's reason. Public: from a release alone.
+
+Ends of intervals that are the declared bound alone, as noise may be all that lies beyond a quantile: the flag, and what would do.
+
+How much of an interval is privacy noise: the one rule for what is printed as the noise share, and for the flag where noise rules.
+
+An interval that is w wide, where sampling alone would give one of a, has the noise share
+
+    1 - (a/w)^2,
+
+whatever made it wide: noise of the estimate, what is allowed for because noise may hide it (upper bounds of a variance, biases of limits
+and cuts, bins), and quantiles that are larger because a variance is known with noise. What sampling alone would give is read from the
+release too, and is as sure as noise leaves it. One share is printed, of the best estimate of a, and the flag follows what is printed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil, inf, log, sqrt
 from pathlib import Path
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from confide._lazy import later
+from confide._helpers import later
+from confide.core.codec import plain
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.protocol.serialization.codec import plain
-from confide.results.pages import table, written
-from confide.results.pages.shown import Column, Shown, check_alpha, check_names, level_heads
-from confide.results.pages.spreadsheet import csv_text
-from confide.results.pages.words import WITHOUT_NUMBERS, status_words
+from confide.results.pages import export, table
+from confide.results.pages.content import (
+    WITHOUT_NUMBERS,
+    Flag,
+    Shown,
+    check_alpha,
+    status_words,
+)
+from confide.results.pages.export import csv_text
+from confide.sums.distributions.cumulative import CumulativeCounts
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 else:
     pd = later("pandas")
-
-__all__ = ["BaseResult", "Column", "Foreseen", "check_alpha", "check_names", "level_heads", "stated"]
 
 # Half of a normal 95 % interval, in standard errors.
 _Z = 1.959963984540054
@@ -126,7 +147,7 @@ class BaseResult(Shown):
     def to_csv(self, path: str | Path | None = None, alpha: float | None = None) -> str:
         """The table as CSV, with all digits and empty where there is no valid number; written to `path` where one is given.
 
-        Text that a spreadsheet would run is shielded (`confide.results.pages.spreadsheet`). Raises `PlanError` when it cannot be written.
+        Text that a spreadsheet would run is shielded (`confide.results.pages.export`). Raises `PlanError` when it cannot be written.
         """
         frame, columns = self._spread(self._alpha(alpha)), self.columns(self._alpha(alpha))
         named = any(one.kind == "name" for one in columns)
@@ -138,18 +159,18 @@ class BaseResult(Shown):
 
     def to_markdown(self, alpha: float | None = None) -> str:
         """The table as Markdown, with status, guarantee and what the intervals cover below it."""
-        return written.markdown(written.document(self, self._alpha(alpha)))
+        return export.markdown(export.document(self, self._alpha(alpha)))
 
     def to_latex(self, alpha: float | None = None) -> str:
         """The table as LaTeX, with the rules of the package booktabs, and the same note."""
-        return written.latex(written.document(self, self._alpha(alpha)))
+        return export.latex(export.document(self, self._alpha(alpha)))
 
     def to_word(self, path: str | Path, alpha: float | None = None) -> Path:
         """Write the table and its note as a Word file (.docx); returns its path. Needs the extra `word`.
 
         Raises `PlanError` when it cannot be written, or python-docx is not installed.
         """
-        written.word(written.document(self, self._alpha(alpha)), Path(path))
+        export.word(export.document(self, self._alpha(alpha)), Path(path))
         return Path(path)
 
     def foreseen(self) -> Foreseen:
@@ -233,9 +254,7 @@ class BaseResult(Shown):
         names: which rows to draw, one beside the other; all but the intercept when left out. Without `ax` a new figure is made that no
         global list of figures holds: `result.plot().figure.savefig("plot.png")`.
         """
-        from confide.results.pages.plot import (
-            drawn,  # here, because matplotlib is slow to load and tables do without it
-        )
+        from confide.results.pages.plots import drawn
 
         return drawn(self, self._alpha(alpha), ax, names)
 
@@ -268,3 +287,158 @@ def _written(text: str, path: Path, what: str, give: str) -> str:
     except OSError as error:
         raise PlanError(f"the {what} cannot be written to {str(path)!r}: {error.strerror}; give {give}") from None
     return text
+
+
+_REACH = NormalDist().inv_cdf(0.975)
+# of a Laplace number in sds: P(|Z| > s ln 20) = 1/20, and its sd is s sqrt(2)
+_LAPLACE = log(20) / sqrt(2)
+# levels that a reason names one by one; a column may have thousands
+_LISTED = 6
+
+
+@dataclass(frozen=True)
+class LevelCount:
+    """A declared level of a column, its noisy count and the sd of that noise; laplace: whether the noise is Laplace's, not Gaussian.
+
+    >>> LevelCount("region", "west", 3.2, 6.1).seen, LevelCount("region", "west", 30.0, 6.1).seen
+    (False, True)
+    """
+
+    column: str
+    level: str
+    count: float
+    sd: float
+    laplace: bool = False
+
+    @property
+    def margin(self) -> float:
+        """Half of the 95 % interval of the count, from its noise (of a sum of Laplace numbers: at least that)."""
+        return (_LAPLACE if self.laplace else _REACH) * self.sd
+
+    @property
+    def seen(self) -> bool:
+        """Whether the count stands above its noise."""
+        return self.count > self.margin
+
+
+def level_remarks(counts: Iterable[LevelCount], counted: str = "noisy count") -> str:
+    """What follows in a reason for these levels, "" where there are none: each is named with its noisy count.
+
+    >>> level_remarks([LevelCount("region", "west", 3.2, 6.1)])
+    "; level 'west' of region has a noisy count of 3 ± 12: nothing can be told of it"
+    """
+    given = sorted(counts, key=lambda one: one.seen)  # stable: those of which nothing can be told come first
+    parts = [
+        f"level {one.level!r} of {one.column} has a {counted} of {round(one.count):,} ± {one.margin:,.0f}"
+        + ("" if one.seen else ": nothing can be told of it")
+        for one in given[:_LISTED]
+    ]
+    rest = given[_LISTED:]
+    unseen = sum(not one.seen for one in rest)
+    parts += [f"of {unseen} more levels nothing can be told"] if unseen else []
+    parts += [f"{len(rest) - unseen} more levels are as small"] if len(rest) > unseen else []
+    return "".join(f"; {part}" for part in parts)
+
+
+def level_legend(remarks: str) -> tuple[tuple[str, str], ...]:
+    """The same words below a table whose status gives no reason; nothing for none."""
+    return (("Levels", remarks.removeprefix("; ")),) if remarks else ()
+
+
+DECLARED_BOUND = Flag(
+    "declared_bound",
+    "an end of this interval is the declared bound alone: noise may be all that lies beyond the quantile, and the records did not move it",
+)
+
+# Ends that a reason names; of more it says how many.
+_BOUNDS_NAMED = 4
+
+
+def open_ends(rows: Iterable[tuple[str, CumulativeCounts, float, Sequence[bool]]], budget: str) -> str:
+    """Which ends are the declared bounds alone, and about how many records of their group, or how many times the budget, would give them.
+
+    rows: the name of a quantile, what was read of its group, q, and whether its low and its high end are unbacked; budget: "epsilon", "mu".
+    """
+    ends, records, times = [], 0.0, 0.0
+    for name, own, q, sides in rows:
+        for side, there in zip(("low", "high"), sides, strict=True):
+            if not there:
+                continue
+            ends.append(f"the {side} end of {name}")
+            enough, more = own.backing(q, side == "high")
+            records, times = max(records, enough), max(times, more)
+    named = ", ".join(ends[:_BOUNDS_NAMED]) + (
+        f" and {len(ends) - _BOUNDS_NAMED} more" if len(ends) > _BOUNDS_NAMED else ""
+    )
+    are = f"{named} {'is the declared bound' if len(ends) == 1 else 'are the declared bounds'} alone"
+    more_of_it = f", or {times:.1f} times this {budget}," if times < inf else ""
+    return f"{are}: noise may be all that lies beyond; about {ceil(records):,} records{more_of_it} would do"
+
+
+Vector = NDArray[np.float64]
+
+# Above this share an interval is more than three times as wide as that of sampling alone.
+_MOST = 0.9
+# Sds of its noise that a robust variance may be off by, an error of 5 % on either side.
+_LIKELY = 1.645
+# Rows that a flag names.
+_NAMED = 6
+
+#: What the flag is called, of a result and of a row.
+DOMINATES = "noise_dominates"
+_TOLD = (
+    "privacy noise, with all that is allowed for because of it, makes more than 90 % of the squared half-width{}: without privacy the "
+    "interval would be less than a third as wide; a larger budget, more records, narrower bounds, a coarser table or fewer terms narrow it"
+)
+#: What it means, of a row.
+DOMINATED = _TOLD.format("")
+
+
+def noise_share(width: ArrayLike, alone: ArrayLike) -> Vector:
+    """The part of squared widths of intervals that sampling alone would not give, in [0, 1].
+
+    NaN where there is no interval, one of no width, or none by sampling either.
+    width: of the intervals, or half of it, infinite where one has no end; alone: the same by sampling alone.
+
+    >>> noise_share([2.0, 2.0, float("inf"), float("nan"), 0.0], [1.0, 3.0, 1.0, 1.0, 0.0]).tolist()
+    [0.75, 0.0, 1.0, nan, nan]
+    """
+    whole, own = np.broadcast_arrays(np.asarray(width, dtype=np.float64), np.asarray(alone, dtype=np.float64))
+    with np.errstate(all="ignore"):
+        found = 1.0 - (own / whole) ** 2
+    known = (whole > 0) & np.isfinite(own)
+    found = np.where(known, np.where(np.isinf(whole), 1.0, found), np.nan)
+    return np.asarray(np.clip(found, 0.0, 1.0))
+
+
+def sampling_alone(robust: ArrayLike, error: ArrayLike, classical: ArrayLike) -> Vector:
+    """The best estimate of sampling variances that released sums give.
+
+    It is the robust one, as far as it is above 0: clusters, weights and heavy tails make it many times as large as the classical one.
+    Where that is larger it is the classical one, as far as noise lets it be so: a robust one that noise hides says next to nothing. error:
+    the sd of the noise of the robust ones.
+
+    >>> sampling_alone([4.0, 2.0, -2.0], [0.1, 2.0, 0.5], [1.0, 3.0, 1.0]).round(2).tolist()
+    [4.0, 3.0, 0.82]
+    """
+    own = np.maximum(robust, 0.0)
+    return np.asarray(np.clip(classical, own, own + _LIKELY * np.asarray(error, dtype=np.float64)))
+
+
+def dominated(share: ArrayLike) -> NDArray[np.bool_]:
+    """Where privacy noise, with all that is allowed for, rules an interval."""
+    return np.asarray(np.asarray(share, dtype=np.float64) > _MOST)
+
+
+def marked(flags: Sequence[str], names: Sequence[str], share: ArrayLike) -> tuple[str, ...]:
+    """A result's flags, with the one that names the rows whose interval is ruled by noise, where there are any. share: (p,).
+
+    >>> marked((), ("a", "b"), [0.2, 0.95])
+    ('noise_dominates',)
+    """
+    own = tuple(flag for flag in flags if flag != DOMINATES)
+    rows = [name for name, on in zip(names, dominated(share), strict=True) if on]
+    if not rows:
+        return own
+    more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    return (*own, Flag(DOMINATES, _TOLD.format(f" of {', '.join(rows[:_NAMED])}{more}")))

@@ -12,21 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from confide._arrays import Array
-from confide._lazy import later
+from confide._helpers import clean, later
 from confide.errors import NoResult, PlanError
 from confide.results.estimates import Estimates
 from confide.results.inference.wald import WaldTest, restrictions
-from confide.results.pages.words import LITERAL, clean, level_words, short, status_words
+from confide.results.pages.content import LITERAL, level_words, short, status_words
 from confide.schema import Design
-from confide.schema.formulas.frames import has_columns
+from confide.schema.formulas.design import has_columns
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 else:
     pd = later("pandas")
-
-__all__ = ["ClassModel", "ClassTable", "class_names"]
 
 
 # Told apart by shape as well as by colour, in print and by colour-blind readers.

@@ -10,22 +10,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from confide._lazy import later
+from confide._helpers import later
 from confide.errors import PlanError
-from confide.results.base import BaseResult, Column, check_alpha, level_heads
-from confide.results.inference import student, wald
-from confide.results.inference.joint_law import JointLaw
-from confide.results.noise_share import marked, noise_share
-from confide.results.pages.shown import ANSWERED
+from confide.results.base import BaseResult, marked, noise_share
+from confide.results.inference import simulated_null, wald
+from confide.results.inference.simulated_null import JointLaw
+from confide.results.pages.content import ANSWERED, INTERCEPT, WITHOUT_NUMBERS, Column, check_alpha, level_heads, short
 from confide.results.pages.table import pvalue
-from confide.results.pages.words import INTERCEPT, WITHOUT_NUMBERS, short
 
 if TYPE_CHECKING:
     import pandas as pd
 else:
     pd = later("pandas")
 
-__all__ = ["Estimates", "check_alpha"]
 
 Vector = NDArray[np.float64]
 
@@ -58,7 +55,7 @@ class Estimates(BaseResult):
 
     At status "partial" some estimates are answered as at "ok", and the others are NaN with all that belongs to them.
     Outside both every standard error, test and interval is NaN. The estimates are shown at "weak", and at no status that says that they
-    mean nothing (`confide.results.pages.words.WITHOUT_NUMBERS`): there `params` and all that is made of it are NaN, and the field
+    mean nothing (`confide.results.pages.content.WITHOUT_NUMBERS`): there `params` and all that is made of it are NaN, and the field
     `estimates` keeps what the noise gave, for studies of a method.
     Raises `PlanError` when the parts do not fit each other. Source: statsmodels' results classes, for the names.
 
@@ -127,11 +124,11 @@ class Estimates(BaseResult):
     @property
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values of "this one is zero", from Student's t with `df` degrees of freedom."""
-        return self._series(student.two_sided(self._tvalues, self.df))
+        return self._series(simulated_null.two_sided(self._tvalues, self.df))
 
     @property
     def privacy_share(self) -> pd.Series[float]:
-        """The part of each squared half-width, at 95 %, that sampling alone would not give, in [0, 1] (`confide.results.noise_share`).
+        """The part of each squared half-width, at 95 %, that sampling alone would not give, in [0, 1] (`confide.results.base`).
 
         NaN where there is no interval.
         """
@@ -159,7 +156,7 @@ class Estimates(BaseResult):
         Raises `PlanError` for an alpha that is not between 0 and 1.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            half = student.quantile(check_alpha(alpha) / 2, self.df) * self._bse + self._bias
+            half = simulated_null.quantile(check_alpha(alpha) / 2, self.df) * self._bse + self._bias
             return pd.DataFrame({0: self._readable - half, 1: self._readable + half}, index=list(self.names))
 
     def wald_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
@@ -168,11 +165,13 @@ class Estimates(BaseResult):
         r_matrix: a matrix (q, p) or one row (p,), tested against r_value (zero when left out), or the pair (matrix, value); or text such
         as "age = 0, educ = 0" or "age = 2*educ + 1"; or a list of names, which are tested to be zero together. Redundant
         restrictions count once. Raises `PlanError` for unknown names, wrong shapes and restrictions that contradict.
-        Several restrictions are referred to `joint` where a method gives it (`confide.results.inference.joint_law`). Source: Greene,
+        Several restrictions are referred to `joint` where a method gives it (`confide.results.inference.simulated_null`). Source: Greene,
         Econometric Analysis, 5.4.
         """
         matrix, value = wald.restrictions(self.names, r_matrix, r_value)
-        return wald.test(matrix, value, self.estimates, self.covariance, self.df, self.joint, self.bias, self.status)
+        return wald.wald_test(
+            matrix, value, self.estimates, self.covariance, self.df, self.joint, self.bias, self.status
+        )
 
     def f_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
         """The same as `wald_test`, under statsmodels' other name."""
@@ -259,8 +258,8 @@ class Estimates(BaseResult):
     def _share(self) -> Vector:
         variance, sampled = np.diag(self.covariance), self.df if self.sampling_df is None else self.sampling_df
         with np.errstate(over="ignore", invalid="ignore"):
-            alone = student.quantile(_TAIL, sampled) * np.sqrt(np.maximum(variance - self.noise_variance, 0.0))
-            return noise_share(student.quantile(_TAIL, self.df) * self._bse + self._bias, alone)
+            alone = simulated_null.quantile(_TAIL, sampled) * np.sqrt(np.maximum(variance - self.noise_variance, 0.0))
+            return noise_share(simulated_null.quantile(_TAIL, self.df) * self._bse + self._bias, alone)
 
     @property
     def _bias(self) -> Vector:

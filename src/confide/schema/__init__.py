@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from confide.schema.clusters import Clusters
-from confide.schema.columns import Categorical, Column, Integer, Numeric, Provenance, Typical
+from confide.schema.coded_frame import Practice
+from confide.schema.columns import Categorical, Column, Integer, Numeric
 from confide.schema.formulas.design import Design
-from confide.schema.formulas.term import Term
-from confide.schema.practice import Practice
+from confide.schema.formulas.terms import Term
 from confide.schema.schema import Schema
+from confide.schema.settings import Provenance, Typical
 from confide.schema.survey import SurveyDesign
-from confide.schema.unit import Unit
+from confide.schema.unit import Clusters, Unit
 
 __all__ = [
     "Categorical",

@@ -8,24 +8,11 @@ from typing import Any
 import numpy as np
 
 from confide.errors import SchemaError
-from confide.schema.clusters import Clusters
 from confide.schema.columns import Categorical, Column, Integer, Numeric
-from confide.schema.formulas.names import check_distinct
-from confide.schema.provenance import is_unicode
+from confide.schema.settings import is_unicode
 from confide.schema.survey import SurveyDesign
 from confide.schema.toml import column_from_settings
-from confide.schema.unit import Unit
-
-__all__ = [
-    "check_clusters",
-    "check_distinct",
-    "check_per",
-    "checked_column",
-    "checked_design",
-    "checked_name",
-    "checked_rows",
-    "with_groups",
-]
+from confide.schema.unit import Clusters, Unit
 
 # Levels of a column in each of which a unit may count once.
 _MOST_GROUPS = 256

@@ -1,28 +1,480 @@
-"""The columns of a schema: bounds, grid, levels, the rule for missing values, and where these facts come from."""
+"""The grid under a numeric column, and the one formula that codes values on it.
+
+Coding is a deterministic function of one record, so privacy needs only its range. Equal bits everywhere need one
+formula, one IEEE operation per step, in this order:
+
+    s = double((steps - 1)/(high - low))
+    x = double(v); missing = null, NaN or +-inf  -> on_missing
+    c = rint((min(max(x, low), high) - low) * s)        0 <= c <= steps - 1;  decode: low + c/s
+
+Codes are float64 arrays that hold exact integers; -1 stands for "missing, drop the record".
+
+Columns of labels from a public list.
+
+The columns of a schema: bounds, grid, levels, the rule for missing values, and where these facts come from.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from numbers import Real
 from typing import Any, ClassVar, TypeAlias
 
-from confide.errors import SchemaError
-from confide.schema.categorical import Categorical
-from confide.schema.grid import MAX_STEPS, MISSING, Grid, works
-from confide.schema.provenance import Provenance
-from confide.schema.typical import Typical
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "MAX_STEPS",
-    "MISSING",
-    "Categorical",
-    "Column",
-    "Integer",
-    "Numeric",
-    "Provenance",
-    "Typical",
-    "column_from_dict",
-]
+from confide.errors import SchemaError
+from confide.schema.settings import (
+    PUBLIC,
+    Provenance,
+    Shares,
+    Typical,
+    checked_provenance,
+    is_number,
+    is_unicode,
+    shares_of,
+    typical_of,
+)
+
+Codes = NDArray[np.float64]
+
+# 2^22 steps keep a block of 512 rows exact in a float64 matrix product: block = 2^(53 - 2b) rows at b bits.
+MAX_STEPS = 2**22
+MISSING = -1.0
+# Of a bound: sums of a few such numbers are floats.
+_LARGEST = 1e300
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A bounded column on an even grid: what `Numeric` and `Integer` share. `typical` serves forecasts and touches no code."""
+
+    low: float
+    high: float
+    steps: int = field(default=2**20, kw_only=True)
+    on_missing: str | float = field(default="drop", kw_only=True)
+    provenance: Provenance = field(default=PUBLIC, kw_only=True)
+    typical: Typical | Sequence[float] | Mapping[str, Any] | None = field(default=None, kw_only=True)
+
+    kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            self._set(name, self._bound(name, getattr(self, name)))
+        if not self.low < self.high:
+            better = (
+                f"cf.{self._name}({self.high:g}, {self.low:g})"
+                if works(type(self), self.high, self.low)
+                else self._example
+            )
+            constant = (
+                "; a column of one value tells nothing: leave it out of the schema, or"
+                if self.low == self.high
+                else ";"
+            )
+            raise SchemaError(
+                f"{self._name}: low must be below high, got low={self.low:g}, high={self.high:g}{constant} write {better}"
+            )
+        self._set("steps", self._checked_steps())
+        if not self.scale < math.inf:
+            raise SchemaError(
+                f"{self._name}: (steps - 1)/(high - low) must be an ordinary double, got low={self.low!r}, "
+                f"high={self.high!r}, steps={self.steps}; change the unit of the column, as in {self._example}"
+            )
+        self._set("on_missing", self._missing_rule(self.on_missing))
+        checked_provenance(self._name, self.provenance)
+        self._set("typical", typical_of(self._name, self.typical, self.low, self.high, self._typical_example))
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def _example(self) -> str:
+        return f"cf.{self._name}(0, 100)"
+
+    @property
+    def spread(self) -> Typical | None:
+        """`typical`, whatever form it was given in."""
+        assert self.typical is None or isinstance(self.typical, Typical)
+        return self.typical
+
+    @property
+    def _typical_example(self) -> str:
+        """A call that works: the middle half of the bounds."""
+        quarter = (self.high - self.low) / 4
+        return f"write cf.{self._name}({self.low:g}, {self.high:g}, typical=({self.low + quarter:g}, {self.high - quarter:g}))"
+
+    def _bound(self, name: str, value: Any) -> float:
+        if not is_number(value):
+            raise SchemaError(
+                f"{self._name}: {name} must be a finite number, got {value!r} ({type(value).__name__}); "
+                f"write {self._example} with the column's public bounds"
+            )
+        if abs(value) > _LARGEST:
+            raise SchemaError(
+                f"{self._name}: {name} must be at most {_LARGEST:g} in size, got {value!r}; change the unit of the column, as in "
+                f"{self._example}"
+            )
+        return float(value) + 0.0  # + 0.0 turns -0.0 into 0.0
+
+    def _checked_steps(self) -> int:
+        steps = self.steps
+        whole = isinstance(steps, (int, np.integer)) and not isinstance(steps, bool)
+        if not whole or not 2 <= steps <= MAX_STEPS:
+            raise SchemaError(
+                f"{self._name}: steps must be a whole number from 2 to {MAX_STEPS}, got {steps!r}; "
+                "leave it out for 1048576, or write cf.Numeric(0, 100, steps=101)"
+            )
+        return int(steps)
+
+    def _missing_rule(self, rule: Any) -> str | float:
+        if isinstance(rule, str) and rule in ("drop", "midpoint"):
+            return rule
+        if is_number(rule) and self.low <= float(rule) <= self.high:
+            return float(rule) + 0.0
+        raise SchemaError(
+            f"{self._name}: on_missing must be 'drop', 'midpoint' or a number from {self.low:g} to {self.high:g}, "
+            f'got {rule!r}; write on_missing="drop"'
+        )
+
+    @cached_property
+    def scale(self) -> float:
+        """Grid steps per unit of the column: the double (steps - 1)/(high - low)."""
+        return (self.steps - 1) / (self.high - self.low)
+
+    @cached_property
+    def missing_code(self) -> float:
+        """The code of a missing value: -1 under "drop", else the code of the constant or of the midpoint."""
+        if self.on_missing == "drop":
+            return MISSING
+        value = self.low + (self.high - self.low) / 2 if self.on_missing == "midpoint" else self.on_missing
+        return float(self._on_grid(np.array([value], dtype=np.float64), None)[0])
+
+    def code(self, values: ArrayLike, out: Codes | None = None) -> Codes:
+        """Grid codes of values in the column's unit: clipped to the bounds, rounded to the grid, missing by the rule.
+
+        `values` is an array of numbers of any shape; `out` may be a float64 array of that shape, `values` itself
+        included. Returns float64 codes, exact integers from 0 to steps - 1; -1 marks a missing value under "drop".
+        Never raises on the values of a numeric array.
+        """
+        x = np.asarray(values, dtype=np.float64)
+        known = np.isfinite(x)
+        codes = self._on_grid(x, out)
+        if not known.all():
+            np.copyto(codes, self.missing_code, where=~known)
+        return codes
+
+    def _on_grid(self, x: Codes, out: Codes | None) -> Codes:
+        # No last clamp to [0, steps - 1]: it could never act. Rounding to nearest is monotone, so for x in [low, high],
+        # 0 <= y = fl(x - low) <= W = fl(high - low); s = fl((steps - 1)/W) is normal and finite (checked above), hence
+        # s = ((steps - 1)/W)(1 + d), |d| <= 2^-53, and fl(y s) <= fl(W s) <= (steps - 1)(1 + 2^-53)^2 < steps - 1 + 1/2
+        # as steps <= 2^22. So rint gives at most steps - 1, and at least 0 because y >= 0 and s > 0.
+        # x + (0.0 - low) is x - low to the bit, but turns -0.0 - 0.0 into +0.0, so that equal codes have equal bits.
+        codes = np.empty(x.shape, dtype=np.float64) if out is None else out
+        with np.errstate(all="ignore"):
+            np.clip(x, self.low, self.high, out=codes)
+            np.add(codes, 0.0 - self.low, out=codes)
+            np.multiply(codes, self.scale, out=codes)
+            np.rint(codes, out=codes)
+        return codes
+
+    def decode(self, codes: ArrayLike) -> NDArray[np.float64]:
+        """The values that codes stand for, in the column's unit: low + c/s, at most high; NaN where the code is -1."""
+        c = np.asarray(codes, dtype=np.float64)
+        return np.asarray(np.where(c < 0, np.nan, self.decode_into(c, np.empty(c.shape, dtype=np.float64))))
+
+    def decode_into(self, codes: Codes, out: Codes) -> Codes:
+        """`decode` without a look at missing values, into `out` (which may be `codes`): for inner loops."""
+        np.divide(codes, self.scale, out=out)
+        np.add(out, self.low, out=out)
+        # low + c/s may round to one unit in the last place above high, where sqrt(high - x) would not be a number
+        return np.minimum(out, self.high, out=out)
+
+    def outside(self, values: ArrayLike) -> NDArray[np.bool_]:
+        """Where a value that is not missing lies outside the bounds, so that `code` clips it: same shape, boolean."""
+        x = np.asarray(values, dtype=np.float64)
+        with np.errstate(all="ignore"):
+            return np.asarray(((x < self.low) | (x > self.high)) & np.isfinite(x))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form with floats as `float.hex`, the double `scale` included; `typical` only where it was given."""
+        rule = self.on_missing if isinstance(self.on_missing, str) else self.on_missing.hex()
+        facts = {
+            "kind": self.kind,
+            "low": self.low.hex(),
+            "high": self.high.hex(),
+            "steps": self.steps,
+            "scale": self.scale.hex(),
+            "on_missing": rule,
+            "provenance": self.provenance.to_dict(),
+        }
+        return facts if self.spread is None else {**facts, "typical": self.spread.to_dict()}
+
+    def check_scale(self, data: Mapping[str, Any]) -> None:
+        """`SchemaError` when a dictionary of `to_dict` holds another scale than its bounds give."""
+        if data.get("scale", self.scale.hex()) != self.scale.hex():
+            raise SchemaError(
+                f"{self._name}: the stored scale {data['scale']!r} is not the one of its bounds, {self.scale.hex()!r}; "
+                "the description is damaged, write it anew with to_dict()"
+            )
+
+
+def works(kind: type[Grid], low: float, high: float) -> bool:
+    """Whether a column has these bounds, so that a message may advise them."""
+    try:
+        return low < high and kind(low, high) is not None
+    except SchemaError:
+        return False
+
+
+_EXAMPLE = 'write cf.Categorical(["north", "south"])'
+# What booleans are called in text, most usual first.
+_WORDS = {True: ("True", "true", "TRUE", "1"), False: ("False", "false", "FALSE", "0")}
+
+
+@dataclass(frozen=True, init=False)
+class Categorical:
+    """A column of labels from a public list; the first level is the base of treatment coding.
+
+    A label that is not in `levels` is missing. `on_missing` is "drop" (the record) or one of the levels. Levels are
+    text; whole numbers and booleans given as levels stand for their text. `typical={"N": 0.7, "S": 0.3}`: about these shares of the
+    records have each level, from public knowledge; they serve forecasts alone. Raises `SchemaError` for fewer than two levels, repeated
+    or empty ones, and shares that do not fit them.
+
+    >>> Categorical(["N", "S"]).code_labels(["S", "N", "W", None]).tolist()
+    [1.0, 0.0, -1.0, -1.0]
+    """
+
+    levels: tuple[str, ...]
+    on_missing: str = field(default="drop", kw_only=True)
+    provenance: Provenance = field(default=PUBLIC, kw_only=True)
+    typical: Any = field(default=None, kw_only=True)
+
+    kind: ClassVar[str] = "categorical"
+
+    def __init__(
+        self,
+        levels: Iterable[object],
+        *,
+        on_missing: object = "drop",
+        provenance: Provenance = PUBLIC,
+        typical: Any = None,
+    ) -> None:
+        texts = _level_texts(levels)
+        rule = on_missing if isinstance(on_missing, str) else _level_text(on_missing)
+        if rule != "drop" and rule not in texts:
+            raise SchemaError(
+                f"Categorical: on_missing must be 'drop' or one of the levels {_listed(texts)}, got {rule!r}; "
+                'write on_missing="drop"'
+            )
+        object.__setattr__(self, "levels", texts)
+        object.__setattr__(self, "on_missing", rule)
+        object.__setattr__(self, "provenance", checked_provenance("Categorical", provenance))
+        object.__setattr__(self, "typical", shares_of(typical, texts))
+
+    @property
+    def shares(self) -> Shares | None:
+        """`typical`, whatever form it was given in."""
+        assert self.typical is None or isinstance(self.typical, Shares)
+        return self.typical
+
+    @property
+    def steps(self) -> int:
+        """The number of levels; codes run from 0 to steps - 1.
+
+        >>> Categorical(["a", "b", "c"]).steps
+        3
+        """
+        return len(self.levels)
+
+    @cached_property
+    def missing_code(self) -> float:
+        """The code of a missing label: -1 under "drop", else the position of the level that stands for it.
+
+        >>> Categorical(["a", "b"], on_missing="b").missing_code
+        1.0
+        """
+        return MISSING if self.on_missing == "drop" else float(self.levels.index(self.on_missing))
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {text: position for position, text in enumerate(self.levels)}
+
+    @cached_property
+    def _numbers(self) -> dict[float, int]:
+        """Positions of the levels that are numbers, the one written plainly ("1" before "1.0") first."""
+        plain = sorted(self._positions, key=lambda text: text != _plain(_number(text)))
+        known = [(_number(text), self._positions[text]) for text in plain]
+        return {number: position for number, position in reversed(known) if number is not None}
+
+    def index_of(self, label: object) -> int:
+        """The position of a label among the levels, -1 when it is missing or not among them.
+
+        Text means the level of exactly that text, else the level of the same number; a number means the level of that
+        number; True means "True", "true", "TRUE" or "1", False likewise.
+
+        >>> column = Categorical(["0", "1"])
+        >>> column.index_of(1.0), column.index_of(True), column.index_of("01"), column.index_of("x"), column.index_of(None)
+        (1, 1, 1, -1, -1)
+        """
+        if isinstance(label, str) and label in self._positions:
+            return self._positions[label]
+        if isinstance(label, (bool, np.bool_)):
+            return next((self._positions[word] for word in _WORDS[bool(label)] if word in self._positions), -1)
+        number = _number(label)
+        return -1 if number is None else self._numbers.get(number, -1)
+
+    def code_indices(self, indices: ArrayLike, out: Codes | None = None) -> Codes:
+        """Codes of positions among the levels (any shape); a position below 0, too high, or not whole is missing.
+
+        `out` may be a float64 array of that shape, `indices` itself included.
+
+        >>> Categorical(["a", "b"]).code_indices([1, 0, -1, 7]).tolist()
+        [1.0, 0.0, -1.0, -1.0]
+        """
+        x = np.asarray(indices, dtype=np.float64)
+        with np.errstate(all="ignore"):
+            known = (x >= 0) & (x < self.steps) & (x == np.floor(x))
+        codes = np.empty(x.shape, dtype=np.float64) if out is None else out
+        np.add(x, 0.0, out=codes)  # turns -0.0 into 0.0: equal codes have equal bits
+        if not known.all():
+            np.copyto(codes, self.missing_code, where=~known)
+        return codes
+
+    def code(self, values: ArrayLike, out: Codes | None = None) -> Codes:
+        """The same as `code_indices`: every column has a `code` that takes a float64 array.
+
+        >>> Categorical(["a", "b"]).code([1.0, float("nan")]).tolist()
+        [1.0, -1.0]
+        """
+        return self.code_indices(values, out)
+
+    def code_labels(self, labels: Iterable[object], out: Codes | None = None) -> Codes:
+        """Codes of labels, shape (rows,), each read as `index_of` reads it.
+
+        >>> Categorical(["a", "b"], on_missing="a").code_labels(["b", "z"]).tolist()
+        [1.0, 0.0]
+        """
+        return self.code_indices(self.indices(labels), out)
+
+    def indices(self, labels: Iterable[object]) -> NDArray[np.float64]:
+        """Positions of labels among the levels, shape (rows,); -1 where `index_of` gives -1, whatever `on_missing` is.
+
+        >>> Categorical(["a", "b"], on_missing="a").indices(["b", "z"]).tolist()
+        [1.0, -1.0]
+        """
+        known: dict[tuple[type, object], int] = {}
+        found = []
+        for label in labels:
+            try:
+                key = (type(label), label)
+                if key not in known:
+                    known[key] = self.index_of(label)
+                found.append(known[key])
+            except TypeError:  # a list or the like cannot be a key and is no label
+                found.append(-1)
+        return np.array(found, dtype=np.float64)
+
+    def decode(self, codes: ArrayLike) -> NDArray[Any]:
+        """The labels that codes stand for, as an array of objects; None where the code is -1.
+
+        >>> Categorical(["a", "b"]).decode([1, 0, -1]).tolist()
+        ['b', 'a', None]
+        """
+        c = np.asarray(codes, dtype=np.float64).astype(np.int64)
+        return np.array([*self.levels, None], dtype=object)[np.where(c < 0, self.steps, c)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form; `typical` only where it was given.
+
+        >>> Categorical(["a", "b"]).to_dict()["levels"]
+        ['a', 'b']
+        """
+        facts = {
+            "kind": self.kind,
+            "levels": list(self.levels),
+            "on_missing": self.on_missing,
+            "provenance": self.provenance.to_dict(),
+        }
+        return facts if self.shares is None else {**facts, "typical": self.shares.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Categorical:
+        """The inverse of `to_dict`; `SchemaError` when it is damaged.
+
+        >>> Categorical.from_dict(Categorical(["a", "b"]).to_dict()).levels
+        ('a', 'b')
+        """
+        return cls(
+            data["levels"],
+            on_missing=data["on_missing"],
+            provenance=Provenance.from_dict(data["provenance"]),
+            typical=Shares.from_dict(data["typical"]) if "typical" in data else None,
+        )
+
+
+def _number(label: object) -> float | None:
+    """The finite number that a label means, or None."""
+    if isinstance(label, (bool, np.bool_)) or not isinstance(label, (str, Real, Decimal)):
+        return None
+    if isinstance(label, str) and "_" in label:  # Python's own digit grouping, no number to anybody else
+        return None
+    try:
+        number = float(label)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _plain(number: float | None) -> str:
+    if number is None:
+        return ""
+    return str(int(number)) if number.is_integer() else repr(number)
+
+
+def _level_text(level: object) -> str:
+    if isinstance(level, str) and is_unicode(level):
+        return str(level)
+    if isinstance(level, (bool, np.bool_)):
+        return str(bool(level))
+    if isinstance(level, (int, np.integer)):
+        return str(int(level))
+    raise SchemaError(f"Categorical: a level must be text, a whole number or a boolean, got {level!r}; {_EXAMPLE}")
+
+
+def _level_texts(levels: object) -> tuple[str, ...]:
+    if isinstance(levels, (str, bytes, Mapping)) or not isinstance(levels, Iterable):
+        raise SchemaError(f"Categorical: levels must be a list of labels, got {type(levels).__name__}; {_EXAMPLE}")
+    texts = tuple(_level_text(level) for level in levels)
+    if len(texts) < 2:
+        raise SchemaError(
+            f"Categorical: at least two levels are needed, got {len(texts)}; leave a column with one level out, or {_EXAMPLE}"
+        )
+    if len(texts) > MAX_STEPS:
+        raise SchemaError(f"Categorical: at most {MAX_STEPS} levels are allowed, got {len(texts)}; {_EXAMPLE}")
+    if "" in texts:
+        raise SchemaError(f"Categorical: a level must not be empty text, which is a missing value; {_EXAMPLE}")
+    if len(set(texts)) < len(texts):
+        repeated = [text for text, times in Counter(texts).items() if times > 1]
+        raise SchemaError(
+            f"Categorical: each level must be listed once, got {_listed(repeated)} more than once; {_EXAMPLE}"
+        )
+    return texts
+
+
+def _listed(texts: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(repr(text) for text in texts[:most])
+    return shown if len(texts) <= most else f"{shown}, ... ({len(texts)} in all)"
+
 
 # Above 2^53 neighbouring integers are no longer all doubles.
 _EXACT = 2**53

@@ -13,14 +13,13 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from confide._lazy import later
+from confide._helpers import later
 from confide.errors import SchemaError
 from confide.schema.toml import UNFILLED, key, value
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["draft", "fields_of"]
 
 csv = later("csv")
 gzip = later("gzip")

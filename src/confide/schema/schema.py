@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from confide._text import near_match
+from confide._helpers import near_match
 from confide.errors import SchemaError
 from confide.schema.checks import (
     check_clusters,
-    check_distinct,
     check_per,
     checked_column,
     checked_design,
@@ -25,18 +24,17 @@ from confide.schema.checks import (
     checked_rows,
     with_groups,
 )
-from confide.schema.clusters import Clusters, clusters_from_settings
 from confide.schema.columns import Categorical, Column, Integer, column_from_dict
 from confide.schema.draft import draft
-from confide.schema.provenance import is_unicode
+from confide.schema.formulas.names import check_distinct
+from confide.schema.settings import is_unicode
 from confide.schema.survey import SurveyDesign, survey_from_settings
 from confide.schema.toml import from_toml, to_toml
-from confide.schema.unit import Unit, unit_from_settings
+from confide.schema.unit import Clusters, Unit, clusters_from_settings, unit_from_settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Schema"]
 
 # Rows of practice records, which lie in memory.
 _MOST_PRACTICE = 10**9

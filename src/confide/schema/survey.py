@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confide._text import near_match
+from confide._helpers import near_match
 from confide.errors import SchemaError
-from confide.schema.clusters import Clusters
 from confide.schema.columns import Categorical, Column
 from confide.schema.settings import entries, is_number
-
-__all__ = ["ASSUMPTION", "NOT_COVERED", "UNFORESEEN", "SurveyDesign", "survey_from_settings"]
+from confide.schema.unit import Clusters
 
 #: What the guarantee takes for granted of weights, for plans and results.
 ASSUMPTION = (

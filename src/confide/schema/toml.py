@@ -13,15 +13,12 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from confide._text import near_match
+from confide._helpers import near_match
 from confide.errors import SchemaError
-from confide.schema.clusters import Clusters
 from confide.schema.columns import Categorical, Column, Integer, Numeric
-from confide.schema.provenance import PUBLIC, Provenance
+from confide.schema.settings import PUBLIC, Provenance
 from confide.schema.survey import SurveyDesign
-from confide.schema.unit import Unit
-
-__all__ = ["UNFILLED", "column_from_settings", "from_toml", "key", "to_toml", "value"]
+from confide.schema.unit import Clusters, Unit
 
 UNFILLED = "?"
 

@@ -15,8 +15,7 @@ except ImportError as error:
     ) from error
 
 from confide.sklearn.base import StatusWarning
-from confide.sklearn.classifier import PrivateClassifier
-from confide.sklearn.pate import Pate
+from confide.sklearn.classifier import Pate, PrivateClassifier
 from confide.sklearn.regressor import PrivateRegressor
 from confide.sklearn.transformer import PrivatePCA
 

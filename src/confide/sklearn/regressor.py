@@ -10,15 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from confide.core import Method
 from confide.errors import NoResult, PlanError
-from confide.methods.regression.least_squares.line import LeastSquares
-from confide.methods.regression.linear import DesignEstimates
-from confide.protocol import Method
-from confide.results.pages.words import WITHOUT_NUMBERS
-from confide.sklearn.base import PrivateEstimator
-from confide.sklearn.columns import Roles, columns_of, formula_of
-
-__all__ = ["PrivateRegressor"]
+from confide.methods.regression.least_squares.method import LeastSquares
+from confide.methods.regression.linear_estimates import DesignEstimates
+from confide.results.pages.content import WITHOUT_NUMBERS
+from confide.sklearn.base import PrivateEstimator, Roles, columns_of, formula_of
 
 
 class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]

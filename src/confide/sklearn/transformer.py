@@ -12,20 +12,17 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from confide import gate
+from confide import engine
+from confide.core import Noise
+from confide.core.units.contributions import shown
 from confide.errors import NoResult, PlanError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.reduction.components import PCA
 from confide.noise import SimulatedNoise
-from confide.protocol import Noise
-from confide.protocol.units.contributions import shown
 from confide.schema import Numeric, Schema
-from confide.sklearn.base import PrivateEstimator, StatusWarning
-from confide.sklearn.columns import Roles, columns_of, refuse_text
+from confide.sklearn.base import PrivateEstimator, Roles, StatusWarning, columns_of, refuse_text
 from confide.sources import read
-
-__all__ = ["PrivatePCA"]
 
 
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
@@ -86,7 +83,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         for name, column in zip(names, columns, strict=True):
             refuse_text(Roles(schema, (), name), method, (), column)
         noise = deepcopy(self.noise) if isinstance(self.noise, SimulatedNoise) else self.noise
-        release = gate.release(method, source, self.privacy, ledger=self.ledger, noise=noise)
+        release = engine.release(method, source, self.privacy, ledger=self.ledger, noise=noise)
         result: Any = shown(method.infer(release), release)
         self.release_, self.result_, self.status_ = release, result, result.status
         self.n_features_in_ = len(names)

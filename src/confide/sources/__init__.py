@@ -6,8 +6,7 @@ records stands in an error, a warning, a log line or a `repr`.
 
 from __future__ import annotations
 
-from confide.sources.formats.catalog import Database
-from confide.sources.formats.queries import sql
+from confide.sources.formats.databases import Database, sql
 from confide.sources.reading import read
 from confide.sources.source import RecordSource
 

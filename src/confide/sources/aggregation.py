@@ -21,12 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from confide.protocol import Beginning, Statistic
+from confide.core import Beginning, Statistic
 from confide.schema import Schema
-from confide.sources.coding import Coder, columns_behind
-from confide.sources.parts import Block, Part, Piece, guarded
-
-__all__ = ["BLOCK_ROWS", "THREADS", "Codes", "Fresh", "Input", "named_rows", "run", "summed"]
+from confide.sources.coding import Block, Coder, Part, Piece, columns_behind, guarded
 
 Codes: TypeAlias = NDArray[np.float64]
 

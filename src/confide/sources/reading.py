@@ -16,22 +16,17 @@ from confide.errors import SchemaError, SourceError
 from confide.schema import Schema
 from confide.schema.draft import other_delimiter
 from confide.sources.aggregation import THREADS
+from confide.sources.code_cache import MEMORY
+from confide.sources.coding import Mark, Part, guarded
 from confide.sources.executors import Executor, executor_of
-from confide.sources.formats.catalog import table_at
-from confide.sources.formats.csvfile import CsvPart, checked_delimiter
+from confide.sources.formats.databases import Query, SqlPart, table_at
 from confide.sources.formats.filesystems import FoundFile, files_at, files_behind, is_address
-from confide.sources.formats.hive import FolderPart
-from confide.sources.formats.parquet import ParquetPart
-from confide.sources.formats.queries import Query, SqlPart
+from confide.sources.formats.parquet import FolderPart, ParquetPart
 from confide.sources.formats.read_once import Origin, SeenOrigins, check_depth, check_log, memory_origins
-from confide.sources.formats.spooled import Spooled
-from confide.sources.formats.streams import Factory, Lazy, Relation, Stream, given_by
+from confide.sources.formats.streams import Factory, Lazy, Relation, Spooled, Stream, given_by
 from confide.sources.formats.tables import from_arrow, from_mapping, from_numpy, from_pandas, from_polars
-from confide.sources.kept import MEMORY
-from confide.sources.parts import Mark, Part, guarded
+from confide.sources.formats.text_files import CsvPart, checked_delimiter
 from confide.sources.source import RecordSource
-
-__all__ = ["read"]
 
 _TAKES = (
     "a NumPy array, a mapping of arrays, a pandas or polars frame, anything with an Arrow stream, a DuckDB relation, "

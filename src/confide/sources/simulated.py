@@ -18,18 +18,14 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from confide.protocol import Source
+from confide.core import Source
 from confide.schema import Schema
-from confide.sources.formats.csvfile import CsvPart
-from confide.sources.formats.hive import FolderPart
-from confide.sources.formats.parquet import ParquetPart
+from confide.sources.coding import Part, is_readable
+from confide.sources.formats.parquet import FolderPart, ParquetPart
 from confide.sources.formats.tables import from_mapping
-from confide.sources.parts import Part
-from confide.sources.physical import is_readable
+from confide.sources.formats.text_files import CsvPart
 from confide.sources.reading import read
 from confide.sources.source import RecordSource
-
-__all__ = ["SIMULATED_ROWS", "simulated_parts", "simulated_source"]
 
 #: Rows of a rehearsal: enough that each thread's blocks are merged and most levels are met, few enough to cost nothing.
 SIMULATED_ROWS = 24

@@ -9,21 +9,17 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from confide.core import Source, Statistic
+from confide.core.units.privacy_unit import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
 from confide.errors import SchemaError, SourceError
-from confide.protocol import Source, Statistic
-from confide.protocol.units.whose import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
 from confide.schema import Schema, Unit
 from confide.schema.draft import may_be_a_record
 from confide.sources.aggregation import THREADS, Codes, Fresh, Input, named_rows, summed
-from confide.sources.coding import columns_behind
+from confide.sources.code_cache import MEMORY, KeptSource
+from confide.sources.coding import Part, columns_behind, file_at, guarded, is_readable
 from confide.sources.executors import Executor, RemoteSource
 from confide.sources.grouping.ids import is_id
 from confide.sources.grouping.units import UnitSource
-from confide.sources.kept import MEMORY, KeptSource
-from confide.sources.parts import Part, file_at, guarded
-from confide.sources.physical import is_readable
-
-__all__ = ["RecordSource", "check_id"]
 
 # names that an error lists; a file may have thousands of columns
 _LISTED = 30

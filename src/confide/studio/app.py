@@ -1,51 +1,137 @@
-"""The studio's pages: each GET shows, each POST does one thing and sends the browser to the page that shows it."""
+"""How the studio's answers are made: its templates, the one script, a result's own page, and files to take away.
+
+The studio's pages: each GET shows, each POST does one thing and sends the browser to the page that shows it.
+"""
 
 from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request as Web
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from confide import gate
-from confide._text import clean
-from confide.ask.menu import (
-    PUBLICATION,
-    QUESTIONS,
-    Question,
-    asked_in,
-    by_family,
-    number,
-    question,
-    reading_of,
-)
+from confide import engine
+from confide._helpers import clean
+from confide._special import ndtr
+from confide.ask.menu import PUBLICATION, QUESTIONS, Question, asked_in, by_family, number, question, reading_of
+from confide.core import Plan
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP
 from confide.ledger import Ledger
 from confide.noise import SimulatedNoise
-from confide.protocol import Plan
+from confide.results.base import BaseResult
+from confide.results.pages.export import save
 from confide.schema import Schema
+from confide.schema.formulas.names import quoted
 from confide.sources import read
-from confide.studio import budgets
-from confide.studio.desk import Desk
+from confide.studio import approvals
+from confide.studio.approvals import Desk
 from confide.studio.folder import SCHEMA, Folder, Request, stem_of
 from confide.studio.forms import Form, asked_of, columns_of, plan_of, rows_of, rules_of, schema_of
 from confide.studio.guard import Guard, Keys, policy
-from confide.studio.pages import CHANCES, SCRIPT, WRITTEN, download, report, templates, to, written
-from confide.studio.steps import STEPS
+from confide.studio.script import STEPS
 from confide.studio.upload import ENDINGS, LARGEST, Stray, received
 
-__all__ = ["Studio", "serve"]
+# how often who guesses whether one person is in the data is right, of 100 cases, by mu
+CHANCES = [(mu, 100 * float(ndtr(mu / 2))) for mu in (0.5, 1, 2)]
+_REPORT = (
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; base-uri 'none'"
+)
+
+SCRIPT = """\
+const form = document.getElementById("question"), plan = document.getElementById("plan");
+let timer = 0, asked = 0;
+const follow = () => {
+  clearTimeout(timer);
+  timer = setTimeout(async () => {
+    const told = [...form.elements].filter(field => /^formula/.test(field.name));
+    if (told.length && !told.some(field => field.value)) return;
+    const own = ++asked;
+    plan.setAttribute("aria-busy", "true");
+    const answer = await fetch("/forecast?" + new URLSearchParams(new FormData(form)));
+    const text = await answer.text();
+    if (own !== asked) return;
+    if (answer.ok) plan.innerHTML = text;
+    plan.removeAttribute("aria-busy");
+  }, 400);
+};
+form.addEventListener("input", follow);
+follow();
+"""
+
+
+@lru_cache(maxsize=1)
+def templates() -> Environment:
+    loader = PackageLoader("confide.studio", "templates")
+    made = Environment(
+        loader=loader,
+        autoescape=select_autoescape(default=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"plain": clean, "in_formula": quoted}
+    return made
+
+
+def to(place: str) -> Response:
+    return RedirectResponse(place, 303)
+
+
+def report(result: Any) -> Response:
+    """A result's own page. It is made of a file that anyone may have written, so that it runs nothing and reaches nothing."""
+    with tempfile.TemporaryDirectory() as place:
+        text = result.report(Path(place) / "report.html").read_text(encoding="utf-8")
+    return HTMLResponse(text, headers={"Content-Security-Policy": _REPORT})
+
+
+def download(text: str | bytes, name: str, media: str) -> Response:
+    named = f"attachment; filename*=UTF-8''{quote(name)}"
+    return Response(
+        text, media_type=media, headers={"Content-Disposition": named, "Content-Security-Policy": "default-src 'none'"}
+    )
+
+
+#: How a report is written: its ending, and the media type. The Word file needs the extra `word`.
+WRITTEN: Mapping[str, str] = {
+    "html": "text/html",
+    "md": "text/markdown",
+    "tex": "text/x-tex",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "csv": "text/csv",
+}
+
+
+def written(result: Any, name: str, ending: str) -> Response:
+    """A result as a file: a page, or its table for a text, a paper, a word processor or a spreadsheet; `PlanError` for another ending."""
+    if ending not in WRITTEN:
+        raise PlanError(f"reports are written as {', '.join(WRITTEN)}, not as {ending!r}")
+    with tempfile.TemporaryDirectory() as place:
+        own = Path(place) / f"report.{ending}"
+        (_as_csv if ending == "csv" else save)(result, own)
+        return download(own.read_bytes(), f"{name}.{ending}", WRITTEN[ending])
+
+
+def _as_csv(result: Any, place: Path) -> None:
+    if not isinstance(result, BaseResult):
+        raise PlanError(
+            "a publication has a table for each question, and no file of rows holds them; take Markdown, LaTeX or Word"
+        )
+    result.to_csv(place)
+
 
 _RECORDS = "/records"
 _PRACTICE, _MOST_PRACTICE = (2_000, 1), 1_000_000
@@ -160,9 +246,9 @@ class Studio:
             endings=ENDINGS,
             largest=LARGEST >> 30,
             schemas=self.folder.schemas(),
-            ledgers=[(name, budgets.accounts(self.folder, name)) for name in self.folder.ledgers()],
+            ledgers=[(name, approvals.accounts(self.folder, name)) for name in self.folder.ledgers()],
             asked=asked,
-            budget=budgets.beginning(self.folder, budgets.first_without(self.folder)),
+            budget=approvals.beginning(self.folder, approvals.first_without(self.folder)),
             loose=[name for name in self.folder.releases() if name not in own],
         )
 
@@ -225,8 +311,8 @@ class Studio:
         return self._page(
             "schema",
             name=name,
-            budget=budgets.beginning(self.folder, found),
-            has_budget=budgets.has_one(self.folder, found),
+            budget=approvals.beginning(self.folder, found),
+            has_budget=approvals.has_one(self.folder, found),
             **facts,
         )
 
@@ -259,7 +345,7 @@ class Studio:
             "ledger",
             name=name,
             accounts=shown,
-            schemas=budgets.schemas_of(self.folder, [one.dataset for one, _ in shown]),
+            schemas=approvals.schemas_of(self.folder, [one.dataset for one, _ in shown]),
         )
 
     # questions --------------------------------------------------------------------------------------------------------
@@ -310,8 +396,8 @@ class Studio:
             raise PlanError(
                 f"practice has at most {_MOST_PRACTICE:,} records, and this plan is about {size:,}; its release has no such limit"
             )
-        done = gate.release(made, read(schema.sample(size, seed), schema), ledger=None, noise=SimulatedNoise(seed))
-        return report(_read(form, gate.infer(done)))
+        done = engine.release(made, read(schema.sample(size, seed), schema), ledger=None, noise=SimulatedNoise(seed))
+        return report(_read(form, engine.infer(done)))
 
     def write_request(self, web: Web, form: Form) -> Response:
         """Keep what is asked as a request: a file that the steward decides on."""
@@ -350,8 +436,8 @@ class Studio:
 
     def _choices(self, about: Schema) -> dict[str, Any]:
         """Of which records and on whose account a request may be released; chosen beforehand is what its schema is of, and nothing else."""
-        ledgers = [(name, own) for name in self.folder.ledgers() if (own := budgets.accounts(self.folder, name))]
-        named = budgets.accounts_of(ledgers, about)
+        ledgers = [(name, own) for name in self.folder.ledgers() if (own := approvals.accounts(self.folder, name))]
+        named = approvals.accounts_of(ledgers, about)
         chosen = {"data": self.folder.records_of_schema(about), "ledger": named[0] if len(named) == 1 else None}
         return {"data": self.folder.data(), "ledgers": ledgers, "chosen": chosen}
 
@@ -433,7 +519,7 @@ class Studio:
         if done is None:
             raise PlanError(f"there is no release of {name!r} in this folder")
         form = self.folder.request(name).form if name in self.folder.requests() else {}
-        return _read(form, gate.infer(done))
+        return _read(form, engine.infer(done))
 
     def written(self, web: Web) -> Response:
         """The report of a release as a file."""

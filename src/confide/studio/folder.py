@@ -19,17 +19,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from confide import gate
-from confide._text import clean
+from confide import engine
+from confide._helpers import clean
+from confide.core import Plan, Release
 from confide.errors import ConfideError, PlanError, SchemaError
 from confide.ledger import Ledger
-from confide.protocol import Plan, Release
 from confide.schema import Schema
 from confide.schema.draft import fields_of
 from confide.sources import Database, read
-from confide.sources.parts import FileMark
-
-__all__ = ["DATA", "DATABASES", "SCHEMA", "Folder", "Request", "now", "stem_of"]
+from confide.sources.coding import FileMark
 
 #: How names of files end that hold records, and of databases whose tables do.
 DATA = (".csv", ".csv.gz", ".parquet", ".pq")
@@ -57,7 +55,7 @@ class Request:
 
         Raises `ConfideError` where it comes out as another one than the file's.
         """
-        return gate.plan(self.plan, Schema.from_dict(self.plan.schema))
+        return engine.plan(self.plan, Schema.from_dict(self.plan.schema))
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from confide import gate
+from confide import engine
 from confide.ask import tests
 from confide.ask.menu import QUESTIONS, asked_in, method_of_form, named_in, number, privacy_of
+from confide.core import Plan
 from confide.errors import PlanError
-from confide.protocol import Plan
-from confide.publication import Publication
+from confide.methods.publication import Publication
 from confide.schema import Categorical, Schema, Unit
 from confide.schema.toml import column_from_settings
-
-__all__ = ["Form", "asked_of", "columns_of", "plan_of", "rows_of", "rules_of", "schema_of"]
 
 Form = Mapping[str, str]
 
@@ -58,7 +56,7 @@ def plan_of(form: Form, schema: Schema) -> Plan:
         for name, own in named_in(form).items():
             if own["kind"] in _TESTS:
                 tests.check_groups(_TESTS[own["kind"]], made.methods[name], schema)
-    return gate.plan(made, schema, privacy, n=n)
+    return engine.plan(made, schema, privacy, n=n)
 
 
 def rules_of(schema: Schema) -> dict[str, str]:

@@ -19,12 +19,10 @@ from urllib.parse import quote
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request as Web
 
-from confide._lazy import later
+from confide._helpers import later
 from confide.errors import ConfideError, PlanError
 from confide.schema import Schema
 from confide.studio.folder import DATA, DATABASES, SCHEMA, Folder
-
-__all__ = ["ENDINGS", "LARGEST", "received"]
 
 multipart = later("python_multipart")
 

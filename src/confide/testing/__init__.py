@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confide._lazy import names
+from confide._helpers import names
 
 if TYPE_CHECKING:
     from confide.testing.checks import ContractBroken
     from confide.testing.contract import Contract, check_method
-    from confide.testing.practice import ZeroNoise, codes_of
+    from confide.testing.test_data import ZeroNoise, codes_of
 else:
     __getattr__, __dir__ = names(
         __name__,
         {
             "Contract": "confide.testing.contract",
             "ContractBroken": "confide.testing.checks",
-            "ZeroNoise": "confide.testing.practice",
+            "ZeroNoise": "confide.testing.test_data",
             "check_method": "confide.testing.contract",
-            "codes_of": "confide.testing.practice",
+            "codes_of": "confide.testing.test_data",
         },
     )
 

@@ -21,33 +21,20 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from confide import gate, registry
-from confide.audit.watching.lattice import lattice
-from confide.audit.watching.replay import replay
+from confide import engine, registry
+from confide.audit.replay.opaque import lattice
+from confide.audit.replay.replay import replay
+from confide.core import STATUSES, Method, Plan, Release, Spend, Statistic, leaves, method_parameters, mu_squared
+from confide.core.events import is_path
+from confide.core.units.privacy_unit import rows_moved
+from confide.engine.planning import pins
 from confide.errors import ConfideError, PrivacyError
-from confide.gate.terms import pins
 from confide.guarantees import GDP, Guarantee
 from confide.ledger import Ledger
 from confide.noise import SimulatedNoise
-from confide.protocol import (
-    STATUSES,
-    Method,
-    Plan,
-    Release,
-    Spend,
-    Statistic,
-    leaves,
-    method_parameters,
-    mu_squared,
-)
-from confide.protocol.events import is_path
-from confide.protocol.units.orthogonal import rows_moved
 from confide.schema import Categorical, Numeric, Schema
 from confide.sources import read
-from confide.testing.practice import codes_of, edge_frame, hostile_frames
-
-__all__ = ["CHECKS", "Case", "ContractBroken", "place_of"]
-
+from confide.testing.test_data import codes_of, edge_frame, hostile_frames
 
 # Records of a small data set, for whoever needs no more.
 _FEW = 40
@@ -71,10 +58,12 @@ class Case:
         return max(_FEW, self.method.least_records)
 
     def plan(self) -> Plan:
-        return gate.plan(self.method, self.schema, self.privacy)
+        return engine.plan(self.method, self.schema, self.privacy)
 
     def release(self, data: Any, seed: int = 0) -> Release:
-        return gate.release(self.method, read(data, self.schema), self.privacy, ledger=None, noise=SimulatedNoise(seed))
+        return engine.release(
+            self.method, read(data, self.schema), self.privacy, ledger=None, noise=SimulatedNoise(seed)
+        )
 
 
 def _expect(condition: bool, message: str) -> None:
@@ -124,7 +113,7 @@ def _charges_for_what_can_be_drawn(case: Case) -> None:
     relation = case.method.relations[0]
     source = read(case.schema.sample(case.few, 7), case.schema, dataset=case.schema.dataset or "practice")
     n = case.few if relation == "substitute" else None
-    plan = gate.plan(case.method, case.schema, dataclasses.replace(case.privacy, relation=relation), n=n)
+    plan = engine.plan(case.method, case.schema, dataclasses.replace(case.privacy, relation=relation), n=n)
     terms = pins(plan.schema, source.dataset)
     rows = None if terms["enforced"] else terms["rows_per_unit"]
     with TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
@@ -132,11 +121,11 @@ def _charges_for_what_can_be_drawn(case: Case) -> None:
         book = Ledger.create(
             Path(folder) / "book.db", dataset=terms["dataset"], budget=budget, unit=terms["unit"], rows_per_unit=rows
         )
-        gate.release(case.method, source, plan.requested, ledger=book, n=n)
+        engine.release(case.method, source, plan.requested, ledger=book, n=n)
         charged = book.show().spent
         known = case.method.name in registry.known()
         try:
-            gate.release(Plan.from_json(plan.to_json()), source, ledger=book)
+            engine.release(Plan.from_json(plan.to_json()), source, ledger=book)
         except ConfideError as error:
             _expect(book.show().spent == charged, f"the plan from its file is charged, and fails: {error}")
             _expect(_holds_code(plan) or not known, f"the plan from its file is refused: {error}")
@@ -299,7 +288,7 @@ def _shows_nothing_else(case: Case) -> None:
             pairs = [(frame, frame.iloc[1:]), (frame.iloc[:0], frame.iloc[:1]), (edges, edges.iloc[:-1])]
             pairs += [(frame, pd.concat([frame, rows.iloc[[0]]])) for rows in hostile]
         n = len(frame) if relation == "substitute" else None
-        plan = gate.plan(case.method, case.schema, dataclasses.replace(case.privacy, relation=relation), n=n)
+        plan = engine.plan(case.method, case.schema, dataclasses.replace(case.privacy, relation=relation), n=n)
         for seed, (one, other) in enumerate(pairs):
             found = replay(case.method, plan, read(one, case.schema), read(other, case.schema), seed=seed)
             _expect(not found.problems, f"under {relation}: {'; '.join(found.problems)}")
@@ -312,7 +301,7 @@ def _shows_no_lattice(case: Case) -> None:
     source = read(case.schema.sample(case.few, 7), case.schema)
     for relation in case.method.relations:
         asked = dataclasses.replace(case.privacy, relation=relation)
-        plan = gate.plan(case.method, case.schema, asked, n=case.few if relation == "substitute" else None)
+        plan = engine.plan(case.method, case.schema, asked, n=case.few if relation == "substitute" else None)
         for shown in lattice(case.method, plan, source, seed=9):
             _expect(shown.ok, f"under {relation} {shown}")
 

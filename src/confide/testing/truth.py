@@ -21,18 +21,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from confide import _special as special, gate
+from confide import _special as special, engine
 from confide._arrays import Array
+from confide.core import Method, Result, method_parameters
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
-from confide.protocol import Method, Result, method_parameters
 from confide.schema import Categorical, Practice, Schema
 from confide.sources import read
 from confide.testing.checks import Case, _expect
-from confide.testing.practice import ZeroNoise
-
-__all__ = ["ALARM", "Runs", "balanced", "coverage", "population", "truth_of"]
-
+from confide.testing.test_data import ZeroNoise
 
 #: How often a valid method fails, at most: in one of 1,000 contracts.
 ALARM = 0.001
@@ -51,7 +48,7 @@ def coverage(case: Case, replications: int = 80) -> None:
     """Intervals cover the non-private reference, with half of the variance from noise, and are no wider than twice what errors ask for."""
     people = population(case.schema)
     whole = case.method.infer(
-        gate.release(case.method, read(people, case.schema), case.privacy, ledger=None, noise=ZeroNoise())
+        engine.release(case.method, read(people, case.schema), case.privacy, ledger=None, noise=ZeroNoise())
     )
     own = getattr(whole, "params", None)
     if own is None:
@@ -185,7 +182,7 @@ def _silent(case: Case, people: pd.DataFrame, seeds: Sequence[int]) -> Iterator[
     for seed in seeds:
         source = read(_sampled(case, people, seed), case.schema)
         try:
-            yield case.method.infer(gate.release(case.method, source, case.privacy, ledger=None, noise=ZeroNoise()))
+            yield case.method.infer(engine.release(case.method, source, case.privacy, ledger=None, noise=ZeroNoise()))
         except ConfideError:
             return  # noise is a part of what it computes
 

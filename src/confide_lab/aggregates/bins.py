@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from confide.core import Allowance, Event, Meter, Opaque, Plan, Release, Source, Statistic, leaves
+from confide.core.events import fold
 from confide.errors import PlanError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP
 from confide.guarantees.validation import is_whole
-from confide.protocol import Allowance, Event, Meter, Opaque, Plan, Release, Source, Statistic, leaves
-from confide.protocol.events import fold
 from confide.schema import Design
 from confide_lab.aggregates.cell_sums import CellCounts, CellRows, CellSums, Depths
 from confide_lab.aggregates.trees import Bins, Paths, by_counts, by_decisions, decided, grid, private_decisions

@@ -19,10 +19,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.lines.rows import BITS, scaled
-from confide.protocol import RecordMap, Total
-from confide.protocol.exact import digest
+from confide.core import RecordMap, Total
+from confide.core.exact import digest
 from confide.schema import Design
+from confide.sums.coding import BITS, scaled
 
 __all__ = ["CoefficientTotal", "QuadraticCoefficients"]
 

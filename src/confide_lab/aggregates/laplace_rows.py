@@ -14,11 +14,11 @@ from math import floor, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.lines.rows import BITS, Codes, scaled
-from confide.methods.classification.class_design import ClassDesign
-from confide.protocol import RecordMap
-from confide.protocol.exact import digest, pack
+from confide.core import RecordMap
+from confide.core.exact import digest, pack
+from confide.methods.classification.design import ClassDesign
 from confide.schema import Design
+from confide.sums.coding import BITS, Codes, scaled
 
 __all__ = ["ClassCounts", "ClassPowers", "LevelCounts"]
 

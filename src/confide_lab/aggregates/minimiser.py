@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.lines.linear_rows import LinearRows
-from confide.aggregates.lines.rows import BOUND
-from confide.protocol import Gram, Statistic
+from confide.core import Gram, Statistic
+from confide.sums.coding import BOUND
+from confide.sums.linear_rows import LinearRows
 
 __all__ = ["BallMinimiser"]
 

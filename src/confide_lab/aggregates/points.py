@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.methods.regression.evidence.normal_equations import Line
-from confide.methods.regression.linear import LinearEstimates, legend
-from confide.methods.regression.scaling import coefficient_names, to_units
-from confide.protocol import Release
-from confide.results.levels import level_legend
+from confide.core import Release
+from confide.methods.regression.evidence.normal_equations import Line, coefficient_names, to_units
+from confide.methods.regression.linear_estimates import LinearEstimates, legend
+from confide.results.base import level_legend
 from confide.schema import Design
 
 __all__ = ["point_estimates", "ridge_line", "weakness"]

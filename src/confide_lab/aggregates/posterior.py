@@ -46,10 +46,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from confide.aggregates.lines.bounded_rows import BoundedRows, moments
-from confide.aggregates.lines.rows import BITS, Codes, round_within, scaled, shortening
-from confide.protocol import Noise, Spend, Statistic
-from confide.protocol.exact import pack
+from confide.core import Noise, Spend, Statistic
+from confide.core.exact import pack
+from confide.methods.regression.certified.sums import BoundedRows, moments
+from confide.sums.coding import BITS, Codes, round_within, scaled, shortening
 from confide_lab.aggregates.digits import cholesky, in_digits, numbers, solved, whole
 from confide_lab.aggregates.posterior_pair import largest_shift, leverage_above
 

@@ -32,7 +32,7 @@ from scipy import special
 
 from confide.errors import PrivacyError
 from confide.guarantees.mechanisms.gaussian import log_gaussian_delta
-from confide.guarantees.rounding import SLACK
+from confide.guarantees.validation import SLACK
 
 __all__ = ["largest_precision", "largest_shift", "leverage_above", "pair_delta", "posterior_delta"]
 

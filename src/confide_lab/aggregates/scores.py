@@ -21,12 +21,12 @@ from typing import ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.aggregates.lines.rows import Box, CodedRows, Codes, leverage, only, residual, round_within, scaled, steps
+from confide.core import Allowance, Meter, Plan, Source, Statistic, Together, Total
+from confide.core.exact import pack
 from confide.errors import PlanError
 from confide.guarantees.validation import is_whole
-from confide.protocol import Allowance, Meter, Plan, Source, Statistic, Together, Total
-from confide.protocol.exact import pack
 from confide.schema import Design
+from confide.sums.coding import Box, CodedRows, Codes, leverage, only, residual, round_within, scaled, steps
 
 __all__ = ["ClippedScores", "descend", "plan_descent"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.protocol import leaves
+from confide.core import leaves
 from confide_lab.benchmarks.coverage import consistent, interval
 from confide_lab.benchmarks.runs import table
 

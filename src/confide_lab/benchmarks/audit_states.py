@@ -20,7 +20,7 @@ import confide as cf
 from confide import registry
 from confide.audit import Audit, audit
 from confide.audit.methods import usual_request
-from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
+from confide.methods.ptr.safety_bounds import OrderStatistic
 from confide.methods.voting.rules import BETWEEN_TWO
 from confide_lab.benchmarks.planted.opaque import OPAQUE_FAULTS
 from confide_lab.benchmarks.planted.votes import Rarest

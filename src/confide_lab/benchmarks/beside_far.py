@@ -20,10 +20,10 @@ import pandas as pd
 from scipy.special import expit
 
 import confide as cf
-from confide.methods.regression.likelihood.fisher.answers.fisher_reading import FisherReading
-from confide.methods.regression.likelihood.logistic_design import binary_design
+from confide.core import Question, seal
+from confide.methods.regression.glm.coefficients import binary_design
+from confide.methods.regression.glm.reading import FisherReading
 from confide.noise import SimulatedNoise
-from confide.protocol import Question, seal
 from confide.regression import Logistic
 from confide.schema import Integer, Numeric, Practice, Schema
 from confide_lab.benchmarks.coverage import interval

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
-from confide.protocol import Opaque, leaves
+from confide.core import Opaque, leaves
 from confide_lab.benchmarks.acceptance import _coverage_row, _row, formula_of, schema_of
 from confide_lab.methods.binagg import BinAgg
 from confide_lab.published.binagg import bin_sums, line, shares, spent

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
-from confide.protocol import seal
+from confide.core import seal
 from confide.regression import LeastSquares
 from confide_lab.benchmarks.coverage import interval
 from confide_lab.benchmarks.runs import table

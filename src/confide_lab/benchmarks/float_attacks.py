@@ -3,7 +3,7 @@
     confide lab bench float_attacks
 
 Releases that are computed in doubles inside an opaque event, and those that were, get two attacks more: the least step of each integer of
-noise must not show in what is published (`confide.audit.watching.lattice`), and the last digit of what is published must not tell
+noise must not show in what is published (`confide.audit.replay.opaque`), and the last digit of what is published must not tell
 neighbours apart.
 
 Each attack fixes an event in advance, runs both neighbours, and bounds from below the epsilon that the two rates imply
@@ -24,8 +24,8 @@ import pandas as pd
 from scipy import stats
 
 import confide as cf
-from confide.audit.watching.lattice import lattice
-from confide.protocol import seal
+from confide.audit.replay.opaque import lattice
+from confide.core import seal
 from confide_lab.benchmarks.planted.lattice import OldSampling
 from confide_lab.benchmarks.rival import python_of_diffprivlib
 from confide_lab.methods import AdaOPS, JohnsonLindenstrauss, PosteriorSampling, SmoothNaiveBayes

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
+from confide.core import seal
 from confide.curves import Kernel
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 from confide_lab.datasets import available, table as table_of
 
 #: Set and feature.

@@ -23,8 +23,8 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
+from confide.core import seal
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 from confide.regression import Logistic
 from confide.schema import Categorical, Integer
 from confide_lab.benchmarks import log_odds

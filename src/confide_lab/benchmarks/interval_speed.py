@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from confide.methods.intervals.posteriors.clipped import ColumnShape
-from confide.methods.intervals.posteriors.counted import share_posterior
-from confide.methods.intervals.posteriors.laws import NoiseLaw
-from confide.methods.intervals.posteriors.normal_posterior import NormalSums, normal_posterior
+from confide.methods.intervals.count_posteriors import ColumnShape, share_posterior
+from confide.methods.intervals.marginals import NoiseLaw
+from confide.methods.intervals.normal_posteriors import NormalSums, normal_posterior
 
 _P = np.array([0.025, 0.975])
 _RUNS = 21

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, TradeOff
-from confide.guarantees.curves import objective
+from confide.guarantees.mechanisms import objective_perturbation as objective
 from confide.guarantees.mechanisms.objective_perturbation import logistic_sd
-from confide.ledger.counting.buying import how_many
-from confide.ledger.moves import opened_account
+from confide.ledger.decision import how_many
+from confide.ledger.ledger import opened_account
 
 _ASKED = ApproxDP(1.0, 1e-6)
 

@@ -20,9 +20,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.local.fits.corrected import Rows
 from confide.local.fits.fitting import fitted
-from confide.local.fits.losses import Logistic
+from confide.local.fits.losses import Logistic, Rows
 from confide.noise import SecureNoise
 from confide_lab.benchmarks.acceptance import _row
 from confide_lab.benchmarks.coverage import consistent, interval

@@ -22,8 +22,8 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 import confide as cf
+from confide.core import seal
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 from confide.regression import Logistic
 from confide.schema import Practice
 from confide_lab.benchmarks.coverage import interval

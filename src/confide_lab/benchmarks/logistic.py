@@ -16,8 +16,8 @@ from scipy import special
 from threadpoolctl import threadpool_limits
 
 import confide as cf
+from confide.core import seal
 from confide.noise import SecureNoise, SimulatedNoise
-from confide.protocol import seal
 from confide_lab.benchmarks.coverage import interval
 from confide_lab.methods.logistic.labelled_rows import CurvatureRows, LabelledRows
 from confide_lab.methods.logistic.methods import LogisticObjective, LogisticPTR, PerturbedLogistic

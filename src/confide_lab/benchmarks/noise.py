@@ -19,8 +19,8 @@ from typing import Literal
 import numpy as np
 
 from confide.noise import SecureNoise
-from confide.noise.laws import Scales
-from confide.noise.samplers.standard import StandardLaw
+from confide.noise.integers import Scales
+from confide.noise.standard import StandardLaw
 
 LAWS = ("grid_gaussian", "grid_laplace", "discrete_gaussian", "discrete_laplace")
 SCALES = ("0.5", "10", "1e3", "1e6", "1e9", "1e15")

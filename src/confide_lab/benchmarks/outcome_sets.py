@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from confide.protocol import Method
+from confide.core import Method
 from confide.regression import Poisson
 from confide.schema import Categorical, Integer, Schema
-from confide.schema.formulas.expression import quoted
+from confide.schema.formulas.names import quoted
 from confide_lab.benchmarks import log_odds
 from confide_lab.benchmarks.truth.cases import missing, population
 from confide_lab.benchmarks.truth.models import MODELS, OUTSIDE

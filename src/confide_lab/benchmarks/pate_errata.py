@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.guarantees.mechanisms.gnmax import published_rdp
+from confide.guarantees.mechanisms.noisy_max import published_rdp
 from confide.methods.voting.rules import vote_loss
 from confide_lab.benchmarks.acceptance import _row
 from confide_lab.published.components import projector_move

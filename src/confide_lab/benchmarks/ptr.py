@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide.aggregates.isolation.collected import Collected
+from confide.core import seal
 from confide.guarantees import ApproxDP, calibrate_gaussian
-from confide.guarantees.reply import GaussianReply, exact_reply, worst_delta
+from confide.guarantees.mechanisms.ptr import GaussianReply, exact_reply, worst_delta
 from confide.methods.ptr.safe_release import SafeRelease
-from confide.methods.ptr.safety_bounds.least_squares import LeastSquares
-from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
+from confide.methods.ptr.safety_bounds import LeastSquares, OrderStatistic
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
+from confide.sums.blocks.record_block import Collected
 from confide_lab.published.eptr import classical_multiplier, logistic_probability
 
 __all__ = ["clock", "overhead", "run", "tables"]

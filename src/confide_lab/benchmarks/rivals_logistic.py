@@ -38,9 +38,9 @@ from scipy import stats
 from scipy.special import expit
 
 import confide as cf
-from confide.methods.regression.likelihood.logistic_design import binary_design, log_odds
+from confide.core import seal
+from confide.methods.regression.glm.coefficients import binary_design, log_odds
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 from confide.regression import SSP, LeastSquares, Logistic
 from confide.schema import Design, Practice
 from confide_lab.benchmarks.outside_tables import frame_of, missing, table_of

@@ -32,11 +32,11 @@ from zlib import crc32
 import numpy as np
 
 import confide as cf
+from confide.core import seal
 from confide.methods.quantiles.method import Quantiles
 from confide.methods.tables.counts import Counts
 from confide.methods.tables.means import Means
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 from confide_lab.benchmarks.rival import python_of_diffprivlib
 from confide_lab.benchmarks.rivals_logistic import pure_epsilon
 from confide_lab.benchmarks.tables_judge import sets

@@ -22,8 +22,8 @@ from scipy.special import log_expit, log_ndtr, logit, ndtri
 from scipy.stats import beta
 
 import confide as cf
+from confide.core import Method, seal
 from confide.noise import SimulatedNoise
-from confide.protocol import Method, seal
 from confide.regression import Logistic, Poisson
 
 REPLICATIONS = int(os.environ.get("CONFIDE_SEPARATION_REPS", "200"))

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
 import confide as cf
-from confide.protocol import Gram, RecordMap
+from confide.core import Gram, RecordMap
 from confide_lab.benchmarks.rival import python_of_diffprivlib
 from confide_lab.benchmarks.timed import peak
 

@@ -24,7 +24,7 @@ from scipy import stats
 
 import confide as cf
 from confide.ask.synthesis import combine, refit, synthesize
-from confide.methods.synthesis.response import Matrix
+from confide.methods.synthesis.model import Matrix
 from confide.synthesis import SyntheticTable
 from confide_lab.benchmarks.coverage import consistent, interval
 from confide_lab.benchmarks.runs import table

@@ -24,13 +24,13 @@ from scipy import stats
 
 import confide as cf
 from confide.ask.tests import asked_of
+from confide.core import Question, seal
 from confide.methods.quantiles.method import Quantiles
 from confide.methods.regression.least_squares.correlation import Correlation
 from confide.methods.tables.counts import Counts
-from confide.methods.tables.table_one import TableOne
+from confide.methods.tables.table_one.method import TableOne
 from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
 from confide.noise import SimulatedNoise
-from confide.protocol import Question, seal
 from confide_lab.benchmarks.tables_judge.rule import held
 from confide_lab.benchmarks.tables_judge.sets import case, missing
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.methods.tables.cells.intervals import count_interval, difference, ratio, share_interval
+from confide.methods.tables.intervals import count_interval, difference, ratio, share_interval
 from confide_lab.experiments.tables import noisy_sums
 
 __all__ = ["run"]

@@ -30,10 +30,10 @@ import pandas as pd
 from scipy import stats
 
 import confide as cf
+from confide.core import seal
 from confide.methods.tables.counts import Counts
 from confide.methods.tables.means import Means
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 from confide.schema import Practice
 from confide_lab.benchmarks.tables_judge import plain
 from confide_lab.benchmarks.tables_judge.formula import widths

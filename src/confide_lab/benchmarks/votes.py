@@ -15,10 +15,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from confide.guarantees import gaussian_epsilon
-from confide.guarantees.mechanisms.gnmax import gnmax_epsilon
-from confide.methods.voting.teachers_distance import BallotDistance
-from confide.methods.voting.teaching import tallied
-from confide.methods.voting.vote_budgets import simulated_votes
+from confide.guarantees.mechanisms.noisy_max import gnmax_epsilon
+from confide.methods.voting.teacher_budgets import BallotDistance, simulated_votes
+from confide.methods.voting.teacher_labels import tallied
 from confide_lab.benchmarks.acceptance import _row
 from confide_lab.experiments.pate import letter, planned_distance
 from confide_lab.teachers import made_votes

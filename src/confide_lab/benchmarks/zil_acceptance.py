@@ -16,9 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.local.fits.corrected import Rows
 from confide.local.fits.fitting import FIRM, fitted
-from confide.local.fits.losses import Logistic, Squared
+from confide.local.fits.losses import Logistic, Rows, Squared
 from confide_lab.benchmarks.acceptance import _row
 from confide_lab.experiments.local_coverage import truncated_normal
 from confide_lab.experiments.zil_regressions import logistic, median

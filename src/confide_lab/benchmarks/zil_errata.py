@@ -10,9 +10,8 @@ import numpy as np
 from scipy import stats
 
 from confide.guarantees.curves import symmetric_laplace, zero_inflated
-from confide.local.fits.corrected import Corrected, Rows
 from confide.local.fits.fitting import fitted
-from confide.local.fits.losses import Check, Logistic
+from confide.local.fits.losses import Check, Corrected, Logistic, Rows
 from confide_lab.benchmarks.acceptance import _row
 from confide_lab.experiments.local_coverage import truncated_normal
 from confide_lab.published.zil import exact_rmse, protected

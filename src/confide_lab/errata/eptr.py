@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from confide.aggregates.safety_formulas import kappa
 from confide.guarantees import ApproxDP, calibrate_gaussian
-from confide.guarantees.reply import GaussianReply, worst_delta
+from confide.guarantees.mechanisms.ptr import GaussianReply, worst_delta
+from confide.sums.safety_bounds import kappa
 from confide_lab.errata.register import Check, Finding, near
 from confide_lab.published.eptr import classical_multiplier, distance_probability, logistic_probability
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
-from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
+from confide.methods.curves.efficient_ptr import EfficientPTRKernel
 from confide.methods.curves.kernel import Kernel
 from confide_lab.datasets import available, table
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Quantity, Record

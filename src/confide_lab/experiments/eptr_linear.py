@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
-from confide.methods.regression.certified.certified_reading import UNEQUAL
-from confide.methods.regression.certified.efficient_ptr import EfficientPTR
-from confide.methods.regression.moments.ssp import SSP
+from confide.methods.regression.certified.efficient_line import EfficientPTR
+from confide.methods.regression.certified.reading import UNEQUAL
+from confide.methods.regression.ssp.method import SSP
 from confide_lab.designs import case_of
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Quantity, Record
 from confide_lab.experiments.eptr_lines import DELTA, Bounds, line_of_method, released, ssp

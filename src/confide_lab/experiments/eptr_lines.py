@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.aggregates.scores.shrinkage import symmetric_noise
 from confide.errors import PlanError
 from confide.guarantees import Guarantee, calibrate_gaussian
-from confide.methods.regression.certified.efficient_ptr import EfficientPTR
-from confide.methods.regression.moments.ssp import SSP
+from confide.methods.regression.certified.efficient_line import EfficientPTR
+from confide.methods.regression.ssp.method import SSP
+from confide.sums.whitened_rows import symmetric_noise
 from confide_lab.fits import Case
 from confide_lab.published.eptr_ols import eptr_ols, eptr_ols_code
 from confide_lab.published.functional_mechanism import functional_mechanism

@@ -161,7 +161,7 @@ def measure_ridge(at: Mapping[str, Any], generator: np.random.Generator) -> dict
     import pandas as pd
 
     import confide as cf
-    from confide.aggregates.lines.bounded_rows import moments
+    from confide.methods.regression.certified.sums import moments
     from confide.noise import SimulatedNoise
     from confide_lab.aggregates.posterior import Posterior
     from confide_lab.methods.posterior_sampling import PosteriorSampling

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from confide.guarantees import gaussian_mu
-from confide.guarantees.selection import TruncatedNegativeBinomial
-from confide.guarantees.selection.calibration import largest_base
+from confide.guarantees.selection import TruncatedNegativeBinomial, largest_base
 from confide_lab.aggregates.posterior import Odds, Posterior, chosen_penalty
 from confide_lab.aggregates.posterior_pair import largest_shift
 from confide_lab.published.adassp import adassp

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
-from confide import gate
+from confide import engine
 from confide.guarantees import ApproxDP, Guarantee, gaussian_mu
 from confide.guarantees.mechanisms.objective_perturbation import general_sd, logistic_sd, stable_sensitivity
 from confide.noise import SimulatedNoise
@@ -189,7 +189,7 @@ def measure_adult(at: Mapping[str, Any], generator: np.random.Generator) -> dict
         privacy: Guarantee = ApproxDP(at["epsilon"] if at["method"] != "not private" else 100.0, _DELTA)
         method = _MECHANISMS[at["method"]](formula)
         noise = SimulatedNoise(int(generator.integers(2**62)))
-        found = method.infer(gate.release(method, read(train, schema), privacy, ledger=None, noise=noise))
+        found = method.infer(engine.release(method, read(train, schema), privacy, ledger=None, noise=noise))
         interval = float(found.has_intervals)
         share = found.predict_proba(test).to_numpy()[:, 1]
     share = np.clip(share, 1e-12, 1 - 1e-12)

@@ -19,9 +19,8 @@ import confide as cf
 from confide.guarantees.calibration import calibrate_gaussian, calibrate_laplace
 from confide.guarantees.curves import calibrate_symmetric_laplace
 from confide.local import Told
-from confide.local.fits.corrected import Rows
 from confide.local.fits.fitting import fitted
-from confide.local.fits.losses import Logistic, Squared
+from confide.local.fits.losses import Logistic, Rows, Squared
 from confide.noise import SimulatedNoise
 from confide_lab.experiment import Block, Experiment, Quantity
 from confide_lab.experiments.measures import shared

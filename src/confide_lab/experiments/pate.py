@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 import confide as cf
 from confide.guarantees import gaussian_epsilon
-from confide.guarantees.mechanisms.gnmax import GNMAX_ORDERS, gnmax_epsilon
-from confide.guarantees.mechanisms.renyi import rdp_epsilon
-from confide.methods.ptr.classic_ptr import geometric_threshold
-from confide.methods.voting.teachers_distance import BallotDistance
+from confide.guarantees.mechanisms.classical import rdp_epsilon
+from confide.guarantees.mechanisms.noisy_max import GNMAX_ORDERS, gnmax_epsilon
+from confide.methods.ptr.classic import geometric_threshold
+from confide.methods.voting.teacher_budgets import BallotDistance
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Quantity
 from confide_lab.published.pate import algorithm_4
 from confide_lab.quantities import Record

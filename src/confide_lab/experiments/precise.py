@@ -21,11 +21,15 @@ import pandas as pd
 from scipy import stats
 
 import confide as cf
+from confide.methods.intervals.count_posteriors import (
+    ClippedPoisson,
+    PoissonSum,
+    confidence_limits,
+    rate_posterior,
+    share_posterior,
+)
+from confide.methods.intervals.marginals import NoiseLaw
 from confide.methods.intervals.method import IntervalMethod
-from confide.methods.intervals.posteriors.clipped import ClippedPoisson
-from confide.methods.intervals.posteriors.counted import confidence_limits, share_posterior
-from confide.methods.intervals.posteriors.laws import NoiseLaw
-from confide.methods.intervals.posteriors.poisson_posterior import PoissonSum, rate_posterior
 from confide.noise import SimulatedNoise
 from confide_lab.benchmarks.coverage import interval
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Quantity, Record

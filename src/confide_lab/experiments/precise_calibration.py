@@ -18,13 +18,16 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from confide.methods.intervals.count_posteriors import (
+    Cells,
+    PoissonSum,
+    level_posterior,
+    rate_posterior,
+    share_posterior,
+)
 from confide.methods.intervals.difference import contrasts
-from confide.methods.intervals.posteriors.counted import Cells, level_posterior, share_posterior
-from confide.methods.intervals.posteriors.laws import NoiseLaw
-from confide.methods.intervals.posteriors.line_posterior import NoisyMoments, line_posterior
-from confide.methods.intervals.posteriors.marginals import Marginal, SampledMarginal
-from confide.methods.intervals.posteriors.normal_posterior import NormalSums, normal_posterior
-from confide.methods.intervals.posteriors.poisson_posterior import PoissonSum, rate_posterior
+from confide.methods.intervals.marginals import Marginal, NoiseLaw, SampledMarginal
+from confide.methods.intervals.normal_posteriors import NoisyMoments, NormalSums, line_posterior, normal_posterior
 from confide_lab.experiment import Block, Check, Experiment, Quantity, Record
 
 __all__ = ["ALARM", "CALIBRATION", "FAMILIES", "rank_of", "uniformity"]

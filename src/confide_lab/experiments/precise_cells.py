@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
-from confide.methods.intervals.posteriors.laws import NoiseLaw
-from confide.methods.intervals.posteriors.two_shares import NoisyTable
+from confide.methods.intervals.count_posteriors import NoisyTable
+from confide.methods.intervals.marginals import NoiseLaw
 from confide.noise import SimulatedNoise
 from confide_lab.experiment import Block, Check, Quantity, Record
 from confide_lab.experiments.measures import shared

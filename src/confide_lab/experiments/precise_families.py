@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
-from confide.methods.intervals.posteriors.clipped import ClippedNormal, ClippedPoisson
-from confide.methods.intervals.posteriors.laws import NoiseLaw
+from confide.methods.intervals.count_posteriors import ClippedNormal, ClippedPoisson
+from confide.methods.intervals.marginals import NoiseLaw
 from confide_lab.published.precise import C0, draws_of, precise
 
 __all__ = ["CAP", "HALF", "TARGETS", "drawn", "noise_of", "rival", "schema_of", "sums_of", "truth_of"]

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.methods.intervals.posteriors.counted import level_posterior, share_posterior
-from confide.methods.intervals.posteriors.laws import NoiseLaw
-from confide.methods.intervals.posteriors.normal_posterior import NormalSums, normal_posterior
-from confide.methods.intervals.posteriors.poisson_posterior import PoissonSum, rate_posterior
+from confide.methods.intervals.count_posteriors import PoissonSum, level_posterior, rate_posterior, share_posterior
+from confide.methods.intervals.marginals import NoiseLaw
+from confide.methods.intervals.normal_posteriors import NormalSums, normal_posterior
 from confide_lab.experiment import Block, Drawing, Experiment, Printed, Quantity
 from confide_lab.experiments.measures import shared
 from confide_lab.experiments.precise_families import CAP, HALF, drawn, noise_of, rival, sums_of

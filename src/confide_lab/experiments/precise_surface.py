@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.methods.intervals.posteriors.clipped import ClippedNormal
-from confide.methods.intervals.posteriors.laws import NoiseLaw
-from confide.methods.intervals.posteriors.normal_posterior import NormalSums, normal_posterior
+from confide.methods.intervals.count_posteriors import ClippedNormal
+from confide.methods.intervals.marginals import NoiseLaw
+from confide.methods.intervals.normal_posteriors import NormalSums, normal_posterior
 from confide_lab.experiment import Block, Quantity
 from confide_lab.experiments.precise_families import HALF, TARGETS, drawn, noise_of, sums_of, truth_of
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
-from confide.aggregates.cells.weight_cap import CELLS, DISTANCE, worst
 from confide.noise import SimulatedNoise
+from confide.sums.cells.weighted_cells import CELLS, DISTANCE, worst
 from confide_lab.experiment import Block, Drawing, Experiment, Printed, Quantity
 
 __all__ = ["CAPS", "CLUSTERS", "DESIGNS", "LINES", "LOGITS", "RARE", "UNEVEN", "half_if_known"]

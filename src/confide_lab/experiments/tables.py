@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
-from confide.methods.tables.cells.intervals import MeanSums, count_interval, ratio, share_interval
-from confide.methods.tables.cells.margins import Margins
-from confide.methods.tables.cells.strategy import Strategy
-from confide.methods.tables.comparing.independence import noise_matrix, table_test
+from confide.methods.tables.comparing.chi_square import noise_matrix, table_test
+from confide.methods.tables.draw import Margins, Strategy
+from confide.methods.tables.intervals import MeanSums, count_interval, ratio, share_interval
 from confide_lab.experiment import Block, Drawing, Experiment, Quantity
 
 __all__ = ["COVERAGE", "MARGINALS", "TESTS"]

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.local.fits.corrected import Rows
 from confide.local.fits.fitting import fitted
-from confide.local.fits.losses import Check, Logistic, Loss
+from confide.local.fits.losses import Check, Logistic, Loss, Rows
 from confide_lab.experiment import Block, Experiment, Layout, Printed, Quantity
 from confide_lab.experiments.local_coverage import truncated_normal
 from confide_lab.experiments.measures import shared

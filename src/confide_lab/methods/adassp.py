@@ -30,31 +30,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.aggregates.lines.bounded_rows import BoundedRows, Part, largest_length, moments
-from confide.aggregates.lines.corners import corner_pairs
-from confide.aggregates.reference import least_squares
+from confide.core import Allowance, FormulaMethod, Meter, Noisy, Plan, Question, Release, Source, Statistic, Together
 from confide.errors import PlanError
 from confide.guarantees import GDP, ApproxDP, Guarantee
 from confide.guarantees.validation import is_number
-from confide.methods.regression.evidence.level_counts import totals_of_gram, unseen_levels
-from confide.methods.regression.evidence.normal_equations import Line
-from confide.methods.regression.linear import LinearEstimates, kept
-from confide.methods.regression.scaling import line_of
-from confide.protocol import (
-    Allowance,
-    FormulaMethod,
-    Meter,
-    Noisy,
-    Plan,
-    Question,
-    Release,
-    Source,
-    Statistic,
-    Together,
-)
+from confide.methods.regression.certified.sums import BoundedRows, Part, largest_length, moments
+from confide.methods.regression.evidence.normal_equations import Line, line_of
+from confide.methods.regression.evidence.sparse_levels import totals_of_gram, unseen_levels
+from confide.methods.regression.linear_estimates import LinearEstimates, kept
 from confide.schema import Design, Schema
+from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
-from confide.schema.practice import Practice
+from confide.sums.coding import corner_pairs
+from confide.sums.reference import least_squares
 from confide_lab.aggregates.points import point_estimates, ridge_line, weakness
 
 __all__ = ["AdaSSP", "NoisyParts"]

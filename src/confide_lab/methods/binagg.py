@@ -32,31 +32,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.aggregates.lines.linear_rows import ClippedRows
-from confide.aggregates.reference import least_squares
+from confide.core import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source, Statistic, Together, Total
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
-from confide.methods.regression.evidence.level_counts import unseen_levels
-from confide.methods.regression.evidence.normal_equations import Line
-from confide.methods.regression.evidence.remarks import UNCHECKED, clipped_share
-from confide.methods.regression.linear import LinearEstimates, legend
-from confide.methods.regression.scaling import coefficient_names, line_of, to_units
-from confide.protocol import (
-    Allowance,
-    FormulaMethod,
-    Meter,
-    Plan,
-    Question,
-    Release,
-    Source,
-    Statistic,
-    Together,
-    Total,
-)
-from confide.results.levels import level_legend
+from confide.methods.regression.evidence.normal_equations import Line, coefficient_names, line_of, to_units
+from confide.methods.regression.evidence.sample_size_advice import UNCHECKED, clipped_share
+from confide.methods.regression.evidence.sparse_levels import unseen_levels
+from confide.methods.regression.linear_estimates import LinearEstimates, legend
+from confide.results.base import level_legend
 from confide.schema import Categorical, Practice, Schema
 from confide.schema.formulas.formula import parse_formula
+from confide.sums.linear_rows import ClippedRows
+from confide.sums.reference import least_squares
 from confide_lab.aggregates.bins import Folded, NoisyBins, draw_bins, plan_bins, read_bins
 from confide_lab.aggregates.trees import Paths
 
@@ -260,7 +248,10 @@ class BinAgg(FormulaMethod):
                 (f"Clipped {design.response.name} (noisy)", clipped),
             ),
             # the first line of the legend explains a weighted count, which this table does not show
-            legend=(*legend(design, release.plan.declared)[1:], *(level_legend(unseen) if found.status == "ok" else ())),
+            legend=(
+                *legend(design, release.plan.declared)[1:],
+                *(level_legend(unseen) if found.status == "ok" else ()),
+            ),
             design=design,
             nobs=count,
         )

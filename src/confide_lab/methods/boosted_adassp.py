@@ -31,29 +31,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.lines.bounded_rows import ClippedResidualRows, Part, largest_length
-from confide.aggregates.lines.corners import corner_pairs
-from confide.aggregates.reference import least_squares
+from confide.core import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source, Statistic, Together, Total
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_number, is_whole
-from confide.methods.regression.linear import LinearEstimates
-from confide.methods.regression.scaling import line_of
-from confide.protocol import (
-    Allowance,
-    FormulaMethod,
-    Meter,
-    Plan,
-    Question,
-    Release,
-    Source,
-    Statistic,
-    Together,
-    Total,
-)
+from confide.methods.regression.certified.sums import ClippedResidualRows, Part, largest_length
+from confide.methods.regression.evidence.normal_equations import line_of
+from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.schema import Schema
+from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
-from confide.schema.practice import Practice
+from confide.sums.coding import corner_pairs
+from confide.sums.reference import least_squares
 from confide_lab.aggregates.points import point_estimates
 from confide_lab.methods.adassp import NoisyParts, bounded, draw_parts
 
@@ -80,7 +69,7 @@ class BoostedAdaSSP(FormulaMethod):
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
     >>> plan = BoostedAdaSSP("y ~ x", rounds=3).plan(schema, cf.GDP(1.0))
-    >>> plan.guarantee.mu, plan.passes, [f"{float(s.mu_squared):.4f}" for s in cf.protocol.leaves(plan.event)]
+    >>> plan.guarantee.mu, plan.passes, [f"{float(s.mu_squared):.4f}" for s in cf.core.leaves(plan.event)]
     (1.0, 4, ['0.3333', '0.3333', '0.1111', '0.1111', '0.1111'])
     """
 

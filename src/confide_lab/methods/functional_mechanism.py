@@ -25,18 +25,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.aggregates.lines.corners import corner_pairs
-from confide.aggregates.reference import least_squares
+from confide.core import Allowance, FormulaMethod, Plan, Question, Release
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
-from confide.methods.regression.evidence.level_counts import unseen_levels
-from confide.methods.regression.linear import LinearEstimates
-from confide.methods.regression.scaling import line_of
-from confide.protocol import Allowance, FormulaMethod, Plan, Question, Release
+from confide.methods.regression.evidence.normal_equations import line_of
+from confide.methods.regression.evidence.sparse_levels import unseen_levels
+from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.schema import Schema
+from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
-from confide.schema.practice import Practice
+from confide.sums.coding import corner_pairs
+from confide.sums.reference import least_squares
 from confide_lab.aggregates.coefficients import CoefficientTotal, QuadraticCoefficients
 from confide_lab.aggregates.points import point_estimates
 

@@ -30,28 +30,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.aggregates.lines.corners import corner_pairs
-from confide.aggregates.lines.ranges import Present
-from confide.aggregates.reference import least_squares
+from confide.core import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source, Statistic, Together, Total
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite, is_whole
-from confide.methods.regression.linear import LinearEstimates
-from confide.protocol import (
-    Allowance,
-    FormulaMethod,
-    Meter,
-    Plan,
-    Question,
-    Release,
-    Source,
-    Statistic,
-    Together,
-    Total,
-)
+from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.schema import Design, Schema
+from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
-from confide.schema.practice import Practice
+from confide.sums.coding import corner_pairs
+from confide.sums.linear_rows import Present
+from confide.sums.reference import least_squares
 from confide_lab.aggregates.points import point_estimates
 from confide_lab.aggregates.scores import default_clip, descend, plan_descent
 from confide_lab.methods.huber.round_lines import restriction

@@ -37,17 +37,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from confide.aggregates.lines.linear_rows import LinearRows
-from confide.aggregates.reference import least_squares
+from confide.core import FormulaMethod, Gram, Meter, Opaque, Plan, Proved, Question, Release, Source
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
-from confide.methods.regression.linear import LinearEstimates
-from confide.methods.regression.scaling import PRIOR, line_of
-from confide.protocol import FormulaMethod, Gram, Meter, Opaque, Plan, Proved, Question, Release, Source
+from confide.methods.regression.evidence.normal_equations import PRIOR, line_of
+from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.schema import Categorical, Design, Schema
+from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
-from confide.schema.practice import Practice
+from confide.sums.linear_rows import LinearRows
+from confide.sums.reference import least_squares
 from confide_lab.aggregates.points import point_estimates, ridge_line
 
 __all__ = ["JohnsonLindenstrauss", "sketch_delta", "sketch_ratio"]

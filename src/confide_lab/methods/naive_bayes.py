@@ -24,25 +24,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.core import Allowance, Method, Plan, Question, Release, Statistic, Together, Total
 from confide.guarantees import Guarantee
-from confide.methods.classification.class_design import ClassDesign
-from confide.methods.classification.class_rows import class_pairs
+from confide.methods.classification.class_means import class_truth
+from confide.methods.classification.design import ClassDesign
 from confide.methods.classification.reading import ClassStatistics, checked_radius, checked_variance, class_model
-from confide.methods.classification.reference import class_truth
-from confide.protocol import (
-    Allowance,
-    Method,
-    Plan,
-    Question,
-    Release,
-    Statistic,
-    Together,
-    Total,
-)
+from confide.methods.classification.sums import class_pairs
 from confide.results.classes import ClassModel, ClassTable
 from confide.schema import Schema
+from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
-from confide.schema.practice import Practice
 from confide_lab.aggregates.laplace_rows import ClassCounts, ClassPowers, LevelCounts
 
 __all__ = ["NaiveBayes"]

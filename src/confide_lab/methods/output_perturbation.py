@@ -29,30 +29,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.aggregates.lines.corners import corner_pairs
-from confide.aggregates.lines.linear_rows import LinearRows
-from confide.aggregates.lines.ranges import Present
-from confide.aggregates.reference import least_squares
+from confide.core import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source, Statistic, Together, Total
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
-from confide.methods.regression.linear import LinearEstimates
-from confide.methods.regression.scaling import line_of
-from confide.protocol import (
-    Allowance,
-    FormulaMethod,
-    Meter,
-    Plan,
-    Question,
-    Release,
-    Source,
-    Statistic,
-    Together,
-    Total,
-)
+from confide.methods.regression.evidence.normal_equations import line_of
+from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.schema import Design, Schema
+from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
-from confide.schema.practice import Practice
+from confide.sums.coding import corner_pairs
+from confide.sums.linear_rows import LinearRows, Present
+from confide.sums.reference import least_squares
 from confide_lab.aggregates.minimiser import BallMinimiser
 from confide_lab.aggregates.points import point_estimates
 

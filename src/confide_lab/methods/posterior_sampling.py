@@ -35,15 +35,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.lines.bounded_rows import Part, moments
-from confide.aggregates.lines.corners import corner_pairs
-from confide.errors import PlanError, PrivacyError
-from confide.guarantees import GDP, Guarantee
-from confide.guarantees.rounding import sqrt_down
-from confide.guarantees.validation import is_number, is_whole
-from confide.methods.regression.linear import LinearEstimates
-from confide.methods.regression.scaling import PRIOR, line_of, to_units
-from confide.protocol import (
+from confide.core import (
     Allowance,
     Event,
     FormulaMethod,
@@ -56,9 +48,16 @@ from confide.protocol import (
     Source,
     Statistic,
 )
-from confide.results.pages.words import Flag
+from confide.errors import PlanError, PrivacyError
+from confide.guarantees import GDP, Guarantee
+from confide.guarantees.validation import is_number, is_whole, sqrt_down
+from confide.methods.regression.certified.sums import Part, moments
+from confide.methods.regression.evidence.normal_equations import PRIOR, line_of, to_units
+from confide.methods.regression.linear_estimates import LinearEstimates
+from confide.results.pages.content import Flag
 from confide.schema import Design, Schema
 from confide.schema.formulas.formula import parse_formula
+from confide.sums.coding import corner_pairs
 from confide_lab.aggregates.points import point_estimates
 from confide_lab.aggregates.posterior import (
     LeverageRows,
@@ -391,7 +390,7 @@ class PosteriorSampling(PosteriorMethod):
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
     >>> plan = PosteriorSampling("y ~ x").plan(schema, cf.GDP(1.0, 1e-6))
-    >>> plan.guarantee.delta, [leaf.name for leaf in cf.protocol.leaves(plan.event)]
+    >>> plan.guarantee.delta, [leaf.name for leaf in cf.core.leaves(plan.event)]
     (1e-06, ['eigenvalue', 'residual', 'line'])
     """
 

@@ -34,17 +34,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.core import Meter, Method, Opaque, Plan, Proved, Question, Release, Source, Together, Total
 from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
-from confide.methods.classification.class_design import ClassDesign
-from confide.methods.classification.class_rows import ClassRows, class_pairs
+from confide.methods.classification.class_means import class_truth
+from confide.methods.classification.design import ClassDesign
 from confide.methods.classification.reading import ClassStatistics, class_model
-from confide.methods.classification.reference import class_truth
-from confide.protocol import Meter, Method, Opaque, Plan, Proved, Question, Release, Source, Together, Total
+from confide.methods.classification.sums import ClassRows, class_pairs
 from confide.results.classes import ClassModel
 from confide.schema import Schema
+from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
-from confide.schema.practice import Practice
 from confide_lab.aggregates.laplace_rows import ClassCounts
 
 __all__ = ["SmoothNaiveBayes", "smooth_sensitivity"]

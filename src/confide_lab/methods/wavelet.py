@@ -22,16 +22,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.aggregates.kernels.kernel_cells import Axis, KernelRows, KernelSums
-from confide.aggregates.lines.corners import corner_pairs
+from confide.core import Allowance, FormulaMethod, Plan, Question, Release
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.validation import is_whole
-from confide.methods.curves.kernel_reading import Smooth, one_feature
-from confide.protocol import Allowance, FormulaMethod, Plan, Question, Release
+from confide.methods.curves.kernel import Smooth, one_feature
+from confide.methods.curves.sums import Axis, KernelRows, KernelSums
 from confide.results.curve import Curve
 from confide.schema import Design, Schema
 from confide.schema.formulas.formula import parse_formula
+from confide.sums.coding import corner_pairs
 
 __all__ = ["Wavelet", "haar_level"]
 

@@ -9,7 +9,7 @@ features its slopes alone; where the line is an approximation, a robust projecti
 
 What a record can move, for any x and any y (z = (1, x in units of the box), q = z whitened, w <= cap/|q|^2, f <= clip/(w |q| |r|)):
 |w f r q| <= clip, |w q q'| <= cap, |(w f r)^2 q q'| <= clip^2, a count by 1, and the moments by R2 + g2 in the metric of their noise, as in
-`confide.methods.regression.moments.ssp`. Each is a Gaussian release given what came before it, so that the squares of their mu add up to
+`confide.methods.regression.ssp.method`. Each is a Gaussian release given what came before it, so that the squares of their mu add up to
 mu^2.
 """
 

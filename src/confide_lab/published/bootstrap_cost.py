@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from confide.guarantees.losses.privacy_loss import PrivacyLoss
+from confide.guarantees.privacy_loss import PrivacyLoss
 
 __all__ = ["bootstrap_cost"]
 

@@ -1,7 +1,7 @@
 """Propose-test-release and efficient propose-test-release to the letter: Shen, Tong, Wang 2026, Algorithms 1 and 2.
 
 The estimate is handed over as a function that is called where there is a reply, and the distance or safety as a number. The
-probabilities of a reply are functions of their own, for exact audits with `confide.guarantees.reply.worst_delta`.
+probabilities of a reply are functions of their own, for exact audits with `confide.guarantees.mechanisms.ptr.worst_delta`.
 """
 
 from __future__ import annotations

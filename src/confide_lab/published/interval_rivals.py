@@ -303,7 +303,7 @@ def augmentation_slope(
 ) -> Interval:
     """Data-augmentation MCMC for the slope of y on one x, with intercept: T = (x, y, x^2, xy, y^2) with Laplace noise, latent records.
 
-    Cost: epsilon, pure, by the joint bound of `confide.methods.intervals.posteriors.rows` with D = 3: l1 = 9/2 with squares at half
+    Cost: epsilon, pure, by the joint bound of `confide.methods.intervals.sums` with D = 3: l1 = 9/2 with squares at half
     weight, against 8 by coordinates in the authors' later script. Priors: b | tau ~ N(0, I/tau), tau ~ Gamma(1, 1), x ~ N(m, 1/t), m ~
     N(0, 1), t ~ Gamma(1, 1).
     """

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
-from confide.guarantees.mechanisms.gnmax import gnmax_log_error, published_rdp
+from confide.guarantees.mechanisms.noisy_max import gnmax_log_error, published_rdp
 from confide_lab.published.marks import published
 
 __all__ = [

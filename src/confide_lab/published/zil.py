@@ -22,7 +22,7 @@ from math import pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.local.functionals import optimal_weights
+from confide.local.estimates import optimal_weights
 
 __all__ = ["FUNCTIONALS", "WEIGHTS", "Functional", "exact_rmse", "protected", "weights"]
 

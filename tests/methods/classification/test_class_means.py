@@ -15,11 +15,11 @@ from hypothesis import given, settings, strategies as st
 import confide as cf
 from confide import registry
 from confide.classification import ClassMeans
+from confide.core import Total
 from confide.errors import NoResult, PlanError
-from confide.methods.classification.class_design import ClassDesign
-from confide.methods.classification.class_rows import ClassRows, ClassTotal, SquareRows
+from confide.methods.classification.design import ClassDesign
+from confide.methods.classification.sums import ClassRows, ClassTotal, SquareRows
 from confide.noise import SimulatedNoise
-from confide.protocol import Total
 from confide.results.classes import ClassModel
 from confide.testing import ZeroNoise, check_method, codes_of
 from confide_lab.methods import NaiveBayes

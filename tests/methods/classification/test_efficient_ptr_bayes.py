@@ -11,12 +11,12 @@ import pytest
 import confide as cf
 from confide import registry
 from confide.classification import EfficientPTRBayes
+from confide.core import SAFETY_STEPS
 from confide.errors import NoResult, PlanError
-from confide.methods.classification.class_design import ClassDesign
-from confide.methods.classification.class_rows import ClassRows
-from confide.methods.classification.safe_means import ClassSafety, SafeMeans
+from confide.methods.classification.design import ClassDesign
+from confide.methods.classification.efficient_ptr import ClassSafety, SafeMeans
+from confide.methods.classification.sums import ClassRows
 from confide.noise import SimulatedNoise
-from confide.protocol import SAFETY_STEPS
 from confide.testing import check_method
 
 SCHEMA = cf.Schema({"kind": cf.Categorical(["a", "b", "c"]), "x": cf.Numeric(-2, 3), "y": cf.Numeric(0, 10)})

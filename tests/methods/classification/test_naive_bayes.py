@@ -11,10 +11,10 @@ from hypothesis import given, settings, strategies as st
 
 import confide as cf
 from confide import registry
+from confide.core import Total, seal
 from confide.errors import PlanError
-from confide.methods.classification.class_design import ClassDesign
+from confide.methods.classification.design import ClassDesign
 from confide.noise import SimulatedNoise
-from confide.protocol import Total, seal
 from confide.testing import ZeroNoise, check_method, codes_of
 from confide_lab.aggregates.laplace_rows import ClassCounts, ClassPowers, LevelCounts
 from confide_lab.benchmarks.planted.classes import CLASSES

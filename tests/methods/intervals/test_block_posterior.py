@@ -262,10 +262,12 @@ def test_a_record_more_moves_what_one_block_says(monkeypatch) -> None:
 @pytest.mark.parametrize("relation", ["substitute", "add-remove"])
 def test_keys_are_drawn_anew_and_do_not_follow_from_records(relation, monkeypatch) -> None:
     """With a key that is known beforehand a replaced record could move all blocks; one that follows from records is no key."""
-    from confide.aggregates.isolation import shards
+    from confide.sums.blocks import record_block
 
-    seen, divided = [], shards.divided
-    monkeypatch.setattr(shards, "divided", lambda rows, k, key, by: seen.append((key, by)) or divided(rows, k, key, by))
+    seen, divided = [], record_block.divided
+    monkeypatch.setattr(
+        record_block, "divided", lambda rows, k, key, by: seen.append((key, by)) or divided(rows, k, key, by)
+    )
     method = BlockPosterior(conjugate, {"mean": (-4, 4)}, blocks=25, seconds=3.0, jobs=25)
     for data, seed in ((1, 1), (2, 1), (1, 2), (1, 3)):
         privacy = cf.PureDP(4.0, relation=relation)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from confide.methods.intervals.posteriors.counted import Cells, confidence_limits, level_posterior, share_posterior
-from confide.methods.intervals.posteriors.laws import NoiseLaw
+from confide.methods.intervals.count_posteriors import Cells, confidence_limits, level_posterior, share_posterior
+from confide.methods.intervals.marginals import NoiseLaw
 from confide_lab.experiments.precise import exact_coverage
 
 

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide.methods.intervals.posteriors.counted import share_posterior
-from confide.methods.intervals.posteriors.laws import NoiseLaw
+from confide.methods.intervals.count_posteriors import share_posterior
+from confide.methods.intervals.marginals import NoiseLaw
 from confide.noise import SimulatedNoise
 
 I = cf.intervals  # noqa: E741

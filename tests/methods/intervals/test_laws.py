@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from confide.methods.intervals.posteriors.clipped import ClippedNormal, ClippedPoisson, ColumnShape
-from confide.methods.intervals.posteriors.laws import NoiseLaw, normal_laplace, normal_laplace_tail, two_normal_laplace
+from confide.methods.intervals.count_posteriors import ClippedNormal, ClippedPoisson, ColumnShape
+from confide.methods.intervals.marginals import NoiseLaw, normal_laplace, normal_laplace_tail, two_normal_laplace
 
 
 @mp.workdps(100)
@@ -165,5 +165,5 @@ def test_two_laplaces_are_the_same_however_many_nodes_are_worked_on_at_once(
     g = np.random.default_rng(2)
     points = [*g.normal(0, 30, (2, 90)), g.uniform(1, 9, 90), g.uniform(-0.9, 0.9, 90), g.uniform(1, 9, 90)]
     once = two_normal_laplace(*points, 2.0, 0.5)
-    monkeypatch.setattr("confide.methods.intervals.posteriors.laws._AT_ONCE", at_once)
+    monkeypatch.setattr("confide.methods.intervals.marginals._AT_ONCE", at_once)
     assert np.isfinite(once).all() and np.array_equal(two_normal_laplace(*points, 2.0, 0.5), once)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from confide.methods.intervals.posteriors import line_posterior as line
-from confide.methods.intervals.posteriors.laws import NoiseLaw
-from confide.methods.intervals.posteriors.line_posterior import NoisyMoments
+from confide.methods.intervals import normal_posteriors as line
+from confide.methods.intervals.marginals import NoiseLaw
+from confide.methods.intervals.normal_posteriors import NoisyMoments
 
 ALARM = 1e-4  # of each comparison of a series, eleven of them
 

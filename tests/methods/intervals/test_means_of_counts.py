@@ -10,8 +10,8 @@ from scipy import stats
 from tests.simulated import simulated
 
 import confide as cf
-from confide.methods.intervals.posteriors.column_sums import ColumnSums
-from confide.methods.intervals.posteriors.laws import NoiseLaw
+from confide.methods.intervals.marginals import NoiseLaw
+from confide.methods.intervals.sums import ColumnSums
 from confide.noise import SimulatedNoise
 
 I = cf.intervals  # noqa: E741

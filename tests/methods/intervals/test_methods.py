@@ -8,8 +8,8 @@ import pytest
 from tests.simulated import simulated
 
 import confide as cf
+from confide.core import leaves
 from confide.noise import SimulatedNoise
-from confide.protocol import leaves
 from confide.testing import check_method
 
 SCHEMA = cf.Schema(

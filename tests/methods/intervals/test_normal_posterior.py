@@ -7,9 +7,9 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from confide.methods.intervals.posteriors.clipped import ColumnShape
-from confide.methods.intervals.posteriors.laws import NoiseLaw
-from confide.methods.intervals.posteriors.normal_posterior import NormalSums, confidence_region, normal_posterior
+from confide.methods.intervals.count_posteriors import ColumnShape
+from confide.methods.intervals.marginals import NoiseLaw
+from confide.methods.intervals.normal_posteriors import NormalSums, confidence_region, normal_posterior
 
 # Mean and standard deviation in half-ranges, records, budget.
 PLACES = [

@@ -9,15 +9,7 @@ import numpy as np
 import pytest
 
 import confide as cf
-from confide.methods.intervals.posteriors.rows import (
-    STEP,
-    LevelRows,
-    MomentRows,
-    PairRows,
-    ProductRows,
-    Replaced,
-    squares_weight,
-)
+from confide.methods.intervals.sums import STEP, LevelRows, MomentRows, PairRows, ProductRows, Replaced, squares_weight
 from confide.schema import Design
 
 

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide.methods.intervals.posteriors.laws import NoiseLaw
-from confide.methods.intervals.posteriors.two_shares import NoisyTable
+from confide.methods.intervals.count_posteriors import NoisyTable
+from confide.methods.intervals.marginals import NoiseLaw
 from confide.noise import SimulatedNoise
 
 ALARM = 1e-4  # of each cell

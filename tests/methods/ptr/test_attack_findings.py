@@ -14,11 +14,11 @@ import pytest
 from scipy import stats
 
 import confide as cf
+from confide.core import Opaque, Spend, Test, Together
+from confide.core.release import statements_hold
 from confide.errors import ConfideError, PlanError
 from confide.methods.ptr.safety import bound_from, pack_bound
 from confide.noise import SimulatedNoise
-from confide.protocol import Opaque, Spend, Test, Together
-from confide.protocol.spending.proof import statements_hold
 from confide_lab.methods import PosteriorSampling
 
 

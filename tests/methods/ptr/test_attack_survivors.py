@@ -12,14 +12,14 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide.methods.ptr import records
-from confide.methods.ptr.classic_ptr import DistanceTest, StableRelease, geometric_threshold
+from confide.core import Opaque, Spend, Test, exact_cost
+from confide.core.events import event_from_dict, event_to_dict
+from confide.core.release import statements_hold
+from confide.methods.ptr import classic
+from confide.methods.ptr.classic import DistanceTest, StableRelease, geometric_threshold
 from confide.methods.ptr.safe_release import SafeRelease
-from confide.methods.regression.certified.certified_line import LeastEigenvalue
+from confide.methods.regression.certified.reading import LeastEigenvalue
 from confide.noise import SimulatedNoise
-from confide.protocol import Opaque, Spend, Test, exact_cost
-from confide.protocol.events import event_from_dict, event_to_dict
-from confide.protocol.spending.proof import statements_hold
 from confide_lab.aggregates.posterior import quantile_of, reach_of
 from confide_lab.methods import AdaOPS, PosteriorSampling
 
@@ -72,8 +72,8 @@ def test_what_follows_a_test_protects_what_the_plan_says(other: cf.GDP, shown: b
 def test_a_certificate_is_for_every_row_of_a_unit() -> None:
     """Planted: the level of a unit of two rows is lowered by one move."""
     bound = cf.ptr.LeastSquares(1, 1.0, 1.0, 1.0)
-    level = 50 * records.FINE
-    one, two = (records.certificate(bound, level, 0, rows) for rows in (1, 2))
+    level = 50 * classic.FINE
+    one, two = (classic.certificate(bound, level, 0, rows) for rows in (1, 2))
     assert 0 < two <= one - bound.moves * (1 - 1e-9)
     schema = cf.Schema(
         {"x": cf.Numeric(-1, 1, on_missing=0.0), "y": cf.Numeric(-1, 1, on_missing=0.0)}, rows_per_unit=2
@@ -81,9 +81,9 @@ def test_a_certificate_is_for_every_row_of_a_unit() -> None:
     data = pd.DataFrame({"x": np.tile([-1.0, 1.0], 100), "y": np.zeros(200)})
     method = SafeRelease(bound, mode="adaptive")
     release = cf.release(method, cf.read(data, schema), cf.GDP(8.0, 1e-2), ledger=None, n=200, noise=SimulatedNoise(3))
-    noisy = float(release["level"].decode()[0]) / records.FINE * bound.moves
-    reached = cf.protocol.threshold(release.plan.spend("level"), release.plan.event.delta)  # type: ignore[union-attr]
-    reached = float(reached * release.plan.spend("level").step) / records.FINE * bound.moves
+    noisy = float(release["level"].decode()[0]) / classic.FINE * bound.moves
+    reached = cf.core.threshold(release.plan.spend("level"), release.plan.event.delta)  # type: ignore[union-attr]
+    reached = float(reached * release.plan.spend("level").step) / classic.FINE * bound.moves
     assert release.public["level"][0] == pytest.approx(noisy - reached - 2 * bound.moves, abs=1e-5)
 
 
@@ -170,7 +170,7 @@ def test_a_certified_eigenvalue_leaves_room_for_every_row_of_a_unit(rows: int) -
     event, least = plan.event, plan.statistic("eigenvalue")
     assert isinstance(event, Test) and isinstance(event.on, Spend) and isinstance(least, LeastEigenvalue)
     line = plan.statistic("line")
-    noise = float(cf.protocol.threshold(event.on, event.delta) * event.on.step) / least.unit
+    noise = float(cf.core.threshold(event.on, event.delta) * event.on.step) / least.unit
     assert method._margin(event, line) >= noise + rows * least.map.least * (1 - 1e-9)  # type: ignore[arg-type]
 
 

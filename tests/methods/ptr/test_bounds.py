@@ -11,15 +11,6 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_ndtr
 
-from confide.aggregates.safety_formulas import (
-    class_means_alpha,
-    eigenvector_alpha,
-    kappa,
-    kernel_alpha,
-    least_class_size,
-    ols_alpha,
-    rounded_safety,
-)
 from confide.audit import falsify_safety_bound
 from confide.errors import PlanError, PrivacyError
 from confide.methods.ptr.safety import AllOf, asserted, bound_from, bound_name, checked_bound, pack_bound
@@ -35,6 +26,15 @@ from confide.ptr import (
     after,
     all_of,
     scale,
+)
+from confide.sums.safety_bounds import (
+    class_means_alpha,
+    eigenvector_alpha,
+    kappa,
+    kernel_alpha,
+    least_class_size,
+    ols_alpha,
+    rounded_safety,
 )
 
 PLANE = [(-1, 1), (-1, 1)]

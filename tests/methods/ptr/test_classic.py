@@ -11,7 +11,7 @@ from scipy import stats
 
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, PureDP
-from confide.methods.ptr.classic_ptr import geometric_threshold, laplace_threshold, majorant
+from confide.methods.ptr.classic import geometric_threshold, laplace_threshold, majorant
 from confide.noise import SimulatedNoise
 from confide.ptr import DistanceTest, FirstPassing, PrivateLocalBound, StableRelease
 

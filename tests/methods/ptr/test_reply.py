@@ -12,7 +12,7 @@ from tests.pace import quick
 
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import ApproxDP, calibrate_gaussian, gaussian_delta
-from confide.guarantees.reply import (
+from confide.guarantees.mechanisms.ptr import (
     ExactReply,
     GaussianReply,
     delta_at,

@@ -12,16 +12,15 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide import gate, registry
-from confide.aggregates.isolation import collected
+from confide import engine, registry
 from confide.audit import audit, falsify_safety_bound
-from confide.audit.watching.recording import ReplayNoise, Request
+from confide.audit.replay.recording import ReplayNoise, Request
+from confide.core import SAFETY_STEPS, Plan, Release, Test, exact_cost, seal, threshold
 from confide.errors import NoConversion, PlanError, PrivacyError
-from confide.guarantees.reply import exact_reply, hockey_stick
-from confide.methods.ptr.records import FINE, safety_of, vector_moves, vector_of
+from confide.guarantees.mechanisms.ptr import exact_reply, hockey_stick
+from confide.methods.ptr.classic import FINE, safety_of, vector_moves, vector_of
 from confide.methods.ptr.safe_release import SafeRelease
 from confide.noise import SimulatedNoise
-from confide.protocol import SAFETY_STEPS, Plan, Release, Test, exact_cost, seal, threshold
 from confide.ptr import (
     BallLikelihood,
     ClassMeans,
@@ -32,7 +31,8 @@ from confide.ptr import (
     all_of,
     safe_release,
 )
-from confide.testing.practice import ZeroNoise
+from confide.sums.blocks import record_block
+from confide.testing.test_data import ZeroNoise
 
 X = cf.Schema({"x": cf.Numeric(0, 1, on_missing="midpoint")}, dataset="toy")
 XY = cf.Schema({"x": cf.Numeric(-1, 1, on_missing="midpoint"), "y": cf.Numeric(-1, 1, on_missing=0.0)}, dataset="toy")
@@ -97,7 +97,7 @@ def test_the_contract_and_the_audit(method: SafeRelease) -> None:
 
 def test_the_audit_meets_both_sides_of_the_unsafe_set() -> None:
     """Data with safety 1 next to data with none: replayed, and the test is at its least there."""
-    from confide.audit.watching.replay import replay
+    from confide.audit.replay.replay import replay
 
     method = SafeRelease(Ratio(), gamma_plan=20)
     plan = cf.plan(method, X, cf.GDP(2.0, 1e-3), n=60)
@@ -215,7 +215,7 @@ def test_a_certificate_is_wrong_as_rarely_as_delta_says() -> None:
     """t + l <= L but for delta: over many draws of the level on data of a known one."""
     source, method = line(400), SafeRelease(LeastSquares(1, 1.0, 1.0, 1.0), mode="adaptive")
     plan = cf.plan(method, XY, cf.GDP(1.0, 0.2), n=400)
-    (rows,) = source.aggregate(collected.Collected(plan.statistic("level").map))
+    (rows,) = source.aggregate(record_block.Collected(plan.statistic("level").map))
     bound = method.bound
     true = bound.level(bound.prepare(plan.statistic("level").map.table(rows)))
     runs = 300
@@ -231,13 +231,13 @@ def test_plans_from_files_and_releases_of_live_bounds() -> None:
     for method in METHODS:
         asked = ASKED if method.mode == "exact" else cf.GDP(2.0, 1e-4)
         plan = cf.plan(method, XY, asked, n=100)
-        assert gate.plan(Plan.from_json(plan.to_json()), XY) == plan
+        assert engine.plan(Plan.from_json(plan.to_json()), XY) == plan
     live = SafeRelease(Ratio(), gamma_plan=20)
     data = spread(200)
     release = cf.release(live, data, ASKED, ledger=None, noise=SimulatedNoise(1))
     assert cf.infer(Release.from_json(release.to_json())).status == "ok", "a release is read without its bound"
     with pytest.raises(PlanError, match="live bound"):
-        gate.plan(Plan.from_json(release.plan.to_json()), X)
+        engine.plan(Plan.from_json(release.plan.to_json()), X)
 
 
 def test_a_users_bound_is_recorded_as_asserted_and_as_tried(tmp_path: Any) -> None:

@@ -10,14 +10,14 @@ import pytest
 from scipy.stats import binom
 
 import confide as cf
-from confide.aggregates.cells.free_moments import Measure
-from confide.aggregates.distributions.cumulative_counts import CumulativeCounts
-from confide.aggregates.distributions.fitted_bins import Fine
+from confide.core import seal
 from confide.errors import PlanError, ReleaseError
 from confide.methods.quantiles.draw import TreeRounds
 from confide.methods.quantiles.sums import FinePlace, TreeCounts
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
+from confide.sums.cells.moments import Measure
+from confide.sums.distributions.cumulative import CumulativeCounts
+from confide.sums.distributions.fitted_bins import Fine
 from confide.testing import check_method
 
 

@@ -12,16 +12,15 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide import gate
-from confide.aggregates.distributions.cumulative import Bins
-from confide.aggregates.distributions.cumulative_strategy import strategy
-from confide.aggregates.distributions.fitted_bins import fitted
+from confide import engine
 from confide.methods.quantiles.method import Quantiles
 from confide.methods.quantiles.reading import QuantileGroup
 from confide.methods.quantiles.results import QuantileTable
 from confide.noise import SimulatedNoise
 from confide.schema import Practice
-from confide.testing.practice import ZeroNoise
+from confide.sums.distributions.cumulative import Bins, strategy
+from confide.sums.distributions.fitted_bins import fitted
+from confide.testing.test_data import ZeroNoise
 
 SCHEMA = cf.Schema(
     {
@@ -47,7 +46,7 @@ def _frame(n: int = 3_000, seed: int = 1) -> pd.DataFrame:
 
 def _result(method: Quantiles, frame: pd.DataFrame, mu: float = 1.0, *, zero: bool = False) -> QuantileTable:
     noise = ZeroNoise() if zero else SimulatedNoise(3)
-    release = gate.release(method, cf.read(frame, SCHEMA), cf.GDP(mu), ledger=None, noise=noise)
+    release = engine.release(method, cf.read(frame, SCHEMA), cf.GDP(mu), ledger=None, noise=noise)
     found: QuantileTable = method.infer(release)
     return found
 
@@ -71,7 +70,9 @@ def test_bins_lie_where_the_records_are_whatever_the_bounds() -> None:
     frame, lengths = _frame(), []
     for most in (2e5, 4e6):
         schema = cf.Schema({"income": cf.Numeric(0, most)})
-        release = gate.release(Quantiles("income"), cf.read(frame, schema), cf.GDP(2.0), ledger=None, noise=ZeroNoise())
+        release = engine.release(
+            Quantiles("income"), cf.read(frame, schema), cf.GDP(2.0), ledger=None, noise=ZeroNoise()
+        )
         result = Quantiles("income").infer(release)
         lengths.append(float((result.conf_int()[1] - result.conf_int()[0]).sum()))
         bins = result.group().bins
@@ -85,7 +86,7 @@ def test_bins_lie_where_the_records_are_whatever_the_bounds() -> None:
 
 @pytest.mark.parametrize("starts", [None, [0, 5, 5], [1], [0, 1 << 20]])
 def test_a_release_whose_bins_are_nowhere_is_refused(starts: list[int] | None) -> None:
-    release = gate.release(
+    release = engine.release(
         Quantiles("income"), cf.read(_frame(50), SCHEMA), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1)
     )
     own = np.array(release.public["starts"])
@@ -116,7 +117,7 @@ def test_intervals_cover_where_bins_follow_from_noisy_numbers(mu: float) -> None
     plan = cf.plan(Quantiles("income", quantiles=(0.4, 0.5, 0.75)), schema, cf.GDP(mu))
     for run in range(runs):
         values = np.where(rng.random(1_000) < 1 / 3, 0.0, rng.lognormal(10.5, 0.7, 1_000))
-        release = gate.release(plan, cf.read({"income": values}, schema), ledger=None, noise=SimulatedNoise(run))
+        release = engine.release(plan, cf.read({"income": values}, schema), ledger=None, noise=SimulatedNoise(run))
         ends = cf.infer(release).conf_int()
         hits += int(((ends[0] <= truth) & (truth <= ends[1])).sum())
     assert stats.beta.ppf(0.999, hits + 1, max(3 * runs - hits, 1e-9)) >= 0.95
@@ -206,7 +207,7 @@ def test_distances_between_quartiles_cover() -> None:
 
 def test_a_question_asks_for_other_quantiles_and_for_these_very_records() -> None:
     method = Quantiles("income")
-    release = gate.release(method, cf.read(_frame(400), SCHEMA), cf.GDP(2.0), ledger=None, noise=SimulatedNoise(1))
+    release = engine.release(method, cf.read(_frame(400), SCHEMA), cf.GDP(2.0), ledger=None, noise=SimulatedNoise(1))
     wide = method.infer(release, cf.Question(quantiles=(0.3,)))
     narrow = method.infer(release, cf.Question(quantiles=(0.3,), covers="dataset"))
     assert list(wide.names) == ["0.3"]

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.aggregates.moments.joint_moments import InfluenceRows, JointMomentRows, JointMoments
-from confide.methods.reduction.columns import measures_of
-from confide.methods.reduction.spectrum import Spectrum
+from confide.core import Gram
+from confide.methods.reduction.components import Spectrum
+from confide.methods.reduction.correlations import measures_of
+from confide.methods.reduction.sums import InfluenceRows, JointMomentRows, JointMoments
 from confide.noise import SimulatedNoise
-from confide.protocol import Gram
 from confide.testing import check_method
-from confide.testing.practice import ZeroNoise
+from confide.testing.test_data import ZeroNoise
 
 NAMES = ("a", "b", "c", "d")
 SCHEMA = cf.Schema({name: cf.Numeric(-4, 4) for name in NAMES})

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import confide as cf
+from confide.core import seal
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 from confide.testing import check_method
 from confide_lab.aggregates.posterior import chosen_penalty
 from confide_lab.experiments.gptr import FIGURE1, INTERVALS, measure_figure1, measure_intervals
@@ -39,7 +39,7 @@ def test_its_shares_are_a_quarter_of_mu_each_and_its_penalty_is_more_cautious() 
     assert plan.spend("eigenvalue").mu_squared <= Fraction(1, 16)
     assert float(plan.spend("residual").mu_squared) == pytest.approx(1 / 16, rel=1e-9)
     assert ada._tail(3) == pytest.approx((1.5 + sqrt(3 * log(20)) + log(20)) * 2 / 3) and plain._tail(3) == 1
-    odds = ada._odds(cf.protocol.Allowance(ASKED.resolve("add-remove"), plan.guarantee, 1))  # type: ignore[arg-type]
+    odds = ada._odds(cf.core.Allowance(ASKED.resolve("add-remove"), plan.guarantee, 1))  # type: ignore[arg-type]
     from dataclasses import replace
 
     mean, tail = (chosen_penalty(replace(odds, tail=t), 0.0, 3, 1.3, 1.0, 0.7) for t in (1.0, ada._tail(3)))

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import confide as cf
-from confide.aggregates.lines.bounded_rows import BoundedRows, Part, largest_length, moments, smallest_eigenvalue
+from confide.core import Question, leaves
 from confide.errors import PlanError
+from confide.methods.regression.certified.sums import BoundedRows, Part, largest_length, moments, smallest_eigenvalue
 from confide.noise import SimulatedNoise
-from confide.protocol import Question, leaves
 from confide.testing import ZeroNoise, codes_of
 from confide_lab.methods.adassp import AdaSSP
 from confide_lab.published.adassp import adassp, spent

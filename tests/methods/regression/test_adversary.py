@@ -11,11 +11,11 @@ import pytest
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates.lines.ranges import private_box
-from confide.aggregates.lines.rows import Box
+from confide.core import Either, Meter, Together
 from confide.noise import SecureNoise, SimulatedNoise
-from confide.protocol import Either, Meter, Together
 from confide.sources.simulated import SIMULATED_ROWS
+from confide.sums.coding import Box
+from confide.sums.linear_rows import private_box
 from confide.testing import ZeroNoise
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "y": cf.Numeric(-20, 30)}, dataset="d")

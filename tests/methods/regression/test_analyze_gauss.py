@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import confide as cf
+from confide.core import Question
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
-from confide.protocol import Question
 from confide.testing import ZeroNoise
 from confide_lab.methods.analyze_gauss import AnalyzeGauss
 from confide_lab.published.analyze_gauss import analyze_gauss

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 import confide as cf
+from confide.core import Opaque, leaves
 from confide.errors import PlanError
 from confide.methods.regression.evidence.normal_equations import Line
 from confide.noise import SimulatedNoise
-from confide.protocol import Opaque, leaves
 from confide.testing import ZeroNoise, check_method
 from confide_lab.aggregates.bins import NoisyBins, read_bins
 from confide_lab.aggregates.trees import Paths

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import confide as cf
-from confide.aggregates.lines.bounded_rows import ClippedResidualRows
+from confide.core import leaves
 from confide.errors import PlanError
+from confide.methods.regression.certified.sums import ClippedResidualRows
 from confide.noise import SimulatedNoise
-from confide.protocol import leaves
 from confide.testing import ZeroNoise, codes_of
 from confide_lab.methods.boosted_adassp import BoostedAdaSSP
 from confide_lab.published.boosted_adassp import boosted_adassp, spent

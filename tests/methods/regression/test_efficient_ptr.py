@@ -13,17 +13,17 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import confide as cf
+from confide.core import Gram
 from confide.errors import NoResult, PlanError, PrivacyError
-from confide.methods.regression.certified.certified_line import (
+from confide.methods.regression.certified.efficient_line import EfficientPTR
+from confide.methods.regression.certified.reading import (
     CertifiedLine,
     JointRows,
     LeastEigenvalue,
     Safety,
     solve_exactly,
 )
-from confide.methods.regression.certified.efficient_ptr import EfficientPTR
 from confide.noise import SimulatedNoise
-from confide.protocol import Gram
 from confide.schema import Practice
 from confide.testing import ZeroNoise, check_method
 from confide_lab.benchmarks.planted.eptr_ols import EPTR_OLS

@@ -13,11 +13,11 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import confide as cf
-from confide.aggregates.kernels.kernel_points import WEIGHT, KernelSafety, PointCurve, PointMoments, PointRows
+from confide.core import Total
 from confide.errors import NoResult, PlanError, PrivacyError
-from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
+from confide.methods.curves.efficient_ptr import EfficientPTRKernel
+from confide.methods.curves.sums import WEIGHT, KernelSafety, PointCurve, PointMoments, PointRows
 from confide.noise import SimulatedNoise
-from confide.protocol import Total
 from confide.testing import ZeroNoise, check_method
 from confide_lab.experiments.eptr_kernel import curve, smoothed
 

@@ -12,13 +12,13 @@ import pytest
 from tests.simulated import simulated
 
 import confide as cf
-from confide.methods.regression.factors.factor_means import FactorMeans
-from confide.methods.regression.factors.factor_means_reading import LevelFit, LevelTables
-from confide.methods.regression.factors.factor_means_table import Reading
+from confide.core import Release, exact_cost
+from confide.methods.regression.factors.draw import FactorMeans
+from confide.methods.regression.factors.reading import LevelFit, LevelTables
+from confide.methods.regression.factors.results import Reading
 from confide.noise import SimulatedNoise
-from confide.protocol import Release, exact_cost
 from confide.regression import LeastSquares
-from confide.testing.practice import ZeroNoise
+from confide.testing.test_data import ZeroNoise
 from confide_lab.benchmarks.coverage import consistent, interval
 from confide_lab.benchmarks.factor_means import replicate
 

@@ -8,7 +8,7 @@ import pytest
 from tests.simulated import simulated
 
 import confide as cf
-from confide.methods.regression.evidence.far_bounds import far, short_tail
+from confide.methods.regression.evidence.sample_size_advice import far, short_tail
 from confide.regression import LeastSquares
 
 

@@ -8,13 +8,13 @@ import pytest
 from scipy.special import expit
 
 import confide as cf
-from confide.aggregates.lines.rows import Box
-from confide.methods.regression.likelihood.fisher.fisher_hidden import Held, levels_of
-from confide.methods.regression.likelihood.logistic_design import log_odds
+from confide.core import seal
+from confide.methods.regression.glm.coefficients import log_odds
+from confide.methods.regression.glm.noise_floor import Held, levels_of
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 from confide.regression import Logistic
 from confide.schema import Design, Practice
+from confide.sums.coding import Box
 
 SCHEMA = cf.Schema(
     {

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import confide as cf
+from confide.core import exact_cost, leaves
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
-from confide.protocol import exact_cost, leaves
 from confide.testing import ZeroNoise, check_method, codes_of
 from confide_lab.aggregates.scores import ClippedScores
 from confide_lab.methods.gradient_descent import GradientDescent

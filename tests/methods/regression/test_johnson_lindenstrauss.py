@@ -13,10 +13,10 @@ import pytest
 from scipy import integrate, stats
 
 import confide as cf
+from confide.core import Gram, Meter, seal
 from confide.errors import NoConversion, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import calibrate_gaussian
 from confide.noise import SimulatedNoise
-from confide.protocol import Gram, Meter, seal
 from confide.testing import check_method
 from confide_lab.methods.johnson_lindenstrauss import JohnsonLindenstrauss, sketch_delta, sketch_ratio
 from confide_lab.published.johnson_lindenstrauss import johnson_lindenstrauss, sketch_width

@@ -13,10 +13,9 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import confide as cf
-from confide.aggregates.kernels.kernel_cells import UNIT, Axis, KernelRows, KernelSums
 from confide.errors import PlanError
-from confide.methods.curves.kernel import Kernel
-from confide.methods.curves.kernel_reading import Smooth
+from confide.methods.curves.kernel import Kernel, Smooth
+from confide.methods.curves.sums import UNIT, Axis, KernelRows, KernelSums
 from confide.noise import SimulatedNoise
 from confide.testing import ZeroNoise, check_method
 from confide_lab.benchmarks.planted.kernel import KERNEL

@@ -14,14 +14,14 @@ import pytest
 from tests.simulated import simulated
 
 import confide as cf
-from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
-from confide.methods.regression.least_squares.score_sums import ScoreSums
+from confide.core import Allowance, Either, Question, Together, exact_cost, leaves
+from confide.core.statistic import Behind
+from confide.methods.regression.least_squares.draw import ScoreSums
+from confide.methods.regression.least_squares.reading import LeastSquaresReading
 from confide.noise import SimulatedNoise
-from confide.protocol import Allowance, Either, Question, Together, exact_cost, leaves
-from confide.protocol.source import Behind
 from confide.regression import LeastSquares
 from confide.schema import Design
-from confide.testing.practice import ZeroNoise
+from confide.testing.test_data import ZeroNoise
 
 OLS_SCHEMA = cf.Schema(
     {
@@ -66,7 +66,7 @@ def test_without_noise_and_limits_it_is_least_squares_to_the_grid(
     formula: str, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # of every level, the rare ones among 60 records too
-    monkeypatch.setattr("confide.methods.regression.least_squares.standing.LeftOut.of", lambda *_: None)
+    monkeypatch.setattr("confide.methods.regression.least_squares.draw.LeftOut.of", lambda *_: None)
     frame = records(n)
     frame.loc[0, "y"] = 99.0  # clipped
     method = ols(formula, limit="none")
@@ -132,7 +132,7 @@ class _Counted(Behind):
 
 @pytest.mark.parametrize(("n", "passes"), [(2_000, 6), (40, 5)])
 def test_both_branches_take_the_passes_that_the_plan_says_at_most(n: int, passes: int) -> None:
-    from confide.protocol import Meter
+    from confide.core import Meter
 
     method = ols()
     plan = method.plan(OLS_SCHEMA, cf.GDP(1.0))
@@ -237,7 +237,7 @@ def test_bounds_that_reach_too_far_are_named_before_any_demand_for_records(mu: f
 
 
 def test_several_coefficients_share_one_demand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("confide.methods.regression.least_squares.standing.LeftOut.of", lambda *_: None)
+    monkeypatch.setattr("confide.methods.regression.least_squares.draw.LeftOut.of", lambda *_: None)
     g = np.random.default_rng(2)
     frame = records(3_000)
     # the base level is rare, and all coefficients of its factor suffer

@@ -19,7 +19,15 @@ from scipy import stats
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates.scores.limits import LEVERAGE_EDGES, OUTER, Levels, Maxima, Sizes, Tail, score_edges
+from confide.methods.regression.least_squares.sums import (
+    LEVERAGE_EDGES,
+    OUTER,
+    Levels,
+    Maxima,
+    Sizes,
+    Tail,
+    score_edges,
+)
 from confide.regression import LeastSquares
 from confide.schema import Design, Practice
 from confide_lab.benchmarks.truth.plain import line

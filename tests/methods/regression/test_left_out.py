@@ -9,17 +9,17 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.aggregates.lines.rows import Box
-from confide.aggregates.lines.whitened_rows import Frame
-from confide.aggregates.scores.metric import Layout
-from confide.aggregates.scores.score_rows import LimitedFeatures, LimitedScores, PartialFrame, SizeIndices, SquareOf
-from confide.methods.regression.evidence.left_out import CellCounts, LeftOut
-from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
+from confide.core import Question
+from confide.methods.regression.evidence.sparse_levels import CellCounts, LeftOut
+from confide.methods.regression.least_squares.reading import LeastSquaresReading
+from confide.methods.regression.least_squares.sums import Layout
 from confide.noise import SimulatedNoise
-from confide.protocol import Question
 from confide.regression import LeastSquares
 from confide.schema import Design
-from confide.testing.practice import ZeroNoise
+from confide.sums.coding import Box
+from confide.sums.scores import LimitedFeatures, LimitedScores, SizeIndices, SquareOf
+from confide.sums.whitened_rows import Frame, PartialFrame
+from confide.testing.test_data import ZeroNoise
 
 SCHEMA = cf.Schema(
     {

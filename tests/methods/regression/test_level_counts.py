@@ -12,12 +12,12 @@ from scipy import stats
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates.lines.rows import Box
-from confide.methods.regression.evidence.level_counts import totals_of_gram, unseen_levels
+from confide.methods.regression.evidence.sparse_levels import totals_of_gram, unseen_levels
 from confide.noise import SimulatedNoise
-from confide.results.levels import LevelCount, level_remarks
+from confide.results.base import LevelCount, level_remarks
 from confide.schema import Design
-from confide.testing.practice import ZeroNoise
+from confide.sums.coding import Box
+from confide.testing.test_data import ZeroNoise
 from confide_lab.methods import AdaSSP, AnalyzeGauss, BinAgg, BoostedAdaSSP, NaiveBayes
 
 SCHEMA = cf.Schema(

@@ -11,24 +11,22 @@ from scipy import stats
 from scipy.special import expit
 
 import confide as cf
-from confide.aggregates.lines.rows import Box
-from confide.aggregates.lines.whitened_rows import Frame
-from confide.aggregates.scores.fisher_rows import FisherRows
+from confide.core import seal
+from confide.core.events import Either, Event, Spend, Together, exact_cost
+from confide.core.statistic import Behind
 from confide.errors import PlanError
-from confide.methods.regression.likelihood.fisher.answers.fisher_levels import Seen
-from confide.methods.regression.likelihood.fisher.answers.fisher_sandwich import FisherSandwich
-from confide.methods.regression.likelihood.fisher.fisher_bound import Sizes, chosen_kappa
-from confide.methods.regression.likelihood.fisher.fisher_ends import beyond, lengths_at_ends
-from confide.methods.regression.likelihood.fisher.fisher_round import FisherRound
-from confide.methods.regression.likelihood.fisher.fisher_start import made_points, started
+from confide.methods.regression.glm.clipping import Sizes, beyond, chosen_kappa, lengths_at_ends
+from confide.methods.regression.glm.coefficients import FisherSandwich
+from confide.methods.regression.glm.draw import FisherRound, made_points, started
+from confide.methods.regression.glm.reading import Seen
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
-from confide.protocol.events import Either, Event, Spend, Together, exact_cost
-from confide.protocol.source import Behind
 from confide.regression import Logistic
 from confide.schema import Design, Practice
+from confide.sums.coding import Box
+from confide.sums.fisher_rows import FisherRows
+from confide.sums.whitened_rows import Frame
 from confide.testing import check_method
-from confide.testing.practice import ZeroNoise
+from confide.testing.test_data import ZeroNoise
 
 SCHEMA = cf.Schema(
     {

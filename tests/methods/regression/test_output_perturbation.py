@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import confide as cf
+from confide.core import Gram
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
-from confide.protocol import Gram
 from confide.testing import ZeroNoise, check_method
 from confide_lab.aggregates.minimiser import BallMinimiser
 from confide_lab.methods.output_perturbation import OutputPerturbation

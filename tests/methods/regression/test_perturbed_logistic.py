@@ -13,12 +13,12 @@ import pytest
 from scipy import optimize, special, stats
 
 import confide as cf
-from confide.aggregates.isolation.collected import Collected
+from confide.core import seal, threshold
 from confide.errors import NoConversion, NoResult, PlanError, PrivacyError
 from confide.noise import SimulatedNoise
-from confide.protocol import seal, threshold
+from confide.sums.blocks.record_block import Collected
 from confide.testing import check_method
-from confide.testing.practice import ZeroNoise
+from confide.testing.test_data import ZeroNoise
 from confide_lab.benchmarks.planted.logistic import LOGISTIC, evaluations
 from confide_lab.methods.logistic.labelled_rows import CurvatureRows, LabelledRows
 from confide_lab.methods.logistic.logistic_minimiser import LeastCurvature, PenalizedLoss, newton_steps

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.methods.regression.evidence.normal_equations import Line
-from confide.methods.regression.scaling import line_of
+from confide.methods.regression.evidence.normal_equations import Line, line_of
 from confide.noise import SimulatedNoise
 from confide_lab.aggregates.points import point_estimates, ridge_line, weakness
 from confide_lab.methods.adassp import AdaSSP

@@ -12,22 +12,20 @@ from scipy.stats import norm
 from tests.methods.regression.test_log_odds import paths
 
 import confide as cf
-from confide.aggregates.distributions.count_cells import CountIndices, count_edges
-from confide.aggregates.lines.rows import BOUND, Box
-from confide.aggregates.lines.whitened_rows import Frame
-from confide.aggregates.scores.fisher_families import LOGIT, PROBIT, Counts
-from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores, InformationIndices
-from confide.aggregates.scores.fisher_sums import Excess, FisherSum
+from confide.core import Gram, Question, seal
 from confide.errors import NoResult, PlanError
-from confide.methods.regression.likelihood.fisher.answers.fisher_reading import FisherReading
-from confide.methods.regression.likelihood.fisher.fisher_counts import CountCut, counts_words, cut_assumption
-from confide.methods.regression.likelihood.fisher.fisher_ends import missed_at_ends
+from confide.methods.regression.glm.clipping import CountCut, counts_words, cut_assumption, missed_at_ends
+from confide.methods.regression.glm.reading import FisherReading
+from confide.methods.regression.glm.sums import CountIndices, Excess, FisherSum, count_edges
 from confide.noise import SimulatedNoise
-from confide.protocol import Gram, Question, seal
 from confide.regression import Logistic, Poisson
 from confide.schema import Design, Practice
+from confide.sums.coding import BOUND, Box
+from confide.sums.fisher_families import LOGIT, PROBIT, Counts
+from confide.sums.fisher_rows import FisherRows, FisherScores, InformationIndices
+from confide.sums.whitened_rows import Frame
 from confide.testing import check_method
-from confide.testing.practice import ZeroNoise
+from confide.testing.test_data import ZeroNoise
 
 FORMULA = "y ~ a + b + c"
 COLUMNS = {"a": cf.Numeric(-3, 3), "b": cf.Numeric(0, 10), "c": cf.Categorical(["u", "v"])}

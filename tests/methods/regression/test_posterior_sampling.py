@@ -14,10 +14,10 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import confide as cf
-from confide.aggregates.lines.bounded_rows import Part, moments
+from confide.core import Opaque, Question, leaves, seal
 from confide.errors import NoResult, PlanError, PrivacyError
+from confide.methods.regression.certified.sums import Part, moments
 from confide.noise import SimulatedNoise
-from confide.protocol import Opaque, Question, leaves, seal
 from confide.testing import ZeroNoise, check_method
 from confide_lab.aggregates.posterior import LeverageRows, Odds, Posterior, chosen_penalty
 from confide_lab.aggregates.posterior_pair import largest_shift, posterior_delta
@@ -85,7 +85,7 @@ def test_the_plan_adds_up() -> None:
     assert names == ["eigenvalue", "residual", "line"]
     level = plan.guarantee
     assert isinstance(level, cf.GDP) and level.delta == 1e-7 and level.assumptions == ()
-    odds = method._odds(cf.protocol.Allowance(plan.requested, level, 1))
+    odds = method._odds(cf.core.Allowance(plan.requested, level, 1))
     hiding = next(leaf for leaf in leaves(plan.event) if isinstance(leaf, Opaque)).hiding
     assert hiding is not None
     total = sum(Fraction(m) ** 2 for m in (odds.eigenvalue, odds.residual, odds.sample)) + hiding.mu_squared
@@ -256,7 +256,7 @@ def test_the_precision_follows_from_the_released_bounds() -> None:
     bound = LeverageRows(method._design(SCHEMA), sqrt(5 / 3)).bound
     lev = bound**2 / (public["penalty"] + public["eigenvalue"])
     m = sqrt(public["precision"] * lev / (1 + lev)) * np.exp(public["log_residual"])
-    odds = method._odds(cf.protocol.Allowance(ASKED, release.plan.guarantee, 1))  # type: ignore[arg-type]
+    odds = method._odds(cf.core.Allowance(ASKED, release.plan.guarantee, 1))  # type: ignore[arg-type]
     assert m == pytest.approx(largest_shift(lev, odds.sample, odds.slack), rel=1e-9)
     from confide.guarantees import gaussian_delta
 
@@ -292,7 +292,7 @@ def test_the_penalty_of_many_records_is_small_and_its_choice_uses_public_numbers
     release = released(records(5_000, 6), PosteriorSampling("y ~ a + b"), seed=3)
     lower, lam = (float(release.public[name][0]) for name in ("eigenvalue", "penalty"))
     bound = LeverageRows(PosteriorSampling("y ~ a + b")._design(SCHEMA), sqrt(5 / 3)).bound
-    level = PosteriorSampling("y ~ a + b")._odds(cf.protocol.Allowance(ASKED, release.plan.guarantee, 1))  # type: ignore[arg-type]
+    level = PosteriorSampling("y ~ a + b")._odds(cf.core.Allowance(ASKED, release.plan.guarantee, 1))  # type: ignore[arg-type]
     assert lam == chosen_penalty(level, lower, 3, bound, 1 + 2.0**-40, sqrt(0.5))
 
 

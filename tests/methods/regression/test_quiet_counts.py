@@ -13,14 +13,14 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 import confide as cf
-from confide.aggregates.lines.rows import Box
-from confide.aggregates.lines.whitened_rows import Frame
-from confide.aggregates.scores.fisher_families import LOGIT, PROBIT, Counts
-from confide.aggregates.scores.fisher_rows import FisherRows
-from confide.methods.regression.likelihood.fisher.answers.fisher_levels import QuietLevel, Seen, _lowest, _sds_beyond
-from confide.methods.regression.likelihood.logistic_design import binary_design
-from confide.results.levels import LevelCount
+from confide.methods.regression.glm.coefficients import binary_design
+from confide.methods.regression.glm.reading import QuietLevel, Seen, _lowest, _sds_beyond
+from confide.results.base import LevelCount
 from confide.schema import Practice
+from confide.sums.coding import Box
+from confide.sums.fisher_families import LOGIT, PROBIT, Counts
+from confide.sums.fisher_rows import FisherRows
+from confide.sums.whitened_rows import Frame
 
 SCHEMA = cf.Schema({"f": cf.Categorical(["a", "b", "c"]), "x": cf.Integer(0, 1), "y": cf.Integer(0, 1)})
 RATES = {"a": 0.6, "b": 0.9, "c": 0.985}
@@ -48,7 +48,7 @@ def test_log_odds_that_differ_between_levels_do_not_spread_those_within_one() ->
 
 
 def _all(seen: Seen, design: Any) -> list[QuietLevel]:
-    with patch("confide.methods.regression.likelihood.fisher.answers.fisher_levels._FEWEST", np.inf):
+    with patch("confide.methods.regression.glm.reading._FEWEST", np.inf):
         return [one for one in seen.quiet(design) if one.count.column == "f"]
 
 

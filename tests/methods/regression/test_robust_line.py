@@ -13,16 +13,23 @@ import pytest
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates.lines.blocks import BlockGram, multipliers
-from confide.aggregates.lines.ranges import CellIndices, RangeCells, private_box, ranged
-from confide.aggregates.lines.rows import BOUND, Box
-from confide.aggregates.lines.whitened_rows import Frame, LeverageCells, LeverageIndices, WhitenedRows
-from confide.aggregates.scores.shrinkage import NoisySystem, choose_prior, symmetric_noise, wiener
+from confide.core import Either, Together, exact_cost, leaves
+from confide.core.allowance import Allowance
 from confide.noise import SimulatedNoise
-from confide.protocol import Either, Together, exact_cost, leaves
-from confide.protocol.spending.allowance import Allowance
 from confide.regression import LeastSquares
 from confide.schema import Design
+from confide.sums.coding import BOUND, Box
+from confide.sums.linear_rows import BlockGram, CellIndices, RangeCells, multipliers, private_box, ranged
+from confide.sums.whitened_rows import (
+    Frame,
+    LeverageCells,
+    LeverageIndices,
+    NoisySystem,
+    WhitenedRows,
+    choose_prior,
+    symmetric_noise,
+    wiener,
+)
 from confide_lab.methods import GradientDescent
 from confide_lab.methods.huber.huber_line import HuberLine
 from confide_lab.methods.huber.residual_rounds import plan_line

@@ -11,20 +11,14 @@ import pytest
 from tests.simulated import simulated
 
 import confide as cf
-from confide import gate
-from confide.aggregates.lines.blocks import BlockGram, multipliers
-from confide.aggregates.lines.rows import Box
-from confide.aggregates.lines.whitened_rows import (
-    Frame,
-    LeverageCells,
-    LeverageIndices,
-    WhitenedRows,
-)
-from confide.aggregates.scores.rounds import Round
-from confide.audit.watching.replay import replay
+from confide import engine
+from confide.audit.replay.replay import replay
+from confide.core import Gram, Meter, Noisy, Question, Total, seal
 from confide.noise import SimulatedNoise
-from confide.protocol import Gram, Meter, Noisy, Question, Total, seal
 from confide.schema import Design
+from confide.sums.coding import Box
+from confide.sums.linear_rows import BlockGram, multipliers
+from confide.sums.whitened_rows import Frame, LeverageCells, LeverageIndices, Round, WhitenedRows
 from confide_lab.methods.huber.huber_line import HuberLine
 from confide_lab.methods.huber.released_rounds import last_round
 from confide_lab.methods.huber.residual_rows import FarResiduals, ScoreRows
@@ -55,7 +49,7 @@ def test_the_long_branch_shows_nothing_but_its_statistics(relation: str, objecti
     frame, far = table(60), pd.DataFrame({"a": [5.0], "b": [1.0], "y": [-10.0]})
     other = pd.concat([frame, far]) if relation == "add-remove" else pd.concat([frame.iloc[1:], far])
     method = line_for(FORMULA, objective)
-    plan = gate.plan(method, SCHEMA, cf.GDP(8.0, relation=relation), n=60 if relation == "substitute" else None)
+    plan = engine.plan(method, SCHEMA, cf.GDP(8.0, relation=relation), n=60 if relation == "substitute" else None)
     found = replay(method, plan, cf.read(frame, SCHEMA), cf.read(other, SCHEMA), seed=1)
     assert found.ok, found.problems
     assert {"round 3", "leverage"} <= set(found.moved)
@@ -64,7 +58,7 @@ def test_the_long_branch_shows_nothing_but_its_statistics(relation: str, objecti
 def test_neighbours_on_either_side_of_the_branch_are_no_false_alarm() -> None:
     """11 and 12 records, 30 p / mu = 11.25: the same words may take either branch, the same transcript takes one."""
     method, frame = robust(FORMULA), table(12)
-    plan = gate.plan(method, SCHEMA, cf.GDP(8.0))
+    plan = engine.plan(method, SCHEMA, cf.GDP(8.0))
     for seed in range(6):
         found = replay(method, plan, cf.read(frame, SCHEMA), cf.read(frame.iloc[1:], SCHEMA), seed=seed)
         assert found.ok, found.problems
@@ -73,7 +67,7 @@ def test_neighbours_on_either_side_of_the_branch_are_no_false_alarm() -> None:
 @pytest.mark.parametrize("objective", ["inference", "prediction"])
 def test_with_one_transcript_two_tables_differ_in_nothing(objective: str, monkeypatch: pytest.MonkeyPatch) -> None:
     method, frame = line_for(FORMULA, objective), table(12)
-    plan = gate.plan(method, SCHEMA, cf.GDP(8.0))
+    plan = engine.plan(method, SCHEMA, cf.GDP(8.0))
     for seed in range(6):
         first = seal(method, cf.read(frame, SCHEMA), plan, SimulatedNoise(seed))
         drawn = first.statistics

@@ -10,15 +10,15 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.cells.outcome_cells import OutcomeCells
+from confide.core import seal
 from confide.methods.regression.evidence.cells import cell_words, design_cells, distinct_rows
-from confide.methods.regression.likelihood.fisher.fisher_directions import least_against
+from confide.methods.regression.glm.noise_floor import least_against
+from confide.methods.regression.glm.sums import OutcomeCells
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 from confide.regression import Logistic
 from confide.schema import Design
-from confide.testing.practice import ZeroNoise, codes_of
+from confide.sums.cells.cell_sums import Histogram
+from confide.testing.test_data import ZeroNoise, codes_of
 from confide_lab.benchmarks.separation import Case, measured
 
 COLUMNS = {

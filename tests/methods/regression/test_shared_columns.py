@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import confide as cf
-from confide.protocol import Plan
+from confide.core import Plan
 
 SSP, Default = cf.regression.SSP, cf.regression.LeastSquares
 SCHEMA = cf.Schema({name: cf.Numeric(-1, 1) for name in ("a", "b", "c", "y1", "y2")})

@@ -14,11 +14,11 @@ from scipy import stats
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates import LinearRows
+from confide.core import Meter, leaves
+from confide.core.events import paths
 from confide.methods.regression.evidence.normal_equations import Line, Meat, NoisyMoments, fit
 from confide.noise import SimulatedNoise
-from confide.protocol import Meter, leaves
-from confide.protocol.events import paths
+from confide.sums import LinearRows
 from confide.testing import ZeroNoise, codes_of
 from confide_lab.benchmarks.coverage import consistent
 

@@ -14,13 +14,12 @@ from scipy import optimize
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates.lines.blocks import BlockGram, block_numbers, least
-from confide.aggregates.lines.linear_rows import BlockRows, LinearRows
-from confide.aggregates.lines.rows import Box
-from confide.methods.regression.moments.shared_moments import responses_of
+from confide.core import leaves
+from confide.core.events import paths
+from confide.methods.regression.ssp.draw import responses_of
 from confide.noise import SimulatedNoise
-from confide.protocol import leaves
-from confide.protocol.events import paths
+from confide.sums.coding import Box
+from confide.sums.linear_rows import BlockGram, BlockRows, LinearRows, block_numbers, least
 from confide.testing import ZeroNoise, codes_of
 from confide_lab.benchmarks.coverage import consistent
 

@@ -12,11 +12,11 @@ import statsmodels.api as sm
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates.lines.rows import Box
-from confide.aggregates.lines.whitened_rows import Frame
+from confide.core import Either, leaves
+from confide.core.events import paths
 from confide.noise import SimulatedNoise
-from confide.protocol import Either, leaves
-from confide.protocol.events import paths
+from confide.sums.coding import Box
+from confide.sums.whitened_rows import Frame
 from confide.testing import ZeroNoise, codes_of
 from confide_lab.benchmarks.coverage import consistent
 

@@ -18,16 +18,14 @@ from tests.methods.tables.survey.test_survey import COLUMNS, IDS, LISTED, PERSON
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates.cells.weighted_cells import CappedWeight
-from confide.aggregates.lines.coordinates import Frame
-from confide.aggregates.lines.rows import Box
-from confide.aggregates.lines.whitened_rows import WhitenedRows
-from confide.aggregates.scores.score_rows import SizeIndices, SquareOf
-from confide.aggregates.scores.weighted_rows import ByWeight, LongFeatures, LongScores
 from confide.errors import NoResult, PlanError
-from confide.methods.regression.least_squares.survey.survey_reading import SurveyReading
-from confide.methods.regression.surveyed import Read
+from confide.methods.regression.least_squares.survey import ByWeight, LongFeatures, LongScores, SurveyReading
+from confide.methods.regression.survey_scores import Read
 from confide.schema import Design
+from confide.sums.cells.weighted_cells import CappedWeight
+from confide.sums.coding import Box
+from confide.sums.scores import SizeIndices, SquareOf
+from confide.sums.whitened_rows import Frame, WhitenedRows
 from confide.testing import ZeroNoise
 
 LINE = cf.regression.LeastSquares("y ~ x + sex")

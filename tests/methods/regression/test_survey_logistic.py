@@ -17,16 +17,16 @@ from tests.methods.tables.survey.test_survey import COLUMNS, LISTS, NAMES, recor
 from tests.simulated import simulated
 
 import confide as cf
-from confide.aggregates.cells.weighted_cells import CappedWeight
-from confide.aggregates.lines.coordinates import Frame
-from confide.aggregates.lines.rows import BOUND, Box
-from confide.aggregates.scores.fisher_families import LOGIT, PROBIT, Family
-from confide.aggregates.scores.fisher_rows import CROSS, FisherRows, FisherScores, InformationIndices, LongFisherScores
-from confide.aggregates.scores.fisher_sums import Excess, FisherSum
 from confide.errors import NoResult, PlanError
-from confide.methods.regression.surveyed import Read
+from confide.methods.regression.glm.sums import Excess, FisherSum
+from confide.methods.regression.survey_scores import Read
 from confide.noise import SimulatedNoise
 from confide.schema import Design, Practice
+from confide.sums.cells.weighted_cells import CappedWeight
+from confide.sums.coding import BOUND, Box
+from confide.sums.fisher_families import LOGIT, PROBIT, Family
+from confide.sums.fisher_rows import CROSS, FisherRows, FisherScores, InformationIndices, LongFisherScores
+from confide.sums.whitened_rows import Frame
 from confide.testing import ZeroNoise
 
 OWN: dict[str, Any] = {**COLUMNS, "o": cf.Integer(0, 1)}

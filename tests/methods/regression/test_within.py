@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide.aggregates.clusters.deviations import Deviations
 from confide.audit import audit
+from confide.methods.regression.within.sums import Deviations
 from confide.noise import SimulatedNoise
 from confide.schema import Design
 from confide.testing import ZeroNoise

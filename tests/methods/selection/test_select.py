@@ -14,16 +14,16 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide.aggregates.isolation.collected import Collected
+from confide.core import Total, seal
+from confide.core.statistic import Behind
 from confide.errors import NoConversion, NoResult, PlanError, PrivacyError
 from confide.guarantees.selection import Binomial, Fixed, Poisson, TruncatedNegativeBinomial, tradeoff_delta
-from confide.methods.selection import selection as parts
+from confide.methods.selection import draw as parts
 from confide.noise import SimulatedNoise
-from confide.protocol import Total, seal
-from confide.protocol.source import Behind
 from confide.selection import Select, register_loss, select
+from confide.sums.blocks.record_block import Collected
 from confide.testing import check_method
-from confide.testing.practice import hostile_frames
+from confide.testing.test_data import hostile_frames
 from confide_lab.benchmarks.planted.kinds import Fault
 from confide_lab.benchmarks.planted.select import SELECT_FAULTS, moved_by_one
 from confide_lab.methods import AdaSSP, GradientDescent, JohnsonLindenstrauss, OutputPerturbation, PosteriorSampling

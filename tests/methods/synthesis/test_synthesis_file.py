@@ -11,9 +11,9 @@ import statsmodels.formula.api as smf
 
 import confide as cf
 from confide.ask.synthesis import combine, refit, synthesize
+from confide.core import seal
 from confide.errors import NoResult, PlanError, PrivacyError, ReleaseError
-from confide.methods.synthesis.line import _Equations
-from confide.protocol import seal
+from confide.methods.synthesis.model import _Equations
 from confide.synthesis import SyntheticTable
 
 FORMULA = "y ~ a + k + r"

@@ -7,14 +7,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import confide as cf
-from confide.methods.synthesis.bins import InBins, Places
-from confide.methods.synthesis.features import places, row_numbers, tilts
-from confide.methods.synthesis.response import Line, Matrix
-from confide.methods.synthesis.tree import Tree, grown, level_sizes
+from confide.methods.synthesis.bins import InBins, Places, Tree, grown, level_sizes
+from confide.methods.synthesis.model import Line, Matrix, places, row_numbers, tilts
 from confide.noise import SimulatedNoise
 from confide.synthesis import SyntheticTable
 from confide.testing import check_method
-from confide.testing.practice import ZeroNoise
+from confide.testing.test_data import ZeroNoise
 
 SMALL = cf.Schema({"a": cf.Numeric(0, 1), "r": cf.Categorical(["N", "S", "E"]), "y": cf.Numeric(-5, 15)})
 LITERAL = SyntheticTable("y ~ a + r", generator="binagg", cells=8)

@@ -9,13 +9,12 @@ import pandas as pd
 import pytest
 
 import confide as cf
-from confide.aggregates.cells.cell_sums import CellTotals
-from confide.aggregates.cells.crossing import Crossing
-from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps
-from confide.aggregates.cells.unit_blocks import UnitCells
-from confide.aggregates.cells.weighted_cells import CountRows
-from confide.methods.tables.cells.margins import UnitMargins
+from confide.methods.tables.draw import UnitMargins
+from confide.methods.tables.sums import UnitCells
 from confide.noise import SimulatedNoise
+from confide.sums.cells.cell_sums import CellTotals, Crossing
+from confide.sums.cells.moments import Measure, MomentRows, count_steps
+from confide.sums.cells.weighted_cells import CountRows
 
 COLUMNS = {"f": cf.Categorical(["a", "b", "c"]), "g": cf.Categorical(["u", "v"]), "x": cf.Numeric(-1, 3)}
 PLAIN = cf.Schema(COLUMNS, dataset="visits")

@@ -14,14 +14,13 @@ from tests.simulated import simulated
 
 import confide as cf
 from confide import registry
+from confide.core import seal
 from confide.errors import PlanError, SchemaError
-from confide.methods.tables.cells.intervals import count_interval, difference, ratio, share_interval
-from confide.methods.tables.cells.layout import Layout
-from confide.methods.tables.cells.margins import Margins
-from confide.methods.tables.cells.strategy import Strategy
 from confide.methods.tables.counts import Counts, Shares
+from confide.methods.tables.draw import Margins, Strategy
+from confide.methods.tables.intervals import count_interval, difference, ratio, share_interval
+from confide.methods.tables.layout import Layout
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 from confide.testing import ZeroNoise, check_method
 
 SCHEMA = cf.Schema(

@@ -13,9 +13,9 @@ import pytest
 
 import confide as cf
 from confide.errors import PlanError
-from confide.methods.tables.cells.measured import MeasuredTable
-from confide.methods.tables.cells.result import CellTable
+from confide.methods.tables.mean_table import MeasuredTable
 from confide.methods.tables.method import TableMethod
+from confide.methods.tables.results import CellTable
 from confide.results.curve import Curve
 
 # words that tables print themselves, and levels that look like several

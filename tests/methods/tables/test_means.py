@@ -10,7 +10,7 @@ from tests.simulated import simulated
 import confide as cf
 from confide import registry
 from confide.errors import PlanError
-from confide.methods.tables.cells.intervals import MeanSums
+from confide.methods.tables.intervals import MeanSums
 from confide.methods.tables.means import Means, Totals
 from confide.noise import SimulatedNoise
 from confide.testing import ZeroNoise, check_method

@@ -9,13 +9,12 @@ import pandas as pd
 import pytest
 
 import confide as cf
+from confide.core import Release, seal
 from confide.methods.quantiles.method import Quantiles
 from confide.methods.tables.counts import Counts
-from confide.methods.tables.means import Means
+from confide.methods.tables.means import Means, Ratios
 from confide.methods.tables.persons import PersonCounts
-from confide.methods.tables.ratios import Ratios
-from confide.methods.tables.table_one import TableOne
-from confide.protocol import Release, seal
+from confide.methods.tables.table_one.method import TableOne
 from confide.testing import ZeroNoise
 
 COLUMNS = {

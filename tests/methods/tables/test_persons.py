@@ -104,7 +104,7 @@ def test_the_audit_finds_nothing(relation: str) -> None:
 
 def test_rows_counted_as_persons_are_caught_by_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted fault: each row in a cell of its own."""
-    from confide.aggregates.cells.unit_cells import UnitCrossing
+    from confide.methods.tables.sums import UnitCrossing
 
     right = UnitCrossing.places
 

@@ -13,15 +13,15 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide import gate
-from confide.methods.tables.cells.intervals import MeanSums
-from confide.methods.tables.description.table_one_reading import Level, Numeric
-from confide.methods.tables.description.table_one_result import TableOneResult
-from confide.methods.tables.table_one import TableOne
+from confide import engine
+from confide.core import seal
+from confide.methods.tables.intervals import MeanSums
+from confide.methods.tables.table_one.method import TableOne
+from confide.methods.tables.table_one.reading import Level, Numeric
+from confide.methods.tables.table_one.results import TableOneResult
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 from confide.schema import Practice
-from confide.testing.practice import ZeroNoise
+from confide.testing.test_data import ZeroNoise
 
 SCHEMA = cf.Schema(
     {
@@ -55,7 +55,7 @@ def _result(
     method: TableOne, frame: pd.DataFrame, mu: float = 1.0, *, zero: bool = False, seed: int = 3
 ) -> TableOneResult:
     noise = ZeroNoise() if zero else SimulatedNoise(seed)
-    release = gate.release(method, cf.read(frame, SCHEMA), cf.GDP(mu), ledger=None, noise=noise)
+    release = engine.release(method, cf.read(frame, SCHEMA), cf.GDP(mu), ledger=None, noise=noise)
     found: TableOneResult = method.infer(release)
     return found
 
@@ -220,7 +220,7 @@ def _weighed(n: int = 2_000, seed: int = 1) -> pd.DataFrame:
 def test_weighted_without_noise_it_is_numpys_average(formula: str, relation: str) -> None:
     frame, method = _weighed(), TableOne(formula, weights="w")
     privacy = cf.GDP(1.0, relation=relation)
-    release = gate.release(method, cf.read(frame, WEIGHTED), privacy, ledger=None, noise=ZeroNoise(), n=2_000)
+    release = engine.release(method, cf.read(frame, WEIGHTED), privacy, ledger=None, noise=ZeroNoise(), n=2_000)
     found = method.infer(cf.Release.from_json(release.to_json()))
     reference = method.reference(Practice.of(frame, WEIGHTED))
     for name, value in found.params.items():
@@ -236,7 +236,7 @@ def test_weighted_standard_errors_are_the_linearised_ones() -> None:
     """Of means and shares, by group and over all."""
     frame = _weighed().dropna()
     method = TableOne("age + smoker ~ arm", weights="w")
-    release = gate.release(method, cf.read(frame, WEIGHTED), cf.GDP(1e4), ledger=None, noise=ZeroNoise())
+    release = engine.release(method, cf.read(frame, WEIGHTED), cf.GDP(1e4), ledger=None, noise=ZeroNoise())
     table = method.infer(release).to_frame()
     yes = (frame["smoker"] == "yes").astype(float)
     for row, y in (("age: mean", frame["age"]), ("smoker=yes", yes)):
@@ -255,7 +255,7 @@ def test_weighted_intervals_cover() -> None:
     means = {arm: np.average(own["age"], weights=own["w"]) for arm, own in at.items()}
     squares = [np.average((own["age"] - means[arm]) ** 2, weights=own["w"]) for arm, own in at.items()]
     gap = (means["A"] - means["B"]) / np.sqrt(np.mean(squares))
-    plan = gate.plan(method, WEIGHTED, cf.GDP(0.5))
+    plan = engine.plan(method, WEIGHTED, cf.GDP(0.5))
     hits: dict[str, int] = {}
     for seed in range(150):
         own = whole.sample(2_000, random_state=seed, replace=True).reset_index(drop=True)
@@ -273,8 +273,8 @@ def test_medians_have_no_weights() -> None:
     with pytest.raises(cf.errors.PlanError, match="count alike"):
         TableOne("age ~ arm", medians=("age",), weights="w")
     with pytest.raises(cf.errors.PlanError, match="public largest"):
-        gate.plan(TableOne("age ~ arm", weights="stage"), WEIGHTED, cf.GDP(1.0))
-    plan = gate.plan(TableOne("age ~ arm", weights="w"), WEIGHTED, cf.GDP(1.0), n=1_000)
+        engine.plan(TableOne("age ~ arm", weights="stage"), WEIGHTED, cf.GDP(1.0))
+    plan = engine.plan(TableOne("age ~ arm", weights="w"), WEIGHTED, cf.GDP(1.0), n=1_000)
     assert "weighted by w (at most 6)" in plan.target and "weights of 3" in plan.forecast["assumes"]
 
 
@@ -340,7 +340,7 @@ def test_an_sd_that_its_moments_hide_is_that_of_the_distribution() -> None:
 @pytest.mark.parametrize("named", ["starts of income", "starts"])
 def test_bins_that_no_release_has_are_refused(named: str) -> None:
     method = TableOne("income ~ arm", medians=("income",))
-    release = gate.release(method, cf.read(_wide(500, 3), WIDE), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
+    release = engine.release(method, cf.read(_wide(500, 3), WIDE), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
     held = SimpleNamespace(public={named: np.arange(5)})
     about = method.about(WIDE).medians[0]
     with pytest.raises(cf.errors.ReleaseError, match="altered"):

@@ -12,14 +12,13 @@ from scipy import stats
 
 import confide as cf
 from confide import registry
+from confide.core import Question, seal
 from confide.errors import PlanError
 from confide.methods.regression.least_squares.correlation import Correlation
-from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
-from confide.methods.tables.cells.counted import CountTable
-from confide.methods.tables.counts import Counts, Shares
+from confide.methods.regression.least_squares.reading import LeastSquaresReading
+from confide.methods.tables.counts import Counts, CountTable, Shares
 from confide.methods.tables.means import Means
 from confide.noise import SimulatedNoise
-from confide.protocol import Question, seal
 from confide.testing import ZeroNoise, check_method
 
 SCHEMA = cf.Schema(

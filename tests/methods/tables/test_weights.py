@@ -12,13 +12,12 @@ import pytest
 
 import confide as cf
 from confide import registry
-from confide.aggregates.cells.cell_sums import CellTotals
-from confide.aggregates.cells.crossing import Crossing
-from confide.aggregates.cells.free_moments import Measure, MomentRows, count_steps
-from confide.aggregates.cells.weighted_cells import CountRows, WeightedRows
+from confide.core import method_parameters
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
-from confide.protocol import method_parameters
+from confide.sums.cells.cell_sums import CellTotals, Crossing
+from confide.sums.cells.moments import Measure, MomentRows, count_steps
+from confide.sums.cells.weighted_cells import CountRows, WeightedRows
 from confide.testing import ZeroNoise, check_method
 
 SCHEMA = cf.Schema(
@@ -196,4 +195,4 @@ def test_a_plan_names_its_weights() -> None:
     plan = cf.plan(KINDS["means"], SCHEMA, cf.GDP(1.0), n=1_000)
     assert plan.method.parameters["weights"] == "w"
     assert "weighted by w" in plan.target
-    assert plan == cf.protocol.Plan.from_json(plan.to_json())
+    assert plan == cf.core.Plan.from_json(plan.to_json())

@@ -12,12 +12,12 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide import gate
+from confide import engine
 from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
-from confide.methods.tests.rank_reading import scores_of
+from confide.methods.tests.reading import scores_of
 from confide.noise import SimulatedNoise
 from confide.schema import Practice
-from confide.testing.practice import ZeroNoise
+from confide.testing.test_data import ZeroNoise
 
 SCHEMA = cf.Schema(
     {
@@ -42,7 +42,7 @@ def _frame(
 
 def _result(method: object, frame: pd.DataFrame, mu: float = 1.0, *, zero: bool = False, seed: int = 3):  # type: ignore[no-untyped-def]
     noise = ZeroNoise() if zero else SimulatedNoise(seed)
-    release = gate.release(method, cf.read(frame, SCHEMA), cf.GDP(mu), ledger=None, noise=noise)
+    release = engine.release(method, cf.read(frame, SCHEMA), cf.GDP(mu), ledger=None, noise=noise)
     return method.infer(release)  # type: ignore[attr-defined]
 
 
@@ -116,7 +116,7 @@ def test_scores_follow_from_the_sum_of_round_one_alone() -> None:
     method, frame = MannWhitney("y ~ g"), _frame(300)
     swapped = frame.assign(g=frame["g"].map({"a": "b", "b": "a"}))
     scores = [
-        gate.release(method, cf.read(one, SCHEMA), cf.GDP(1.0), ledger=None, noise=ZeroNoise()).public["scores"]
+        engine.release(method, cf.read(one, SCHEMA), cf.GDP(1.0), ledger=None, noise=ZeroNoise()).public["scores"]
         for one in (frame, swapped, frame.assign(g="a"))
     ]
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-6)
@@ -138,7 +138,7 @@ def test_small_groups_are_weak_and_rough_ranks_give_no_interval(tmp_path: Path) 
 
 
 def test_subgroups_and_cuts_make_groups() -> None:
-    release = gate.release(
+    release = engine.release(
         MannWhitney("y ~ cut(z, 0)"), cf.read(_frame(800), SCHEMA), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1)
     )
     assert "cut(z, 0)=>=0" in MannWhitney("y ~ cut(z, 0)").infer(release).summary()

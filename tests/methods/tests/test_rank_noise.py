@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
+from confide.core import seal
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 
 RUNS = 40
 

@@ -12,14 +12,12 @@ import pytest
 from tests.pace import quick
 
 import confide as cf
-from confide.aggregates.isolation.isolated import Answers
-from confide.aggregates.isolation.shards import BlockWork
-from confide.guarantees.mechanisms.gnmax import gnmax_log_error
-from confide.methods.voting.teacher_labels import TeacherLabels
-from confide.methods.voting.teachers_distance import BallotDistance
-from confide.methods.voting.teaching import PublicRows, Teaching, tallied
-from confide.methods.voting.vote_budgets import budget_of, simulated_votes
+from confide.guarantees.mechanisms.noisy_max import gnmax_log_error
+from confide.methods.voting.teacher_budgets import BallotDistance, budget_of, simulated_votes
+from confide.methods.voting.teacher_labels import PublicRows, TeacherLabels, Teaching, tallied
 from confide.noise import SimulatedNoise
+from confide.sums.blocks.isolated_process import Answers
+from confide.sums.blocks.record_block import BlockWork
 from confide.testing import check_method
 
 
@@ -514,8 +512,8 @@ def test_a_level_is_never_reached_before_its_error() -> None:
 
 
 def test_the_proposed_loss_converts_at_delta_and_costs_are_not_below_the_bound() -> None:
-    from confide.guarantees.mechanisms.gnmax import GNMAX_ORDERS, collapsed_rdp
-    from confide.guarantees.mechanisms.renyi import rdp_epsilon
+    from confide.guarantees.mechanisms.classical import rdp_epsilon
+    from confide.guarantees.mechanisms.noisy_max import GNMAX_ORDERS, collapsed_rdp
 
     far = BallotDistance(60, 7.0, 1.3, 1e-5, 20)
     for a, limit in zip(GNMAX_ORDERS, far.limits, strict=True):

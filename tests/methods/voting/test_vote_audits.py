@@ -10,7 +10,7 @@ import pytest
 
 import confide as cf
 from confide.audit import audit
-from confide.audit.searches.neighbourhoods import whole
+from confide.audit.searches.neighbors import whole
 from confide.methods.voting.teacher_labels import TeacherLabels
 from confide_lab.benchmarks.planted.kinds import Fault
 from confide_lab.benchmarks.planted.votes import VOTES, Rarest

@@ -10,9 +10,9 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import confide as cf
-from confide.guarantees.mechanisms.gnmax import collapsed_rdp, published_rdp
+from confide.guarantees.mechanisms.noisy_max import collapsed_rdp, published_rdp
+from confide.methods.voting.teacher_budgets import BallotDistance, checked_votes
 from confide.methods.voting.teacher_labels import TeacherLabels
-from confide.methods.voting.teachers_distance import BallotDistance, checked_votes
 from confide.noise import SimulatedNoise
 from confide.sklearn import PrivatePCA
 

@@ -212,7 +212,7 @@ def test_the_distance_of_a_plurality_is_0_where_one_record_decides(
     relation: str, leads: tuple[int, ...], distances: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ceil(g/m) - 1 for a lead of g that a record moves by m: 1 under add-remove, 2 under substitute."""
-    from confide.methods.voting.plurality import StableRelease
+    from confide.methods.ptr.classic import StableRelease
 
     seen: list[int] = []
 

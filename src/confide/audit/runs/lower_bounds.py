@@ -11,12 +11,14 @@ miss rate beta
 
 because all four fall in alpha and in beta. The two logarithms are the two directions of the pair. The false-alarm rate is thus fixed
 before the first run, whatever the attacks are.
+
+Audit a function that adds its own noise, on two inputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -25,21 +27,11 @@ import numpy as np
 from confide._special import betaincinv, ndtr, ndtri
 from confide.audit.outcomes import BLOCK, FloatArray, Mechanism, Outcomes, draw, encode, join, only_exceptions
 from confide.audit.runs.attacks import Attack, learn
-from confide.audit.verdict import Curve, Finding, below_curve, curve_of, relation_of
+from confide.audit.searches.sensitivity import answer
+from confide.audit.verdict import Audit, Curve, Finding, below_curve, curve_of, relation_of
 from confide.errors import PrivacyError
 from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.guarantees.validation import count, share
-
-__all__ = [
-    "Choice",
-    "Runs",
-    "best_attack",
-    "epsilon_lower_bound",
-    "epsilon_of_errors",
-    "mu_lower_bound",
-    "mu_of_errors",
-    "upper_rate",
-]
 
 THRESHOLDS = 400
 TRAIN_UP_TO = 100_000
@@ -320,3 +312,59 @@ def _rates(runs: Runs, chosen: list[Choice], level: float) -> tuple[FloatArray, 
                 above = int((choice.attack.score(block) > choice.threshold).sum())
                 hits[which, j] += above if which == 0 else len(block) - above
     return upper_rate(hits[0], runs.rest, level), upper_rate(hits[1], runs.rest, level)
+
+
+def audit_function(
+    target: Callable[..., Any],
+    data: Any,
+    neighbour: Any,
+    claim: Any,
+    runs: int,
+    confidence: float,
+    relation: str | None,
+    delta: float | None,
+    vectorised: bool,
+) -> Audit:
+    """A row for each quantity that the claim bounds; remarks where the question itself looks wrong.
+
+    >>> audit_function(lambda x: x.sum(), np.zeros(2), np.ones(2), PureDP(1.0), 200, 0.99, None, None, False).ok
+    False
+    """
+    name = getattr(target, "__name__", "mechanism")
+    shared: dict[str, Any] = {"runs": runs, "claim": claim, "vectorised": vectorised, "relation": relation}
+    in_epsilon = isinstance(claim, PureDP | ApproxDP)
+    both = claim is None
+    found = []
+    if both:
+        confidence = 1 - (1 - confidence) / 2
+    if both or not in_epsilon:
+        found.append(mu_lower_bound(target, data, neighbour, confidence=confidence, name=name, **shared))
+    if both or in_epsilon:
+        found.append(
+            epsilon_lower_bound(target, data, neighbour, confidence=confidence, delta=delta, name=name, **shared)
+        )
+    remarks = [
+        *_unlike(data, neighbour),
+        *([] if vectorised or not any(f.violated for f in found) else _noiseless(target, data)),
+    ]
+    if remarks:
+        found = [replace(f, note="; ".join([*filter(None, [f.note]), *remarks])) for f in found]
+    return Audit(tuple(found), title=f"audit of {name}")
+
+
+def _unlike(data: Any, neighbour: Any) -> list[str]:
+    """A remark where two arrays of one length differ in several records: no neighbours, so that a claim may seem violated."""
+    if (
+        not all(isinstance(one, np.ndarray) for one in (data, neighbour))
+        or data.shape != neighbour.shape
+        or not data.ndim
+    ):
+        return []
+    differ = int((data != neighbour).reshape(len(data), -1).any(axis=1).sum())
+    return [f"the inputs differ in {differ} records; neighbours differ in one"] if differ > 1 else []
+
+
+def _noiseless(target: Callable[..., Any], data: Any) -> list[str]:
+    """A remark where a function says the same each time."""
+    said = {repr(answer(target, data)) for _ in range(8)}
+    return ["eight runs on the same data gave one answer: is there any noise in it?"] if len(said) == 1 else []

@@ -16,11 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from confide.audit.searches.pairs import Domain, Record, search
+from confide.audit.searches.neighbors import Domain, Record, search
 from confide.audit.verdict import Finding
 from confide.errors import PrivacyError
-
-__all__ = ["Answer", "SensitivityReport", "answer", "distance", "falsify_sensitivity", "shown"]
 
 NORMS = ("l1", "l2", "linf", "frobenius")
 

@@ -1,1 +1,1 @@
-"""The commands, by what they are for; `confide.cli.registry` loads each when it is called."""
+"""Commands, a group a file."""

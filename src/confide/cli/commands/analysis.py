@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide._lazy import later
-from confide._text import near_match
+from confide._helpers import later, near_match
 from confide.cli.commands.derived_quantities import Calibrated, DerivedOptions, is_report
 from confide.cli.commands.publish import asked_in, is_publication, plan_in
 from confide.cli.engine import (
@@ -65,9 +64,9 @@ from confide.cli.session import Refused, Session
 from confide.errors import PlanError
 
 if TYPE_CHECKING:
-    from confide import gate, registry
+    from confide import engine, registry
 else:
-    gate, registry = later("confide.gate"), later("confide.registry")
+    engine, registry = later("confide.engine"), later("confide.registry")
 
 
 def quantiles_of(text: str | None) -> tuple[float, ...] | None:
@@ -123,7 +122,7 @@ class RequeryOptions:
 
     def question(self) -> Any:
         """The question; None where nothing is asked anew."""
-        from confide.protocol import Question
+        from confide.core import Question
 
         if not any(given is not None for given in self.given().values()):
             return None
@@ -269,7 +268,7 @@ _NONE = (
 
 def _only(table: Any, test: str, commands: list[str]) -> str:
     """The one formula that a test can be about in this table."""
-    from confide.methods.tables.comparing.answers import answers
+    from confide.methods.tables.comparing.chi_square import answers
 
     possible = [answer.formula for answer in answers(table) if answer.verb == test]
     if len(possible) != 1:
@@ -279,7 +278,7 @@ def _only(table: Any, test: str, commands: list[str]) -> str:
 
 def _commands(table: Any, path: Path, question: str | None) -> list[str]:
     """The commands of some tests that a table answers."""
-    from confide.methods.tables.comparing.answers import answers, some
+    from confide.methods.tables.comparing.chi_square import answers, some
 
     named = [] if question is None else ["--question", question]
     return [
@@ -388,7 +387,7 @@ def plan(
             book = open_ledger(ledger, dataset, found.dataset)
             chosen = make(method, model, settings) if asked is None else asked.publication
             check_relation(chosen, book)
-            planned = gate.plan(chosen, found, n=n, ledger=book, **terms)
+            planned = engine.plan(chosen, found, n=n, ledger=book, **terms)
         remember(session, planned, schema, Account(ledger, dataset=dataset))
         session.say(planned.summary())
         if book is not None:
@@ -445,7 +444,7 @@ def release(
         planned = plan_in(plan) if is_publication(plan) else load_plan(plan)
         schema = Schema.from_dict(planned.schema)
         # made anew, because a price is said of it: nothing that a file states is believed
-        planned = gate.plan(planned, schema)
+        planned = engine.plan(planned, schema)
     with reserve(output, force=written.force) as place:
         with session.doing("opening the ledger"):
             book = open_ledger(account.ledger, account.dataset, schema.dataset)
@@ -520,7 +519,7 @@ def infer(
         with session.doing("reading the release"):
             loaded = load_release(release)
         with session.doing("infer"):
-            result = asked.of(gate.infer(loaded, anew.question()), release, formula)
+            result = asked.of(engine.infer(loaded, anew.question()), release, formula)
         moved = calibrated.moved(session, result, alpha)
         frames = beyond.computed(session, result, alpha)
         show_result(session, result, alpha, drawn, tuple(moved.tables.values()))

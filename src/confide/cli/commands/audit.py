@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide._lazy import later
-from confide._text import progress_bar
+from confide._helpers import later, progress_bar
 from confide.cli.engine import make
 from confide.cli.files import check_places, load_schema, reserve, write_output
 from confide.cli.options import Parameters, Privacy, Settings, Written, spread
@@ -169,7 +168,7 @@ def _attribute(name: str) -> Any:
 def _run(session: Session, target: Any, schema: Any, **settings: Any) -> Audit:
     from confide.audit.methods import audit as run
     from confide.audit.verdict import Audit
-    from confide.protocol import Method
+    from confide.core import Method
 
     with progress_bar("audit") as progress:
         session.step, session.private = "audit", False

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide._lazy import later
-from confide._text import progress_bar
+from confide._helpers import later, progress_bar
 from confide.cli.engine import unit_options
 from confide.cli.files import check_places, load_schema
 from confide.cli.options import Force, Json, Privacy, SchemaFile, spread
@@ -21,13 +20,13 @@ from confide.cli.tables import facts, table
 from confide.errors import ConfideError, PrivacyError
 
 if TYPE_CHECKING:
-    from confide import gate, registry
+    from confide import engine, registry
     from confide.ask import menu, tests
     from confide.registry import MethodInfo
     from confide.schema import Schema
 else:
-    gate, menu, registry, tests = (
-        later("confide.gate"),
+    engine, menu, registry, tests = (
+        later("confide.engine"),
         later("confide.ask.menu"),
         later("confide.registry"),
         later("confide.ask.tests"),
@@ -90,7 +89,7 @@ def _refused(one: Any, formula: str, found: Schema) -> bool:
         made = menu.method_of_form({"kind": one.name, "formula": formula, "covers": "population"})
         if one.test:
             tests.check_groups(one.method, made, found)
-        gate.plan(made, found, GDP(1.0))
+        engine.plan(made, found, GDP(1.0))
     except ConfideError:
         return True
     return False
@@ -104,7 +103,7 @@ def _opening(found: Schema) -> str:
 
 def _publication(asked: Sequence[tuple[Any, str]], schema: Path) -> str:
     """The file of a publication of some questions."""
-    from confide.protocol.plan import method_parameters
+    from confide.core.plan import method_parameters
     from confide.schema.toml import key, value
 
     lines = [f"schema = {value(str(schema))}", "privacy = { mu = 0.5 }"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide._lazy import later
+from confide._helpers import later
 from confide.cli.files import Further
 from confide.cli.session import Refused, Session
 from confide.cli.tables import fine
@@ -279,7 +279,7 @@ class Moved:
 
 def _labels(name: str, frame: pd.DataFrame, result: Any) -> list[str]:
     """What rows are called where they stand beside others."""
-    from confide.aggregates.column_codes import columns_of
+    from confide.sums.columns import columns_of
 
     if name == "poststratified":
         return list(frame.index)

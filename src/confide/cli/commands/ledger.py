@@ -89,7 +89,7 @@ def init(
         dataset, unit, rows_per_unit = whose.said(book, " ".join(options), look=trust == "central")
     bare = unit if trust == "local" and unit in ("record", "attribute") else "record"
     budget = replace(privacy.guarantee(), trust=trust, unit=bare)
-    from confide.guarantees.wording import weakness
+    from confide.guarantees.values import weakness
     from confide.ledger import Ledger
 
     with session.doing("opening the ledger"), warnings.catch_warnings():
@@ -262,7 +262,7 @@ def amend(
     """
     session: Session = ctx.obj
     budget = privacy.guarantee()
-    from confide.guarantees.wording import weakness
+    from confide.guarantees.values import weakness
 
     with session.doing("amending the ledger"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*protects nobody")  # said below
@@ -346,14 +346,14 @@ def verify_release(
     confide verify release.json --ledger book.db
     """
     session: Session = ctx.obj
-    from confide import gate
+    from confide import engine
 
     with session.doing("reading the release"):
         loaded = load_release(release)
     with session.doing("verifying the release"):
         book = open_ledger(ledger, dataset, loaded.plan.schema.get("dataset"))
         assert book is not None
-        found = gate.verify(loaded, book)
+        found = engine.verify(loaded, book)
     session.say(str(found))
     session.answer(
         {
@@ -377,7 +377,7 @@ def _opened(path: str, dataset: str | None) -> list[Ledger]:
 
 def _jointly(one: LedgerState, other: LedgerState) -> dict[int, str]:
     """What persons of some numbers of rows have from two ledgers, in words."""
-    from confide.ledger.jointly import jointly
+    from confide.ledger.scope import jointly
 
     return {rows: f"{jointly(one, other, rows)}" for rows in (1, 5, 50)}
 

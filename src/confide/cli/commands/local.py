@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from confide._text import progress_bar
+from confide._helpers import progress_bar
 from confide.cli.engine import open_ledger
 from confide.cli.files import Drawings, check_places, load_schema, result_facts, show_result
 from confide.cli.options import (

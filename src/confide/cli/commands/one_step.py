@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide._lazy import later
-from confide._text import near_match
+from confide._helpers import later, near_match
 from confide.cli.commands.analysis import TESTS, TestArguments, known_test, not_of_a_release
 from confide.cli.engine import OneStepRequest, at_once, open_ledger
 from confide.cli.files import load_schema
@@ -16,11 +15,11 @@ from confide.cli.options import RECORDS, Covers, Data, Medians, SchemaFile, Weig
 from confide.cli.session import Refused, Session
 
 if TYPE_CHECKING:
-    from confide import gate
+    from confide import engine
     from confide.ask import tests
-    from confide.protocol import Release
+    from confide.core import Release
 else:
-    gate, tests = later("confide.gate"), later("confide.ask.tests")
+    engine, tests = later("confide.engine"), later("confide.ask.tests")
 
 
 _KINDS = ("counts", "shares", "means", "totals", "ratios", "quantiles", "person_counts", "person_shares")
@@ -82,7 +81,10 @@ def table(
     confide table "happy ~ region" survey.csv --schema schema.toml --covers population \
       --accuracy mean=.1 --n 5000 --ledger book.db    (the least mu for this half-width)
     """
-    from confide.schema.formulas.names import parted, sides  # here, because schemas are slow to load
+    from confide.schema.formulas.names import (
+        parted,  # here, because schemas are slow to load
+        sides,
+    )
 
     left = sides(formula)[0] if len(sides(formula)) > 1 else ""
     name = kind or ("ratios" if len(parted(left, "/")) > 1 else "means" if left else "counts")
@@ -143,7 +145,7 @@ def test(
         _say_power(ctx.obj, once, schema, name, formula, effect, settings, p=own.p, level=own.level)
 
     def read(done: Release) -> Any:
-        return ask(gate.infer(done))
+        return ask(engine.infer(done))
 
     at_once(ctx.obj, once, data, schema, method, asked, settings, read)
 
@@ -264,7 +266,7 @@ def _answer(verb: str, column: str, schema: Path, once: OneStepRequest, kind: st
 
 def _made_of(method: Any) -> tuple[str, dict[str, Any]]:
     """The name and the parameters of a method, its first one first."""
-    from confide.protocol import method_parameters, parameters_of
+    from confide.core import method_parameters, parameters_of
 
     own = method_parameters(method)
     return method.name, {name: own[name] for name in parameters_of(type(method)) if name in own}

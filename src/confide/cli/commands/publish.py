@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from confide._lazy import later
+from confide._helpers import later
 from confide.cli.engine import after, begin, paid_facts, plan_and_pay, say_charged, show_once
 from confide.cli.files import Drawings, Output, check_places, load_schema, reserve, result_facts, show_result
 from confide.cli.options import Alpha, Charged, Csv, Data, Keep, KeepOthers, Report, SchemaFile, Written, spread
 from confide.cli.session import Refused, Session
 
 if TYPE_CHECKING:
-    from confide import gate
+    from confide import engine
+    from confide.core import Plan, Release
     from confide.ledger import Ledger
-    from confide.protocol import Plan, Release
     from confide.schema import Schema
 else:
-    gate = later("confide.gate")
+    engine = later("confide.engine")
 
 
 def is_publication(path: str | Path) -> bool:
@@ -31,7 +31,7 @@ def is_publication(path: str | Path) -> bool:
 
 def asked_in(path: str | Path) -> Any:
     """The questions in a file, and what else it says."""
-    from confide.publication import Asked
+    from confide.methods.publication import Asked
 
     return Asked.from_toml(path)
 
@@ -44,7 +44,7 @@ def plan_in(path: Path) -> Plan:
             f"{str(path)!r} names no {'schema' if asked.schema is None else 'privacy'}, which a release needs; write it into the file "
             '(schema = "schema.toml", privacy = { mu = 0.5 }), or plan first: confide plan publication.toml --schema ... --mu ...'
         )
-    return gate.plan(asked.publication, load_schema(asked.schema), n=asked.n, **asked.terms())
+    return engine.plan(asked.publication, load_schema(asked.schema), n=asked.n, **asked.terms())
 
 
 @spread
@@ -99,11 +99,11 @@ def publish(
     with drawings.reserved(force=force) as drawn, reserve(output, force=force) as place:
 
         def plan_of(found: Schema, book: Ledger | None) -> Plan:
-            return gate.plan(asked.publication, found, n=charged.n or asked.n, ledger=book, **terms)
+            return engine.plan(asked.publication, found, n=charged.n or asked.n, ledger=book, **terms)
 
         def show(session: Session, done: Release, drawn: Mapping[str, Output]) -> dict[str, Any]:
             with session.doing("infer"):
-                result = gate.infer(done)
+                result = engine.infer(done)
             show_result(session, result, None, drawn)
             return {"result": result_facts(result, None)} if session.json else {}
 
@@ -190,14 +190,14 @@ def synthesize(
         kept = stack.enter_context(reserve(release, force=force))
         reserved = {str(path): stack.enter_context(reserve(path, force=force)) for path in places}
         drawn = {name: output for name, output in reserved.items() if output is not None}
-        from confide.methods.synthesis.build import Options
+        from confide.methods.synthesis.model import Options
         from confide.methods.synthesis.table import SyntheticTable
 
         method = SyntheticTable(formula, generator=generator)
 
         def plan_of(found: Schema, book: Ledger | None) -> Plan:
             Options(rows, bounded).check(method.design_of(found))
-            return gate.plan(method, found, requested, n=charged.n, ledger=book)
+            return engine.plan(method, found, requested, n=charged.n, ledger=book)
 
         def show(session: Session, done: Release, drawn: Mapping[str, Output]) -> dict[str, Any]:
             many = min(rows, _TRIED) if rows is not None and session.mute else rows
@@ -229,13 +229,13 @@ def synthesize(
 
 def _places(output: Path, files: int) -> list[Path]:
     """Every table and its sidecar, one after the other."""
-    from confide.methods.synthesis.sidecar import file_names, sidecar_path
+    from confide.methods.synthesis.files import file_names, sidecar_path
 
     return [place for table in file_names(output, files) for place in (table, sidecar_path(table))]
 
 
 def _write(made: Any, places: list[Path], outputs: list[Output]) -> None:
-    from confide.methods.synthesis.sidecar import table_bytes
+    from confide.methods.synthesis.files import table_bytes
 
     for number, (table, text) in enumerate(made.texts()):
         for output, content in zip(

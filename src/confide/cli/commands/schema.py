@@ -64,7 +64,7 @@ def draft(
         from confide.schema.draft import draft as drafted
 
         with session.doing("drafting the schema", private=True):
-            from confide.sources.formats.catalog import table_at
+            from confide.sources.formats.databases import table_at
 
             text = drafted(table_at(data) or data, delimiter=delimiter_of(delimiter))
         if place is None:
@@ -276,7 +276,7 @@ def bounds(
 
 def _tell_unmatched(session: Session, source: RecordSource) -> None:
     """Labels that are no levels, counted for the steward: on stderr alone. No exit code and no JSON depends on records."""
-    from confide.sources.unmatched import unmatched_labels
+    from confide.sources.undeclared_labels import unmatched_labels
 
     with session.doing("counting labels that are no levels", private=True):
         found = unmatched_labels(source)
@@ -311,7 +311,7 @@ def _file(frame: pd.DataFrame, suffix: str) -> bytes:
 
 def _check_cells(frame: pd.DataFrame) -> None:
     """Refuse labels that a spreadsheet would run: practice records are read as they stand, so that no apostrophe can go before them."""
-    from confide.results.pages.spreadsheet import shielded
+    from confide.results.pages.export import shielded
 
     labels = [label for name in frame for label in frame[name].unique() if isinstance(label, str)]
     found = next((text for text in (*frame.columns, *labels) if shielded(text) != text), None)

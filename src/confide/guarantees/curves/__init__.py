@@ -6,7 +6,7 @@
 """
 
 from confide.guarantees.curves.composed import Composed
-from confide.guarantees.curves.curve import Curve
+from confide.guarantees.curves.curve import Curve, plot_curves
 from confide.guarantees.curves.elementary import (
     Gaussian,
     Laplace,
@@ -18,18 +18,18 @@ from confide.guarantees.curves.elementary import (
 )
 from confide.guarantees.curves.factories import (
     approx_dp,
+    calibrate_symmetric_laplace,
     curve_from_dict,
     gaussian,
     laplace,
+    levels,
     objective,
     perfect,
     symmetric_laplace,
     zero_inflated,
 )
-from confide.guarantees.curves.local_levels import calibrate_symmetric_laplace, levels
-from confide.guarantees.curves.objective import Objective
-from confide.guarantees.curves.plotting import plot_curves
 from confide.guarantees.curves.symmetric_laplace import SymmetricLaplace
+from confide.guarantees.mechanisms.objective_perturbation import Objective
 
 __all__ = [
     "Composed",

@@ -1,4 +1,14 @@
-"""A trade-off function and everything that follows from it by duality, symmetry and search.
+"""The smallest Gaussian curve below a trade-off function: what a ledger in (mu^2, delta) is charged.
+
+T >= G_mu - leak exactly when delta_T(e) - leak <= delta(e; mu) for every e >= 0 (and then for every real e, as both are symmetric). In
+x = exp(e) both sides are convex: between two points the left side is below its chord, the right side above any of its
+tangents, and d delta(e; mu)/dx = -Phi(-e/mu - mu/2). A chord below a tangent at both ends proves the whole interval; an interval that
+this does not prove is halved. So the proof covers every e although it looks at few, and the chord of values that were
+rounded up is still above the truth.
+
+Pictures of guarantees.
+
+A trade-off function and everything that follows from it by duality, symmetry and search.
 
 For neighbours with output laws P and Q, f(alpha) is the smallest type II error of any test of P against Q whose type I error is at
 most alpha (Dong, Roth, Su 2022). It is convex and falls from at most 1 to 0. All curves here are symmetric: what holds for (P, Q)
@@ -14,22 +24,170 @@ Every number is on the safe side: delta and epsilon are rounded up, f down.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from math import exp, inf, isinf, log
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+from math import exp, expm1, inf, isinf, log, nextafter
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from confide._special import log_ndtr
 from confide.errors import NoConversion, PrivacyError
-from confide.guarantees.curves.charging import least_mu
-from confide.guarantees.curves.plotting import plot_curves
-from confide.guarantees.validation import count, real, reals
+from confide.guarantees.mechanisms.gaussian import gaussian_mu, log_gaussian_delta
+from confide.guarantees.validation import SLACK, count, real, reals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Curve", "Floats"]
+
+# Charging a little more is safe; closer to the truth costs in proportion to the square root.
+_TOLERANCE = 1e-4
+_MOST = 1 << 13  # hundreds are enough, but where 1 - excess is of the order of its digits
+_FARTHEST = 690.0  # exp(e) is a float; beyond it intervals are compared end against end
+
+
+def least_mu(excess: Callable[[float], float], top: float) -> float:
+    """A mu with excess(e) <= delta(e; mu) for every e from 0 to `top`, at most 1e-4 of itself above the smallest one.
+
+    excess: delta_T - leak, falling and convex in exp(e), rounded up; at most 0 at `top`, or of no consequence beyond it.
+    0 where excess(0) is at most 0. After 2^13 intervals, where doubles do not tell the two sides apart, by ends alone: a larger mu.
+    Raises `NoConversion` where excess(0) is 1.
+
+    >>> round(least_mu(lambda e: exp(log_gaussian_delta(e, 1.5)), 20.0), 3)
+    1.5
+    """
+    known: dict[float, float] = {}
+
+    def at(e: float) -> float:
+        if e not in known:
+            known[e] = excess(e)
+        return known[e]
+
+    if at(0.0) <= 0:
+        return 0.0
+    if at(0.0) >= 1:
+        raise NoConversion(
+            "there is no conversion to GDP: neighbours are told apart with a probability that is 1 to eleven digits; "
+            "ask for a smaller epsilon"
+        )
+    least = 0.0
+    # intervals that are still to be proved; the first points are spread over all scales below top
+    points = sorted({0.0, top, *(top * 2.0**-j for j in range(1, 13))})
+    for e in points:
+        least = _raised(least, e, at(e))
+    intervals, looked = list(pairwise(points)), 0
+    while intervals:
+        a, b = intervals.pop()
+        looked += 1
+        if at(a) <= 0 or _proved(a, b, at(a), at(b), least * (1 + _TOLERANCE)):
+            continue
+        middle = (a + b) / 2
+        if looked > _MOST or not a < middle < b:
+            # the value on the left against the curve on the right: never too little
+            least = max(least, gaussian_mu(b, at(a)))
+            continue
+        least = _raised(least, middle, at(middle))
+        intervals += [(a, middle), (middle, b)]
+    return nextafter(least * (1 + _TOLERANCE) * (1 + SLACK), inf)
+
+
+def _raised(least: float, e: float, excess: float) -> float:
+    """The mu so far, or the one that one more point needs."""
+    if excess <= 0 or (least > 0 and log_gaussian_delta(e, least) >= log(excess)):
+        return least
+    return gaussian_mu(e, excess)
+
+
+def _proved(a: float, b: float, left: float, right: float, mu: float) -> bool:
+    """Whether the chord from (a, left) to (b, right) is below the Gaussian curve of mu."""
+    kept = 1 - SLACK
+    if left <= kept * exp(
+        log_gaussian_delta(b, mu)
+    ):  # the value on the left is the largest, the curve's on the right the least
+        return True
+    if b > _FARTHEST:
+        return False
+    middle = (a + b) / 2
+    height, slope = kept * exp(log_gaussian_delta(middle, mu)), exp(middle + float(log_ndtr(-middle / mu - mu / 2)))
+    return left <= height - slope * expm1(a - middle) * kept and right <= height - slope * expm1(b - middle) / kept
+
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart, and line styles for paper.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_STYLES = ("-", "--", "-.", ":")
+_POINTS = 101
+_WIDEST = 20.0
+
+
+class Drawable(Protocol):
+    """What a picture needs of a curve (`Curve` has it)."""
+
+    @property
+    def mass_at_infinity(self) -> float: ...
+    def f(self, alpha: Any) -> Any: ...
+    def delta(self, epsilon: Any) -> Any: ...
+    def epsilon(self, delta: float) -> float: ...
+
+
+def plot_curves(curves: Mapping[str, Drawable], *, kind: str = "tradeoff", ax: Axes | None = None) -> Any:
+    """Draw several curves in one picture and return the matplotlib figure.
+
+    curves: label -> curve; kind: "tradeoff", missed detections against false alarms, or "profile", delta against epsilon on a
+    logarithmic axis. Raises `PrivacyError` for another kind or no curve.
+    """
+    if kind not in ("tradeoff", "profile"):
+        raise PrivacyError(
+            f'kind must be "tradeoff" or "profile", got {kind!r}; write plot_curves(curves, kind="profile")'
+        )
+    if not curves:
+        raise PrivacyError('there is no curve to draw; write plot_curves({"one": gaussian(1.0)})')
+    from matplotlib.figure import Figure
+
+    if ax is None:
+        figure: Any = Figure(figsize=(7.0, 5.0), layout="constrained")
+        ax = figure.add_subplot()
+    else:
+        figure = ax.figure
+    draw = _tradeoff if kind == "tradeoff" else _profile
+    draw(ax, curves)
+    ax.grid(alpha=0.25)
+    ax.legend(
+        loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=1 if len(curves) < 3 else 2, frameon=False, fontsize=9
+    )
+    return figure
+
+
+def _look(place: int) -> dict[str, Any]:
+    return {
+        "color": _COLOURS[place % len(_COLOURS)],
+        "linestyle": _STYLES[place % len(_STYLES)],
+        "linewidth": 1.8,
+    }
+
+
+def _tradeoff(ax: Axes, curves: Mapping[str, Drawable]) -> None:
+    alphas = np.sort(np.concatenate([np.linspace(0, 1, _POINTS), np.geomspace(1e-4, 0.02, 20)]))
+    ax.plot([0, 1], [1, 0], color="0.6", linewidth=1.0, linestyle=(0, (1, 2)), label="nothing can be learnt")
+    for place, (label, curve) in enumerate(curves.items()):
+        ax.plot(alphas, curve.f(alphas), label=label, **_look(place))
+    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    ax.set_xlabel("false alarms (type I error)")
+    ax.set_ylabel("missed detections (type II error)")
+
+
+def _profile(ax: Axes, curves: Mapping[str, Drawable]) -> None:
+    reach = [curve.epsilon(max(1e-9, min(1.01 * curve.mass_at_infinity + 1e-9, 0.99))) for curve in curves.values()]
+    top = min(max((end for end in reach if np.isfinite(end)), default=_WIDEST) * 1.05 + 0.1, _WIDEST)
+    epsilons = np.unique(np.concatenate([np.linspace(0, top, _POINTS), np.linspace(0, top / 8, _POINTS)]))
+    for place, (label, curve) in enumerate(curves.items()):
+        # where delta is 0 the line leaves the picture at the bottom
+        ax.plot(epsilons, np.maximum(curve.delta(epsilons), 1e-30), label=label, **_look(place))
+    ax.set_yscale("log")
+    ax.set(xlim=(0, top), ylim=(1e-10, 1.2))
+    ax.set_xlabel("epsilon")
+    ax.set_ylabel("delta")
+
 
 Floats = NDArray[np.float64]
 

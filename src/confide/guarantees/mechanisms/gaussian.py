@@ -28,8 +28,6 @@ from confide._special import erfcx
 from confide.errors import PrivacyError
 from confide.guarantees.validation import level, real, share
 
-__all__ = ["bracket", "gaussian_delta", "gaussian_epsilon", "gaussian_mu", "log_gaussian_delta", "mu_bracket"]
-
 # Gauss-Legendre on [0, 1]. The integrand is only integrated over [a, b] with M(b) > M(a)/2, that is b < 2a or a short
 # interval near 0; its convergence rate there is at least 3 + sqrt(8) per node and side, so 20 nodes leave less than
 # 1e-30.

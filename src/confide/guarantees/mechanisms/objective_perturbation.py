@@ -21,34 +21,26 @@ H_(e + f)(P, R) <= H_e(P, Q) + exp(e) H_f(Q, R) for hockey-stick divergences H.
 Numbers are bounds: Z in equal cells, each at its upper end; p on a grid, plus what h may rise between (its second derivative in p is
 at least -(2 k + k^2), k = K/lam, so that a maximum between two points of a grid of step t is at most (2 k + k^2) t^2/8 higher).
 Sources: Chaudhuri, Monteleoni, Sarwate 2011; Kifer, Smith, Thakurta 2012; Redberg, Koskela, Wang 2023 ("general", with a larger c).
+
+The curve of objective perturbation of a logistic regression, with Gaussian releases that may follow it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from math import ceil, exp, expm1, inf, log1p, sqrt
+from typing import Any
 
 import numpy as np
 
 from confide import _special as special
 from confide._arrays import Array
 from confide.errors import PrivacyError
+from confide.guarantees.curves.curve import Curve, Floats
 from confide.guarantees.mechanisms.gaussian import gaussian_delta, gaussian_mu
-
-__all__ = [
-    "FLOOR",
-    "closed_delta",
-    "closed_sd",
-    "general_delta",
-    "general_sd",
-    "least_ridge",
-    "logistic_delta",
-    "logistic_sd",
-    "minimiser_sensitivity",
-    "stable_sensitivity",
-]
-
 
 # Z in cells of equal width between +-_REACH; below counts as the first end, above as a loss without bound.
 _REACH = 9.5
@@ -275,3 +267,53 @@ def _expected(epsilon: float, losses: Array, after: float) -> float:
         rest = -np.expm1(np.minimum(left, 0.0))
     total = float(_ends()[1] @ rest) + float(special.ndtr(-_REACH))
     return min(total * (1 + _ACCURACY) + _LEAST, 1.0)
+
+
+_LADDER = 24
+# the same where two neighbours are chained
+_CHAINED = 1e-12
+
+
+@dataclass(frozen=True, repr=False)
+class Objective(Curve):
+    """`logistic_delta` at every epsilon: the "sharp" curve of `guarantees.objective_perturbation`, for both orders.
+
+    mu: m = slope / sd of the tilt; ratio: curvature / ridge; after: mu of Gaussian releases that follow; replaced: whether a record is
+    replaced ("substitute") or added or removed. Values are bounds with an absolute error of `FLOOR`, which delta never falls below.
+    """
+
+    mu: float
+    ratio: float
+    after: float = 0.0
+    replaced: bool = False
+
+    @property
+    def mass_at_infinity(self) -> float:
+        return _CHAINED if self.replaced else FLOOR
+
+    @property
+    def least_leak(self) -> Fraction:
+        """The delta that a remainder price pays by default for what the numbers may be wrong by: 2^-40, chained 2^-38."""
+        return Fraction(1, 2**38 if self.replaced else 2**40)
+
+    def _profile(self, epsilons: Floats) -> Floats:
+        values = np.array([self._delta(float(e)) for e in epsilons])
+        if self.replaced:
+            # chaining two neighbours multiplies what the numbers may be wrong by; a profile falls, so a smaller epsilon bounds it
+            steps = np.arange(1, _LADDER + 1) * (self.mu + self.after)
+            least = np.minimum.accumulate([self._delta(float(e)) for e in steps])
+            reached = np.searchsorted(steps, epsilons, side="right")
+            values = np.where(reached > 0, np.minimum(values, least[np.maximum(reached - 1, 0)]), values)
+        return values
+
+    def _delta(self, epsilon: float) -> float:
+        relation = "substitute" if self.replaced else "add-remove"
+        return logistic_delta(epsilon, 1 / self.mu, 1.0, 1.0, self.ratio, after=self.after, relation=relation)
+
+    def _data(self) -> dict[str, Any]:
+        numbers = {name: getattr(self, name).hex() for name in ("mu", "ratio", "after")}
+        return {"curve": "objective", **numbers, "replaced": self.replaced}
+
+    def __repr__(self) -> str:
+        relation = ", replaced=True" if self.replaced else ""
+        return f"objective({self.mu!r}, {self.ratio!r}, after={self.after!r}{relation})"

@@ -12,8 +12,6 @@ from confide.errors import PlanError
 from confide.guarantees.validation import is_number
 from confide.ledger.storage.store import Store
 
-__all__ = ["check_text", "checked_path", "store_of"]
-
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")  # one slash: what a Path leaves of two
 _WORKS = "Ledger.open('postgresql://user@host/database', dataset=...)"
 

@@ -14,11 +14,8 @@ from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, select
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from confide.errors import PlanError
-from confide.ledger.storage.failures import Progress, explained
-from confide.ledger.storage.store import Store
-from confide.ledger.storage.tables import APPLICATION, FORMAT, ledger_tables, metadata
-
-__all__ = ["PostgresStore"]
+from confide.ledger.chain import APPLICATION, FORMAT, ledger_tables, metadata
+from confide.ledger.storage.store import Progress, Store, explained
 
 # Everybody who adds tables or a dataset takes this lock first; the number is "conf" in ASCII.
 _CREATING = 0x636F6E66

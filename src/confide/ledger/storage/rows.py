@@ -11,26 +11,17 @@ from sqlalchemy import Connection, insert, select, update
 
 from confide.errors import PlanError, ReleaseError
 from confide.ledger.account import Account, terms_text
-from confide.ledger.counting.units import ZERO, Price
-from confide.ledger.history.chain import GENESIS, canonical, guarantee_to_text, row_hash
+from confide.ledger.chain import (
+    GENESIS,
+    SHARED,
+    budget as budgets,
+    canonical,
+    entry as entries,
+    guarantee_to_text,
+    row_hash,
+)
+from confide.ledger.currency import ZERO, Price
 from confide.ledger.records import Charge
-from confide.ledger.storage.tables import SHARED, budget as budgets, entry as entries
-
-__all__ = [
-    "account_here",
-    "append",
-    "budget_row",
-    "chain_rows",
-    "charge_of",
-    "dataset_names",
-    "first_charge",
-    "last_outputs",
-    "locked_account",
-    "open_ledger",
-    "receipt_row",
-    "shared_columns",
-    "unpaid_charge",
-]
 
 
 def dataset_names(connection: Connection) -> tuple[str, ...]:

@@ -14,12 +14,8 @@ from urllib.parse import quote
 from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 
 from confide.errors import LedgerBusy, PlanError
-from confide.ledger.storage.failures import Progress, explained
-from confide.ledger.storage.room import Room
-from confide.ledger.storage.store import Store
-from confide.ledger.storage.tables import FORMAT, metadata
-
-__all__ = ["APPLICATION", "SQLiteStore", "on_network"]
+from confide.ledger.chain import FORMAT, metadata
+from confide.ledger.storage.store import Progress, Room, Store, explained
 
 #: "conf": tells a ledger from any other SQLite file.
 APPLICATION = 0x636F6E66

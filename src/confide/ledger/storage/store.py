@@ -1,26 +1,146 @@
-"""Under a ledger: transactions on a database. Only the back ends (`sqlite.py`, `postgres.py`) know its dialect."""
+"""What the database reports, in words for the steward: busy, read-only, full or damaged, and what to do.
+
+What a fork does to open stores: no connection of the parent is ever used, or closed, by a child.
+
+A fork waits for running transactions (up to the store's timeout), so that it finds only idle connections; each back
+end says what becomes of those.
+
+Room for a receipt, taken before its charge is on disk: a full disk refuses the charge, and never the receipt alone.
+
+Under a ledger: transactions on a database. Only the back ends (`sqlite.py`, `postgres.py`) know its dialect.
+"""
 
 # Some hooks have nothing to do in one of the back ends.
 # ruff: noqa: B027
-
 from __future__ import annotations
 
 import os
+import sqlite3
+import tempfile
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from confide.errors import LedgerBusy
-from confide.ledger.storage.failures import Progress
-from confide.ledger.storage.forks import register
-from confide.ledger.storage.room import Room
+from confide.errors import ConfideError, LedgerBusy, PlanError
 
-__all__ = ["Store"]
+
+class Progress:
+    """How far a transaction came, so that an error says what is known of the charge."""
+
+    def __init__(self) -> None:
+        self.committing = False
+
+
+@contextmanager
+def explained(
+    name: str, reason_of: Callable[[BaseException | None], tuple[str | None, bool]], progress: Progress
+) -> Iterator[None]:
+    """Turn database errors into `LedgerBusy` (locked, read-only, full, gone) and `PlanError` (damaged, no ledger).
+
+    reason_of: the back end's words for the driver's error, or None when it is no passing state; and whether a COMMIT
+    that failed so has certainly left nothing behind.
+    """
+    try:
+        yield
+    except ConfideError:
+        raise
+    except IntegrityError:
+        raise PlanError(
+            f"{name}: a second entry claims the same place in the chain, so the lock did not hold (a network disk?); "
+            "nothing was written; keep the ledger on a local disk or on a server, and run ledger.verify()"
+        ) from None
+    except (DBAPIError, sqlite3.Error) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        reason, undone = reason_of(cause)
+        if reason is None:
+            raise PlanError(
+                f"{name}: not a ledger, or damaged ({cause}); restore it from a backup, or give the place of a ledger"
+            ) from None
+        unknown = progress.committing and not undone
+        state = (
+            "it failed while writing: take it as charged if ledger.show() lists it; nothing was released"
+            if unknown
+            else "nothing was charged"
+        )
+        raise LedgerBusy(f"{name} {reason}; {state}") from None
+
+
+class Forked(Protocol):
+    """What the hooks ask of a store."""
+
+    def before_fork(self) -> None: ...
+    def after_fork_in_parent(self) -> None: ...
+    def after_fork_in_child(self) -> None: ...
+
+
+# The stores of this process, for the fork hooks alone: a fork concerns all of them and asks none. The lock is held
+# from before a fork until after it, in the parent and in the child.
+_stores: weakref.WeakSet[Forked] = weakref.WeakSet()
+_fork_lock = threading.Lock()
+
+
+def register(store: Forked) -> None:
+    """Tell the hooks of a new store."""
+    with _fork_lock:
+        _stores.add(store)
+
+
+def _before() -> None:
+    _fork_lock.acquire()
+    for store in list(_stores):
+        store.before_fork()
+
+
+def _in_parent() -> None:
+    for store in list(_stores):
+        store.after_fork_in_parent()
+    _fork_lock.release()
+
+
+def _in_child() -> None:
+    for store in list(_stores):
+        store.after_fork_in_child()
+    _fork_lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
+
+
+class Room:
+    """Bytes of a folder's disk that nobody else can take: a file without a name, which the system frees when the process ends.
+
+    folder: beside the ledger; start: they lie behind a hole of so many bytes, which takes no room, so that a limit on the size of files
+    refuses here as well; opening, size: how many are given back before the receipt's lock, for what opening the ledger anew takes, and how
+    many under it. Raises `OSError` where they cannot be had. A room that is dropped is given back.
+    """
+
+    def __init__(self, folder: Path, start: int, size: int, opening: int) -> None:
+        self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 (held until the receipt)
+        self._under = start + size
+        self._file.seek(start)
+        left = size + opening
+        while left:
+            # written and not allocated alone, as every system and every file system has it; a full disk writes less, then nothing
+            left -= self._file.write(bytes(left)) or 0
+
+    def give_back(self, *, locked: bool) -> None:
+        """Free bytes now, although a forked child may hold the file as well; locked: the rest, too."""
+        with suppress(OSError, ValueError):  # closed: given back before, and the receipt is refused
+            self._file.truncate(0 if locked else self._under)
+        if locked:
+            self._file.close()
+
+    def __del__(self) -> None:
+        with suppress(AttributeError):  # no file could be made
+            self._file.close()
 
 
 class Store(ABC):

@@ -17,19 +17,6 @@ from scipy.special import erfc, erfcx, ndtr
 
 from confide._arrays import Array
 
-__all__ = [
-    "NEXT_TO_NOTHING",
-    "Tail",
-    "absolute",
-    "density",
-    "laguerre",
-    "log_odds",
-    "log_odds_smoothed",
-    "sign",
-    "signed_square",
-]
-
-
 _ROOT_2PI = sqrt(2 * np.pi)
 #: Below this scale, in units of the index, Laplace noise is a second derivative: differences would lose all digits.
 NEXT_TO_NOTHING = 1e-4

@@ -1,4 +1,8 @@
-"""Class sums: means and shares of classes with intervals, and the classifier that they make, from one Gaussian release.
+"""Shares and class means without privacy, on practice records as their schema reads them: what intervals of classes are judged against.
+
+What the methods of classes share: features in a ball, sums of squares where variances are released, and the reference.
+
+Class sums: means and shares of classes with intervals, and the classifier that they make, from one Gaussian release.
 
 Estimates the share of each class and the mean of each feature within it, for records moved into the public bounds and, in half-widths
 from their middle, into the ball |u| <= R. A Gaussian classifier follows: log share - |x - mean|^2/(2 variance).
@@ -7,7 +11,7 @@ Guarantee: mu-GDP, add-remove or substitute. A record adds (u, t) to the sums of
 t = R the squared distance is |u - u'|^2 <= 4 R^2 within a class and |u|^2 + |u'|^2 + 2 t^2 <= 4 R^2 across two: 2 R, and the counts ride
 for free. Under add-remove it is |u|^2 + t^2 = 1.25 R^2 at t = R/2. Unless variance="identity", a fifth of mu^2 pays for sums of
 u_j^2 by class: sum u_j^4 <= (R min(1, R))^2, sqrt(2) times that under substitute because squares are not negative. Gaussian mechanisms
-on exact integers (`class_rows`) with rounded Gaussian noise; mu^2 adds (Dong, Roth, Su 2022).
+on exact integers (`sums`) with rounded Gaussian noise; mu^2 adds (Dong, Roth, Su 2022).
 
 Interval: normal, mean_k +- z sqrt(v_k/n_k + s^2 (1 + mean_k^2/t^2)/n_k^2), n_k noisy; share q_k +- z sqrt(q (1 - q)/n + noise). Covers the
 shares and class means of the population for records moved as above. v_k is 1 in the data's units for variance="identity", which is an
@@ -25,24 +29,93 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.aggregates.clusters.beyond import Beyond
-from confide.aggregates.clusters.cluster_meat import independent_of, meat_of, ruler_of, scores_of, with_scores
-from confide.aggregates.lines.rows import BITS, BOUND
-from confide.aggregates.scores.unit_scores import Counting
+from confide._arrays import Array
+from confide.core import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.core.plan import check_n
+from confide.core.units.privacy_unit import independent_words
 from confide.guarantees import Guarantee
-from confide.methods.classification.class_design import ClassDesign
-from confide.methods.classification.class_rows import ClassRows, ClassTotal, SquareRows, class_pairs
-from confide.methods.classification.class_units import MOST_SCORES, UnitClassScores, unit_covariance
-from confide.methods.classification.of_classes import OfClasses
-from confide.methods.classification.reading import ClassStatistics, class_model
-from confide.protocol import Allowance, Meter, Noisy, Plan, Question, Release, Source, Statistic, Together, Total
-from confide.protocol.plan import check_n
-from confide.protocol.units.whose import independent_words
-from confide.results.classes import ClassModel
+from confide.methods.classification.design import ClassDesign
+from confide.methods.classification.reading import ClassStatistics, checked_radius, checked_variance, class_model
+from confide.methods.classification.sums import (
+    MOST_SCORES,
+    ClassRows,
+    ClassTotal,
+    SquareRows,
+    UnitClassScores,
+    class_pairs,
+    unit_covariance,
+)
+from confide.results.classes import ClassModel, class_names
 from confide.schema import Schema
+from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
+from confide.sums.clusters.cluster_covariance import Beyond, independent_of, meat_of, ruler_of, scores_of, with_scores
+from confide.sums.coding import BITS, BOUND
+from confide.sums.scores import Counting
 
-__all__ = ["ClassMeans"]
+
+def class_truth(frame: Any, own: ClassDesign, radius: float) -> dict[str, float]:
+    """The share of each class and the mean of each feature in it, by name, of records in the ball of the radius.
+
+    NaN for the means of a class without records.
+    """
+    matrix, codes = Practice.checked(frame).rows(own.design)
+    x = matrix[:, int(own.design.intercept) :]
+    middle, half = own.chart
+    u = (x - middle) / half
+    with np.errstate(divide="ignore"):
+        u *= np.minimum(1.0, radius / np.linalg.norm(u, axis=1))[:, None]
+    x, place = middle + half * u, np.rint(codes - float(own.design.response.low))
+    sizes = np.array([(place == k).sum() for k in range(len(own.classes))])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.array([x[place == k].sum(axis=0) for k in range(len(own.classes))]) / sizes[:, None]
+        values = np.concatenate([sizes / sizes.sum(), means.T.ravel()])
+    return {name: float(value) for name, value in zip(class_names(own.classes, own.features), values, strict=True)}
+
+
+class OfClasses(Method):
+    """Base of methods for shares and means of classes. variance: how it is found; radius: of the ball, None for the default."""
+
+    formula: str
+    variance: str
+    radius: float | None
+    term_bounds: Mapping[str, tuple[float, float]] | None
+
+    family: ClassVar[str] = "classification"
+
+    def __post_init__(self) -> None:
+        checked_variance(self.variance)
+        checked_radius(self.radius, 1)
+
+    def _own(self, schema: Any) -> ClassDesign:
+        return ClassDesign.of(self.formula, schema, term_bounds=self.term_bounds)
+
+    def _radius(self, own: ClassDesign) -> float:
+        return checked_radius(self.radius, len(own.features))
+
+    def _target(self, own: ClassDesign) -> str:
+        return f"shares of the classes of {own.response} and means of {', '.join(own.features)} within them"
+
+    def _covered(self, rest: str) -> str:
+        variances = "variances of 1 assumed" if self.variance == "identity" else "variances released"
+        return (
+            "shares and class means of the population, for values moved into their bounds and records into the ball of the radius; "
+            f"sampling of records and privacy noise, {variances}, {rest}"
+        )
+
+    def _squared(self, own: ClassDesign, drawn: Noisy | None, sizes: Array) -> tuple[Array | None, Array | None]:
+        """Mean squares of the features of each class, and the variance of their noise; None where none were released."""
+        if drawn is None:
+            return None, None
+        squared = SquareRows(own, self._radius(own))
+        squares = squared.decode(drawn.decode()) / sizes
+        return squares, np.broadcast_to(drawn.variance / squared.steps**2 / sizes**2, squares.shape)
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """Shares and class means of records moved as those of a release are."""
+        own = self._own(Practice.checked(frame).schema)
+        return class_truth(frame, own, self._radius(own))
+
 
 _SQUARES, _MEAT = Fraction(1, 5), Fraction(3, 20)
 

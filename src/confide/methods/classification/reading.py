@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 
 from confide._arrays import Array
+from confide.core import Release
 from confide.errors import PlanError
 from confide.guarantees.validation import is_number
-from confide.methods.classification.class_design import ClassDesign
-from confide.protocol import Release
+from confide.methods.classification.design import ClassDesign
+from confide.results.base import LevelCount, level_remarks
 from confide.results.classes import ClassModel, ClassTable, class_names
-from confide.results.levels import LevelCount, level_remarks
-from confide.results.pages.words import missing_words
-
-__all__ = ["VARIANCES", "ClassStatistics", "checked_radius", "checked_variance", "class_model", "silent"]
-
+from confide.results.pages.content import missing_words
 
 #: What the classifier assumes of variances: 1 in the data's units; one for all features; one for each; one for each class and feature.
 VARIANCES = ("identity", "shared", "per_feature", "per_class")
@@ -38,7 +35,7 @@ class ClassStatistics:
     counts: noisy sizes (K,), of noise sd `count_sd`; means: (K, p), unprojected; mean_noise: their noise variances (K, p), without that of
     the counts where the means are released themselves; squares: noisy means of squares (K, p) or None; square_noise: their noise
     variances (K, p); laplace: the counts' noise is Laplace's; of_units: the covariance of shares and means where several rows of a unit
-    count, and the sd of each variance (`class_units`); weak: why independent units are too few for intervals, "" where they are not.
+    count, and the sd of each variance (`sums`); weak: why independent units are too few for intervals, "" where they are not.
     """
 
     counts: Array

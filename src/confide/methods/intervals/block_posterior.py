@@ -30,21 +30,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide._lazy import later
-from confide.aggregates.column_codes import ColumnCodes, chosen_columns
-from confide.aggregates.isolation.code_names import code_name, not_in_file
-from confide.aggregates.isolation.isolated import Answers, Room
-from confide.aggregates.isolation.shards import BY, BlockWork, fresh_key
+from confide._helpers import later
+from confide.core import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total
+from confide.core.units.contributions import shown
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee, PureDP
 from confide.guarantees.validation import is_finite, is_whole
-from confide.methods.intervals.result import ConfidenceIntervals, Limits
-from confide.noise.keyed import keyed_generator
-from confide.protocol import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total
-from confide.protocol.units.contributions import shown
+from confide.methods.intervals.results import ConfidenceIntervals, Limits
+from confide.noise.sources import keyed_generator
 from confide.schema import Practice, Schema
-
-__all__ = ["BlockPosterior", "Sampler", "rank_scores"]
+from confide.sums.blocks.isolated_process import Answers, Room
+from confide.sums.blocks.record_block import BY, BlockWork, code_name, fresh_key, not_in_file
+from confide.sums.columns import ColumnCodes, chosen_columns
 
 stats = later("scipy.stats")
 

@@ -5,7 +5,8 @@ for all four at once.
 
 Credible interval: the exact joint posterior of the four cells under Dirichlet(1/2, ...) given all noisy counts and the public sum
 (`counted.Cells`), drawn 20,000 times; the difference of the two shares, and each share by itself. Confidence intervals of the three: by
-the profile of the noisy counts, no size of a group known (`two_shares.NoisyTable`). For means and groups of several levels: the tables
+the profile of the noisy counts, no size of a group known (`count_posteriors.NoisyTable`). For means and groups of several levels: the
+tables
 (cf.tables.shares(...).diff), which `cf.intervals.difference` asks under add-remove.
 """
 
@@ -19,21 +20,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.lines.corners import ends
+from confide.core import Release
 from confide.errors import PlanError
+from confide.methods.intervals.count_posteriors import Cells, NoisyTable
+from confide.methods.intervals.marginals import SampledMarginal
 from confide.methods.intervals.method import IntervalMethod, parsed_prior, share_alone
-from confide.methods.intervals.posteriors.counted import Cells
-from confide.methods.intervals.posteriors.marginals import SampledMarginal
-from confide.methods.intervals.posteriors.rows import PairRows
-from confide.methods.intervals.posteriors.two_shares import NoisyTable
 from confide.methods.intervals.proportion import level_name
-from confide.methods.intervals.result import ConfidenceIntervals, Posterior
+from confide.methods.intervals.results import ConfidenceIntervals, Posterior
+from confide.methods.intervals.sums import PairRows
 from confide.noise import keyed_generator
-from confide.protocol import Release
 from confide.schema import Categorical, Integer, Practice, Schema
 from confide.schema.formulas.names import bare, column_named, sides
-
-__all__ = ["Difference", "contrasts"]
+from confide.sums.coding import ends
 
 Array = NDArray[np.float64]
 

@@ -10,10 +10,10 @@ kind="credible": posterior on a grid in (mean, sd), the sums of z and z^2 normal
 that were released, or of a normal that is clipped; noise exact (`normal_posterior`). Prior: uniform in (mean, sd) over the bounds. The
 variance's interval reaches 0 where the release does not reject records that are all alike: equal tails would leave out a variance far
 below what noise hides.
-kind="confidence": the noisy sums inverted, of any distribution (`column_sums`); of="normal": the shadow of a region that covers at its
+kind="confidence": the noisy sums inverted, of any distribution (`sums`); of="normal": the shadow of a region that covers at its
 level or above (`confidence_region`), conservative.
 kind="poisson": posterior of the rate of Poisson counts, from the sum of z alone: another estimand under an assumption that its title names,
-the variance equal to the mean and the largest count read as so many or more (`poisson_posterior`). Exact under both.
+the variance equal to the mean and the largest count read as so many or more (`count_posteriors`). Exact under both.
 """
 
 from __future__ import annotations
@@ -27,28 +27,23 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.core import Question, Release
 from confide.errors import PlanError
 from confide.guarantees.validation import is_finite
+from confide.methods.intervals.count_posteriors import ClippedPoisson, PoissonSum, rate_posterior
+from confide.methods.intervals.marginals import Marginal, NoiseLaw
 from confide.methods.intervals.method import KINDS, IntervalMethod, parsed_prior
-from confide.methods.intervals.posteriors.clipped import ClippedPoisson
-from confide.methods.intervals.posteriors.column_sums import ColumnSums
-from confide.methods.intervals.posteriors.laws import NoiseLaw
-from confide.methods.intervals.posteriors.marginals import Marginal
-from confide.methods.intervals.posteriors.normal_posterior import (
+from confide.methods.intervals.normal_posteriors import (
     PRIORS,
     NormalGrid,
     NormalSums,
     confidence_region,
     normal_posterior,
 )
-from confide.methods.intervals.posteriors.poisson_posterior import PoissonSum, rate_posterior
-from confide.methods.intervals.posteriors.rows import STEP, MomentRows, numeric
-from confide.methods.intervals.result import BOX_ACTIVE, ConfidenceIntervals, Limits, Posterior
-from confide.protocol import Question, Release
-from confide.results.pages.words import Flag
+from confide.methods.intervals.results import BOX_ACTIVE, ConfidenceIntervals, Limits, Posterior
+from confide.methods.intervals.sums import STEP, ColumnSums, MomentRows, numeric
+from confide.results.pages.content import Flag
 from confide.schema import Integer, Practice, Schema
-
-__all__ = ["MeanAndVariance"]
 
 Array = NDArray[np.float64]
 

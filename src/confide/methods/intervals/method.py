@@ -17,18 +17,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source, Total
+from confide.core.allowance import EITHER
+from confide.core.method import Result
+from confide.core.plan import NOTHING_ELSE
+from confide.core.units.contributions import shown
 from confide.errors import PlanError
 from confide.guarantees import Guarantee, PureDP
-from confide.methods.intervals.posteriors.laws import NoiseLaw
-from confide.methods.intervals.posteriors.rows import Records, Replaced, fixed_columns
-from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Total
-from confide.protocol.question import NOTHING_ELSE
-from confide.protocol.result import Result
-from confide.protocol.spending.allowance import EITHER
-from confide.protocol.units.contributions import shown
+from confide.methods.intervals.marginals import NoiseLaw
+from confide.methods.intervals.sums import Records, Replaced, fixed_columns
 from confide.schema import Schema
-
-__all__ = ["KINDS", "IntervalMethod", "checked_kind", "parsed_prior", "share_alone"]
 
 KINDS = ("credible", "confidence")
 _SUMS, _RECORDS = "sums", "records"

@@ -23,18 +23,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.aggregates.lines.corners import ends
+from confide.core import Release
 from confide.errors import PlanError
+from confide.methods.intervals.count_posteriors import Cells, confidence_limits, level_posterior, share_posterior
+from confide.methods.intervals.marginals import BetaMixture, NoiseLaw
 from confide.methods.intervals.method import IntervalMethod, parsed_prior, share_alone
-from confide.methods.intervals.posteriors.counted import Cells, confidence_limits, level_posterior, share_posterior
-from confide.methods.intervals.posteriors.laws import NoiseLaw
-from confide.methods.intervals.posteriors.marginals import BetaMixture
-from confide.methods.intervals.posteriors.rows import LevelRows
-from confide.methods.intervals.result import ConfidenceIntervals, Posterior
-from confide.protocol import Release
+from confide.methods.intervals.results import ConfidenceIntervals, Posterior
+from confide.methods.intervals.sums import LevelRows
 from confide.schema import Categorical, Integer, Practice, Schema
-
-__all__ = ["Proportion", "asked_levels", "exact_shares", "level_code", "level_name"]
+from confide.sums.coding import ends
 
 # Of a posterior, and of confidence limits; of one share, and of all.
 _COVERS = (

@@ -20,20 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
+from confide.core import Release
 from confide.errors import PlanError
+from confide.methods.intervals.count_posteriors import ClippedNormal
+from confide.methods.intervals.marginals import StudentMixture
 from confide.methods.intervals.method import IntervalMethod
-from confide.methods.intervals.posteriors.clipped import ClippedNormal
-from confide.methods.intervals.posteriors.line_posterior import AGREED, LinePosterior, NoisyMoments, line_posterior
-from confide.methods.intervals.posteriors.marginals import StudentMixture
-from confide.methods.intervals.posteriors.rows import STEP, ProductRows, squares_weight
-from confide.methods.intervals.result import Posterior
+from confide.methods.intervals.normal_posteriors import AGREED, LinePosterior, NoisyMoments, line_posterior
+from confide.methods.intervals.results import Posterior
+from confide.methods.intervals.sums import STEP, ProductRows, squares_weight
 from confide.noise import keyed_generator
-from confide.protocol import Release
-from confide.results.inference import student
-from confide.results.pages.words import Flag
+from confide.results.inference import simulated_null
+from confide.results.pages.content import Flag
 from confide.schema import Design, Practice, Schema
-
-__all__ = ["Slope"]
 
 Array = NDArray[np.float64]
 
@@ -190,7 +188,7 @@ class Slope(IntervalMethod):
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Opposite corners."""
         if isinstance(schema, Schema):
-            from confide.aggregates.lines.corners import corner_pairs
+            from confide.sums.coding import corner_pairs
 
             yield from corner_pairs(Design.of(self.formula, schema, term_bounds=self.term_bounds), schema)
 
@@ -211,7 +209,7 @@ def _units(rows: ProductRows) -> tuple[Array, Array]:
 def _alone(found: LinePosterior, weights: Array) -> list[float]:
     """How wide the intervals would be by sampling alone: given the moments, of what the exact ones may have been the one in the middle."""
     scales = np.linalg.norm(np.einsum("kji,cj->kci", found.factors, weights), axis=2)
-    return [float(one) for one in 2 * student.quantile(0.025, found.df) * np.median(scales, axis=0)]
+    return [float(one) for one in 2 * simulated_null.quantile(0.025, found.df) * np.median(scales, axis=0)]
 
 
 def _draws(found: LinePosterior, generator: np.random.Generator, size: int) -> Array:

@@ -3,7 +3,7 @@
 Estimates what the bound's `estimate` computes from the records. Three modes:
 
 - "gdp" (default): a reply with probability Phi(mu_t (gamma - 1)_+ + z_delta) where gamma > 0, and the estimate with noise of sd
-  alpha/mu_r, mu_t^2 + mu_r^2 = mu^2; gamma_plan, the safety that is planned on, fixes mu_t (`confide.guarantees.reply`).
+  alpha/mu_r, mu_t^2 + mu_r^2 = mu^2; gamma_plan, the safety that is planned on, fixes mu_t (`confide.guarantees.mechanisms.ptr`).
 - "exact": the best law for one (epsilon, delta) and a whole gamma_plan up to 1,000; states (epsilon, delta) alone.
 - "adaptive": for a `CertifiedBound`. A tenth of mu^2 buys a noisy level L, which is released; it certifies t with L >= t + l but for a
   chance of delta, and the estimate gets noise for alpha(t). No level is chosen and none is wasted.
@@ -33,24 +33,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from confide.aggregates.column_codes import ColumnCodes, chosen_columns
-from confide.aggregates.isolation.collected import Collected
-from confide.errors import PlanError
-from confide.guarantees import ApproxDP, Guarantee
-from confide.guarantees.reply import exact_reply
-from confide.guarantees.validation import is_count, is_finite
-from confide.methods.ptr import records
-from confide.methods.ptr.records import FAR, FINE, OfTable
-from confide.methods.ptr.safety import (
-    CertifiedBound,
-    SafetyBound,
-    asserted,
-    bound_from,
-    bound_name,
-    checked_bound,
-    pack_bound,
-)
-from confide.protocol import (
+from confide.core import (
     SAFETY_STEPS,
     Allowance,
     Meter,
@@ -65,11 +48,26 @@ from confide.protocol import (
     Test,
     threshold,
 )
-from confide.protocol.exact import round_up
+from confide.core.exact import round_up
+from confide.errors import PlanError
+from confide.guarantees import ApproxDP, Guarantee
+from confide.guarantees.mechanisms.ptr import exact_reply
+from confide.guarantees.validation import is_count, is_finite
+from confide.methods.ptr import classic
+from confide.methods.ptr.classic import FAR, FINE, OfTable
+from confide.methods.ptr.safety import (
+    CertifiedBound,
+    SafetyBound,
+    asserted,
+    bound_from,
+    bound_name,
+    checked_bound,
+    pack_bound,
+)
 from confide.results import Estimates
 from confide.schema import Schema
-
-__all__ = ["MODES", "SafeRelease"]
+from confide.sums.blocks.record_block import Collected
+from confide.sums.columns import ColumnCodes, chosen_columns
 
 MODES = ("gdp", "exact", "adaptive")
 # The certificate's share of mu^2.
@@ -86,7 +84,7 @@ class SafeRelease(Method):
     of no reply there; tried: pairs of neighbours on which the bound was attacked in vain (`confide.audit.falsify_safety_bound`).
 
     >>> import confide as cf
-    >>> from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
+    >>> from confide.methods.ptr.safety_bounds import OrderStatistic
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing="midpoint")})
     >>> method = SafeRelease(OrderStatistic(500, 0.0, 1.0, alpha=0.05), gamma_plan=40)
     >>> data = cf.read(schema.sample(1_000, seed=1), schema)
@@ -186,16 +184,16 @@ class SafeRelease(Method):
         )
 
     def _vector(self, bound: SafetyBound, record: ColumnCodes, alpha: float) -> OfTable:
-        moves = records.vector_moves(bound.dim)
-        return OfTable(record, lambda table: records.vector_of(bound, table, alpha), (bound.dim,), moves)
+        moves = classic.vector_moves(bound.dim)
+        return OfTable(record, lambda table: classic.vector_of(bound, table, alpha), (bound.dim,), moves)
 
     def _gaussian(self, bound: SafetyBound, record: ColumnCodes, schema: Schema, privacy: Guarantee) -> tuple[Any, ...]:
         allowance = Allowance.of(privacy, self, schema, failure=Fraction(1, 2), assumptions=self._assumed(bound))
-        alpha = records.public_alpha(bound.alpha)
+        alpha = classic.public_alpha(bound.alpha)
         assert self.gamma_plan is not None
         law = allowance.reply(self.gamma_plan, self.beta)
         share = Fraction(law.share)
-        safety = OfTable(record, lambda table: records.safety_of(bound, table), (1,), SAFETY_STEPS)
+        safety = OfTable(record, lambda table: classic.safety_of(bound, table), (1,), SAFETY_STEPS)
         estimate = self._vector(bound, record, alpha)
         event = allowance.test("safety", safety, share, allowance.spend("estimate", estimate, 1 - share))
         facts = {"alpha": alpha, "gamma_plan": law.gamma_plan, "planned_reply": law.planned}
@@ -216,14 +214,14 @@ class SafeRelease(Method):
         if isinstance(self.gamma_plan, bool) or self.gamma_plan != int(cast(float, self.gamma_plan)):
             raise PlanError(f'mode="exact" needs a whole gamma_plan, got {self.gamma_plan!r}')
         law = exact_reply(proved.level.epsilon, proved.approx.delta, int(self.gamma_plan), self.beta)
-        alpha = records.public_alpha(bound.alpha)
+        alpha = classic.public_alpha(bound.alpha)
         facts = {"alpha": alpha, "gamma_plan": int(self.gamma_plan), "mu": law.mu, "planned_reply": law.table[-1]}
         return proved, Opaque("reply", proved.level, _PROOF), {"reply": self._vector(bound, record, alpha)}, facts, ()
 
     def _adaptive(self, bound: SafetyBound, record: ColumnCodes, schema: Schema, privacy: Guarantee) -> tuple[Any, ...]:
         assert isinstance(bound, CertifiedBound)
         allowance = Allowance.of(privacy, self, schema, failure=Fraction(1, 2), assumptions=self._assumed(bound))
-        level = OfTable(record, lambda table: records.level_of(bound, table), (1,), FINE)
+        level = OfTable(record, lambda table: classic.level_of(bound, table), (1,), FINE)
         estimate = self._vector(bound, record, 1.0)
         certificate = allowance.spend("level", level, _CERTIFICATE)
         event = allowance.certify(certificate, allowance.spend("estimate", estimate, 1 - _CERTIFICATE))
@@ -241,9 +239,9 @@ class SafeRelease(Method):
             return self._reply_exactly(meter, plan, table)
         if self.mode == "adaptive":
             return self._certified(meter, plan, table)
-        replied = meter.test("safety", records.safety_of(self.bound, table))
+        replied = meter.test("safety", classic.safety_of(self.bound, table))
         if replied:
-            meter.draw("estimate", records.vector_of(self.bound, table, plan.constants["alpha"]))
+            meter.draw("estimate", classic.vector_of(self.bound, table, plan.constants["alpha"]))
         else:
             meter.decline()
         return {}
@@ -252,22 +250,22 @@ class SafeRelease(Method):
         bound = self.bound
         assert isinstance(bound, CertifiedBound) and isinstance(plan.event, Test)
         spend = plan.spend("level")
-        noisy = meter.draw("level", records.level_of(bound, table))
+        noisy = meter.draw("level", classic.level_of(bound, table))
         # steps of the draw; the certificate is wrong where its noise reaches the threshold
         reached = Fraction(int(noisy.values[0]) - threshold(spend, plan.event.delta)) * spend.step
-        t = records.certificate(bound, int(reached // 1), 0, int(plan.schema["rows_per_unit"]))
+        t = classic.certificate(bound, int(reached // 1), 0, int(plan.schema["rows_per_unit"]))
         if not t > bound.least:
             meter.decline()
             return {"level": np.array([t])}
-        alpha = records.public_alpha(bound.alpha_at(t))
-        meter.draw("estimate", records.vector_of(bound, table, alpha))
+        alpha = classic.public_alpha(bound.alpha_at(t))
+        meter.draw("estimate", classic.vector_of(bound, table, alpha))
         return {"level": np.array([t]), "alpha": np.array([alpha])}
 
     def _reply_exactly(self, meter: Meter, plan: Plan, table: Any) -> Mapping[str, Any]:
         stated = plan.guarantee
         assert isinstance(stated, ApproxDP)
         law = exact_reply(stated.epsilon, stated.delta, plan.constants["gamma_plan"], self.beta)
-        gamma = Fraction(int(records.safety_of(self.bound, table)[0]), SAFETY_STEPS)
+        gamma = Fraction(int(classic.safety_of(self.bound, table)[0]), SAFETY_STEPS)
         chance = Fraction(law.table[min(ceil(gamma), len(law.table) - 1)])
         noise = meter.noise("reply")
         replied = bool(noise.bernoulli(chance, 1)[0])
@@ -275,7 +273,7 @@ class SafeRelease(Method):
         drawn = noise.grid_gaussian(_exact_variance(plan), plan.constants["dim"])
         values = np.zeros(plan.constants["dim"] + 1, dtype=object)
         if replied:
-            exact = records.vector_of(self.bound, table, plan.constants["alpha"])
+            exact = classic.vector_of(self.bound, table, plan.constants["alpha"])
             values[0], values[1:] = 1, [int(a) + int(b) for a, b in zip(exact, drawn, strict=True)]
         meter.opaque("reply", values, Fraction(1))
         if not replied:
@@ -405,5 +403,5 @@ def _floats(bound: SafetyBound, prepared: Any) -> Any:
 
 
 def _exact_variance(plan: Plan) -> Fraction:
-    moves = records.vector_moves(plan.constants["dim"])
+    moves = classic.vector_moves(plan.constants["dim"])
     return round_up((Fraction(moves) / Fraction(plan.constants["mu"])) ** 2)

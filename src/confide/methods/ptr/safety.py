@@ -28,27 +28,13 @@ from typing import Any
 import numpy as np
 
 from confide._arrays import Array
-from confide.aggregates.isolation.code_names import code_from, code_name
-from confide.aggregates.safety_formulas import rounded_safety, up
+from confide.core.exact import pack, unpack
 from confide.errors import PlanError
-from confide.methods.ptr import safety_bounds
-from confide.methods.ptr.safety_bounds import BOUNDS
-from confide.protocol.exact import pack, unpack
+from confide.sums.blocks.record_block import code_from, code_name
+from confide.sums.safety_bounds import rounded_safety, up
 
-__all__ = [
-    "After",
-    "AllOf",
-    "CertifiedBound",
-    "SafetyBound",
-    "after",
-    "all_of",
-    "asserted",
-    "bound_from",
-    "bound_name",
-    "checked_bound",
-    "pack_bound",
-    "scale",
-]
+# The bounds that files may name without the import of their module.
+_BOUNDS = ("BallLikelihood", "ClassMeans", "KernelRegression", "LeadingEigenvector", "LeastSquares", "OrderStatistic")
 
 
 class SafetyBound(ABC):
@@ -283,7 +269,7 @@ def asserted(bound: SafetyBound) -> tuple[str, ...]:
     if type(bound) is After:
         function = getattr(bound.function, "__name__", "function")
         return (*asserted(bound.base), f"asserted Lipschitz constant {bound.lipschitz:g} of {function}")
-    if code_name(bound) in {f"confide:{name}" for name in BOUNDS}:
+    if code_name(bound) in {f"confide:{name}" for name in _BOUNDS}:
         return ()
     return (f"asserted safety bound {bound_name(bound)}",)
 
@@ -325,7 +311,7 @@ def checked_bound(bound: Any, *, adaptive: bool = False) -> SafetyBound:
 def pack_bound(bound: SafetyBound) -> dict[str, Any]:
     """A bound as public settings: class and fields of a frozen dataclass whose fields have a text form, else its class alone.
 
-    >>> from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
+    >>> from confide.methods.ptr.safety_bounds import OrderStatistic
     >>> pack_bound(OrderStatistic(3, 0.0, 1.0, 0.1))["fields"]["alpha"]
     0.1
     """
@@ -349,8 +335,7 @@ def bound_from(settings: Mapping[str, Any]) -> SafetyBound:
 
 
 def _classes() -> set[type[Any]]:
-    for name in BOUNDS.values():
-        import_module(f"{safety_bounds.__name__}.{name}")
+    import_module("confide.methods.ptr.safety_bounds")
     found: set[type[Any]] = set()
     waiting: list[type[Any]] = [SafetyBound]
     while waiting:

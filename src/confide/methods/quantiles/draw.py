@@ -15,28 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Whole
-from confide.aggregates.cells.crossing import Axes
-from confide.aggregates.cells.free_moments import Measure
-from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.distributions.cumulative import Bins, BinTotals, CumulativeRows
-from confide.aggregates.distributions.cumulative_strategy import strategy
-from confide.aggregates.distributions.fitted_bins import (
-    Fine,
-    FineHistograms,
-    about_quantiles,
-    fitted,
-    of_starts,
-    outline,
-)
-from confide.aggregates.lines.rows import BITS
+from confide.core import Meter, Noisy, Release, Statistic
 from confide.errors import ReleaseError
 from confide.methods.quantiles.reading import QuantileGroup
 from confide.methods.quantiles.sums import FinePlace, TreeCounts, tree_strategy
-from confide.methods.tables.cells.layout import Layout
-from confide.protocol import Meter, Noisy, Release, Statistic
-
-__all__ = ["FITTED", "CumulativeRounds", "TreeRounds"]
-
+from confide.methods.tables.layout import Layout
+from confide.sums.cells.cell_sums import Axes, Histogram
+from confide.sums.cells.moments import Measure
+from confide.sums.coding import BITS
+from confide.sums.distributions.cumulative import Bins, BinTotals, CumulativeRows, strategy
+from confide.sums.distributions.fitted_bins import Fine, FineHistograms, about_quantiles, fitted, of_starts, outline
 
 #: Fitted bins: as many as the rounding to whole bins needs to stay beside the sampling error of 10,000 records.
 FITTED = 384

@@ -3,9 +3,9 @@
 The noise follows from the guarantee that is asked for.
 
 Gaussian noise. Guarantee: mu-GDP, add-remove or substitute. A release of K h for each group, h the numbers of records in bins and K the
-integer strategy of `confide.aggregates.distributions.cumulative`, where the sensitivity is proved: groups are disjoint, so that any
+integer strategy of `confide.sums.distributions.cumulative`, where the sensitivity is proved: groups are disjoint, so that any
 number of them costs what one does. Bins that nobody gives are laid where the records are, by a first round for an eighth of mu^2 that
-counts all records in 64 public bins (`confide.aggregates.distributions.fitted_bins`); the rounds are composed adaptively (Dong, Roth, Su
+counts all records in 64 public bins (`confide.sums.distributions.fitted_bins`); the rounds are composed adaptively (Dong, Roth, Su
 2022, Corollary 2), and the records are read once. Everything else is computed from it and costs nothing. Intervals of quantiles in a GDP
 ledger are at most a quarter as long as those of the exponential mechanism at the same charge (`confide lab run tables.distribution`).
 Sources: McKenna, Miklau, Hay, Machanavajjhala 2018 for counts by least squares; Fichtenberger, Henzinger, Upadhyay 2023 for the square
@@ -13,7 +13,7 @@ root; Cornish, Fisher 1938; Kolmogorov 1933.
 
 Geometric noise, of all records. Guarantee: PureDP(epsilon), add-remove or substitute. Round 1, for a fifth of epsilon, counts the records
 in 256 public bins and in 16 nodes above them; round 2, for the rest, in 256 bins that follow from round 1 alone and lie mostly where the
-quantiles may be (`confide.aggregates.distributions.fitted_bins.about_quantiles`), and in 16 nodes. One record moves 2 numbers of a round
+quantiles may be (`confide.sums.distributions.fitted_bins.about_quantiles`), and in 16 nodes. One record moves 2 numbers of a round
 by 1 (add-remove), or 4 (substitute), wherever the bins are (`sums`, proof): the epsilons add up. Two-sided geometric noise (Ghosh,
 Roughgarden, Sundararajan 2012) on the whole numbers. A column of at most 256 values has a bin for each, and round 2 alone; of at most 16,
 no nodes. Any quantile is read off round 2; those that the plan names have the narrowest intervals. The noise, a sum of dozens, is taken
@@ -21,7 +21,7 @@ as normal. Given round 1 the bins are fixed, and round 2's noise is what it is f
 
 Estimand: quantiles and distribution function of the column as declared, clipped to its bounds, in the population that the records are a
 sample of (sampling and privacy noise), or of these very records (noise alone, Gaussian). Intervals of quantiles are whole bins, and hold
-for any distribution, atoms included (`confide.aggregates.distributions.cumulative_counts`). An end that is the declared bound because
+for any distribution, atoms included (`confide.sums.distributions.cumulative`). An end that is the declared bound because
 noise may be all that lies beyond the quantile is flagged, status "partial".
 """
 
@@ -35,25 +35,22 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide import _special as special
-from confide.aggregates.column_codes import practice_codes
-from confide.aggregates.distributions.cumulative import MOST_BINS
-from confide.aggregates.lines.corners import ends
+from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source, Statistic, Together
+from confide.core.allowance import EITHER
 from confide.errors import PlanError
 from confide.guarantees import Guarantee, PureDP
 from confide.methods.quantiles.draw import FITTED, CumulativeRounds, TreeRounds
 from confide.methods.quantiles.reading import QuantileGroup, rank_error
 from confide.methods.quantiles.results import QuantileTable, checked_quantiles
-from confide.methods.tables.cells.layout import Layout
-from confide.methods.tables.cells.numbers import checked_reading
-from confide.methods.tables.description.missing import missing_lines
-from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Statistic, Together
-from confide.protocol.spending.allowance import EITHER
+from confide.methods.tables.layout import Layout
+from confide.methods.tables.reading import checked_reading
+from confide.methods.tables.results import missing_lines
 from confide.schema import Practice, Schema
 from confide.schema.formulas.formula import cut
 from confide.schema.formulas.names import sides
-
-__all__ = ["Quantiles"]
-
+from confide.sums.coding import ends
+from confide.sums.columns import practice_codes
+from confide.sums.distributions.cumulative import MOST_BINS
 
 _QUARTILES = (0.25, 0.5, 0.75)
 _FEWEST_FITTED = 128

@@ -18,14 +18,9 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 from confide._arrays import Array
-from confide.aggregates.distributions.cumulative import Bins
-from confide.aggregates.distributions.cumulative_counts import CumulativeCounts
-from confide.aggregates.distributions.cumulative_strategy import Strategy, strategy
-from confide.methods.tables.cells.intervals import count_interval, difference, share_interval
-from confide.results.noise_share import noise_share
-
-__all__ = ["BAND_DRAWS", "GroupQuantiles", "QuantileGroup", "kolmogorov", "rank_error"]
-
+from confide.methods.tables.intervals import count_interval, difference, share_interval
+from confide.results.base import noise_share
+from confide.sums.distributions.cumulative import Bins, CumulativeCounts, Strategy, strategy
 
 #: Draws behind a band.
 BAND_DRAWS = 2000

@@ -10,26 +10,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from confide._arrays import Array
-from confide._lazy import later
+from confide._helpers import clean, later
+from confide.core import Release
 from confide.errors import PlanError
 from confide.guarantees import PureDP
 from confide.methods.quantiles.reading import BAND_DRAWS, GroupQuantiles, QuantileGroup
-from confide.methods.tables.cells.intervals import difference
+from confide.methods.tables.intervals import difference
 from confide.noise import keyed_generator
-from confide.protocol import Release
-from confide.results.base import BaseResult, Column, check_alpha, level_heads
-from confide.results.declared_bounds import DECLARED_BOUND, open_ends
-from confide.results.noise_share import DOMINATED, DOMINATES, dominated
-from confide.results.pages.shown import ANSWERED
-from confide.results.pages.words import LITERAL, clean, thousands
+from confide.results.base import DECLARED_BOUND, DOMINATED, DOMINATES, BaseResult, dominated, open_ends
+from confide.results.pages.content import ANSWERED, LITERAL, Column, check_alpha, level_heads, thousands
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 else:
     pd = later("pandas")
-
-__all__ = ["QuantileTable"]
 
 
 _COVERS = {
@@ -274,7 +269,7 @@ class QuantileTable(BaseResult):
         self, kind: str | None = None, ax: Axes | None = None, *, alpha: float | None = None
     ) -> Axes:
         """A picture; returns the Axes. kind: "box" (quartiles, whiskers at 5 % and 95 %), "cdf" (steps with the band), "density"."""
-        from confide.results.pages.plot import drawn
+        from confide.results.pages.plots import drawn
 
         if kind is not None and kind not in _DRAWINGS:
             raise PlanError(f"kind must be one of {', '.join(_DRAWINGS)}, got {kind!r}; write plot('box')")

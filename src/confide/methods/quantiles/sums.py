@@ -21,13 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Whole
-from confide.aggregates.cells.histogram import CellNumber, WholeSums
-from confide.aggregates.column import OfColumn
-from confide.aggregates.distributions.cumulative_strategy import Strategy
-from confide.aggregates.distributions.fitted_bins import Fine
-from confide.aggregates.lines.rows import BITS
-
-__all__ = ["FinePlace", "TreeCounts", "tree_strategy"]
+from confide.sums.cells.cell_sums import CellNumber, WholeSums
+from confide.sums.coding import BITS
+from confide.sums.columns import OfColumn
+from confide.sums.distributions.cumulative import Strategy
+from confide.sums.distributions.fitted_bins import Fine
 
 
 @dataclass(frozen=True)

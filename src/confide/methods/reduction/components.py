@@ -1,4 +1,8 @@
-"""Principal components of bounded columns: directions, explained variances with intervals, and correlations, from one release.
+"""Eigenvalues and eigenvectors of noisy moments, with what a record and the noise move them by.
+
+Principal components as they are shown: explained variances, loadings, scores of public records, a scree plot.
+
+Principal components of bounded columns: directions, explained variances with intervals, and correlations, from one release.
 
 Guarantee: mu-GDP, add-remove or substitute, two statistics. Nine tenths of mu^2: the noisy Gram matrix of joint moments, sensitivity 1 +
 p in the Frobenius norm (`aggregates.moments.joint_moments`), exact Gaussian noise (Analyze Gauss with the exact curve in place of sqrt(2
@@ -18,26 +22,335 @@ influence of an eigenvalue: Critchley 1985.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import cached_property
+from math import nan, sqrt
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from confide.aggregates.cells.free_moments import practice_places
-from confide.aggregates.lines.rows import BITS
-from confide.aggregates.moments.joint_moments import InfluenceRows, JointMomentRows, JointMoments
-from confide.errors import PlanError
+from confide import _special as special
+from confide._arrays import Array
+from confide._helpers import later
+from confide.core import Allowance, Gram, Meter, Plan, Question, Release, Source, Together, Total
+from confide.errors import NoResult, PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
-from confide.methods.reduction.basis import Basis
-from confide.methods.reduction.columns import OfColumns, expected, joint_moments, measures_of
-from confide.methods.reduction.spectrum import Spectrum
-from confide.protocol import Allowance, Gram, Meter, Plan, Question, Release, Source, Together, Total
+from confide.methods.reduction.correlations import (
+    CorrelationMatrix,
+    OfColumns,
+    expected,
+    joint_moments,
+    measures_of,
+    unclear,
+)
+from confide.methods.reduction.sums import InfluenceRows, JointMomentRows, JointMoments
+from confide.results.base import BaseResult, marked, noise_share
+from confide.results.pages.content import Column, Flag, check_alpha, level_heads
 from confide.schema import Practice
+from confide.schema.formulas.design import has_columns
+from confide.sums.cells.moments import Measure, practice_places
+from confide.sums.coding import BITS
 
-__all__ = ["PCA"]
+# An eigenvalue below this part of the mean one is no basis for a logarithm.
+_LEAST = 1e-3
+# Squared influences are cut at so many times their mean under a normal distribution, and more where noise allows.
+_FEWEST, _NOISE = 30.0, 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """The k largest eigenvalues of a matrix of noisy moments, in standardised columns or in half-widths of the bounds.
+
+    values (p,), falling, as the noisy matrix has them; vectors (p, p), in columns; spread (p,): what a column is divided by.
+    """
+
+    own: JointMoments
+    k: int
+    correlation: bool
+    values: Array
+    vectors: Array
+    spread: Array
+
+    @classmethod
+    def of(cls, own: JointMoments, k: int, correlation: bool, weights: Array | None = None) -> Spectrum:
+        """weights (p,): half-widths of the bounds, by which columns of a covariance count; 1 when left out."""
+        covariance = own.covariance
+        if correlation:
+            floor = np.maximum(np.diag(covariance), 1e-9)
+            spread = np.sqrt(floor)
+        else:
+            spread = np.ones(own.p) if weights is None else 1 / np.asarray(weights)
+        matrix = covariance / np.outer(spread, spread)
+        if correlation:
+            matrix = np.clip(matrix, -1.0, 1.0)
+            np.fill_diagonal(matrix, 1.0)
+        values, vectors = np.linalg.eigh(matrix)
+        vectors = (
+            vectors[:, ::-1] * np.where(vectors[np.abs(vectors).argmax(axis=0), range(own.p)] < 0, -1.0, 1.0)[::-1]
+        )
+        return cls(own, k, correlation, values[::-1], vectors, spread)
+
+    @cached_property
+    def directions(self) -> Array:
+        """a_j = v_j/spread, (k, p): what u is multiplied by."""
+        return np.asarray((self.vectors[:, : self.k] / self.spread[:, None]).T)
+
+    @cached_property
+    def squares(self) -> Array:
+        """b_jk = l_j a_jk^2 for correlations, whose columns are standardised by the records themselves; 0 for covariances."""
+        if not self.correlation:
+            return np.zeros((self.k, self.own.p))
+        return np.asarray(self.values[: self.k, None] * self.directions**2)
+
+    @cached_property
+    def levels(self) -> Array:
+        """r_j, (k,): influences have mean 0."""
+        return np.zeros(self.k) if self.correlation else self.values[: self.k].copy()
+
+    def caps(self, noise: float) -> Array:
+        """Where squared influences are cut, (k,): far above their mean, and no further than where noise of this part of a cap, for
+        each, is a tenth of a normal distribution's sum."""
+        usual = 2 * np.maximum(self.values[: self.k], _LEAST * self._mean) ** 2
+        return np.asarray(usual * max(_FEWEST, _NOISE * self.own.size / noise))
+
+    @property
+    def _mean(self) -> float:
+        return max(float(np.mean(self.values)), 1e-12)
+
+    @cached_property
+    def noise(self) -> Array:
+        """Noise variances of the k eigenvalues, by the delta method."""
+        found = []
+        for j, a in enumerate(self.directions):
+            weights = np.outer(a, a)
+            if self.correlation:
+                weights -= np.diag(self.values[j] * a * a)
+            found.append(self.own.noise_of(weights))
+        return np.array(found)
+
+    @cached_property
+    def _apart(self) -> Array:
+        """Noise variance of a_i'E a_j, (k, p), of the Gram matrix's noise alone."""
+        size = self.own.size
+        whole = self.vectors / self.spread[:, None]
+        lengths = (whole**2).sum(axis=0)
+        return np.asarray(np.outer(lengths[: self.k], lengths) * self.own.variance / 2 / size**2)
+
+    @cached_property
+    def corrected(self) -> Array:
+        """The k eigenvalues less what noise adds at second order, never below a thousandth of their mean."""
+        found = self.values[: self.k].copy()
+        for i in range(self.k):
+            for j in range(self.own.p):
+                if j != i:
+                    gap = self.values[i] - self.values[j]
+                    # where eigenvalues meet, second order ends; noise pushes them apart by no more than its own size
+                    found[i] -= self._apart[i, j] * gap / (gap * gap + 4 * self._apart[i, j])
+        return np.maximum(found, _LEAST * self._mean)
+
+    def close(self, errors: Array) -> NDArray[np.bool_]:
+        """Which components have a neighbour nearer than three standard errors of the difference, (k,)."""
+        below = np.abs(np.diff(self.values))
+        out = np.zeros(self.k, dtype=bool)
+        for j in range(self.k):
+            gaps = [below[i] for i in (j - 1, j) if 0 <= i < len(below)]
+            out[j] = min(gaps, default=np.inf) < 3 * sqrt(2) * float(errors[j])
+        return out
+
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+else:
+    pd = later("pandas")
+
+
+CLOSE = Flag(
+    "close",
+    "two eigenvalues are nearer to each other than noise and sampling can tell: the directions of these components are not determined",
+)
+_WEAK = "no eigenvalue stands above its noise; ask for a larger budget, more records, narrower bounds or fewer columns"
+_UNSURE = "some eigenvalues do not stand above their noise; their intervals are left out"
+# An eigenvalue of which the standard error is a larger part is not shown with an interval.
+_LARGEST = 0.25
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Basis(BaseResult):
+    """Principal components. names (k,); estimates (k,): explained variances, errors: their standard errors, NaN where there is none; noise
+    (k,): the variance by noise; alone (k,): that by sampling alone; bias (k,): what it may be off by since columns were asked to be clear;
+    vectors (p, k), of length 1; centre, spread (p,): in the units of the data, what scores subtract and divide by; total: of all variances;
+    correlations: of all pairs, from the same release.
+    """
+
+    names: tuple[str, ...]
+    estimates: Array
+    errors: Array
+    noise: Array
+    alone: Array
+    bias: Array
+    vectors: Array
+    centre: Array
+    spread: Array
+    total: float
+    columns_of: tuple[str, ...]
+    correlations: CorrelationMatrix
+
+    family: ClassVar[str] = "principal components"
+    rows_are: ClassVar[str] = "component"
+    rows_called: ClassVar[str] = "components"
+
+    @property
+    def biased(self) -> bool:
+        return bool((self.bias > 0).any())
+
+    @classmethod
+    def read(
+        cls, release: Release, own: Spectrum, measures: Sequence[Measure], sums: Array, sd: Array, *, scale: str
+    ) -> Basis:
+        """From noisy moments, and sums of squared influences with the sd of their noise."""
+        half = np.array([measure.half for measure in measures])
+        names = tuple(measure.name for measure in measures)
+        values, size = own.corrected, own.own.size
+        sampling = np.maximum(sums + sd, 0.0) / size**2
+        errors = np.sqrt(sampling + own.noise)
+        clear = bool(own.own.clear.all())
+        sure = (errors < _LARGEST * values) & clear
+        shown = np.where(sure, errors, nan)
+        flags = (CLOSE,) if clear and own.close(errors).any() else ()
+        status = "ok" if sure.all() else "partial" if sure.any() else "weak"
+        by = own.spread * half if own.correlation else np.ones(len(half))
+        middle = np.array([measure.middle for measure in measures])
+        return cls.of(
+            release,
+            response=", ".join(names),
+            names=tuple(f"PC{j + 1}" for j in range(own.k)),
+            estimates=np.where(sure, values, nan) if status == "partial" else values,
+            errors=shown,
+            noise=own.noise,
+            alone=np.maximum(sums, 0.0) / size**2,
+            bias=np.abs(values - 1) * (own.own.chosen @ own.vectors[:, : own.k] ** 2)
+            if own.correlation
+            else np.zeros(own.k),
+            vectors=own.vectors[:, : own.k],
+            centre=middle + half * own.own.means,
+            spread=by,
+            total=float(len(half)) if own.correlation else float(np.diag(own.own.covariance) @ half**2),
+            columns_of=names,
+            correlations=CorrelationMatrix.read(release, own.own, measures),
+            flags=flags,
+            status=status,
+            reason="" if status == "ok" else unclear(own.own, measures) or (_UNSURE if status == "partial" else _WEAK),
+            facts=(
+                ("Records", f"{own.own.gram[0, 0]:,.0f} (noise sd {sqrt(own.own.variance):,.3g})"),
+                ("Matrix", scale),
+            ),
+        )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._put("flags", marked(self.flags, self.names, self._share))
+
+    @property
+    def params(self) -> pd.Series[float]:
+        """Explained variances, indexed by component."""
+        return pd.Series(self.estimates, index=list(self.names), dtype="float64")
+
+    @property
+    def explained_variance_ratio(self) -> pd.Series[float]:
+        """Explained variances over their total."""
+        return self.params / self.total
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """All l with (l - estimate)^2 <= z^2 (sampling variance (l/estimate)^2 + noise variance): columns 0 and 1."""
+        low, high = self._ends(alpha, self.errors**2 - self.noise, self.noise, self.bias)
+        return pd.DataFrame({0: low, 1: high}, index=list(self.names))
+
+    def _ends(self, alpha: float, sampling: Array, noise: Array | float, bias: Array | float) -> tuple[Array, Array]:
+        z = -float(special.ndtri(check_alpha(alpha) / 2))
+        with np.errstate(all="ignore"):
+            lead = 1 - z * z * sampling / self.estimates**2
+            root = np.sqrt(np.maximum(self.estimates**2 - lead * (self.estimates**2 - z * z * noise), 0.0))
+            low, high = np.maximum((self.estimates - root) / lead - bias, 0.0), (self.estimates + root) / lead + bias
+            high = np.where(lead > 0, high, np.inf)
+        known = np.isfinite(self.errors)
+        return np.where(known, low, nan), np.where(known, high, nan)
+
+    @property
+    def _share(self) -> Array:
+        low, high = self._ends(0.05, self.errors**2 - self.noise, self.noise, self.bias)
+        alone = self._ends(0.05, self.alone, 0.0, 0.0)
+        return noise_share(high - low, alone[1] - alone[0])
+
+    def loadings(self) -> pd.DataFrame:
+        """The components, (columns, k), of length 1 each; the largest entry of each is positive."""
+        return pd.DataFrame(self.vectors, index=list(self.columns_of), columns=list(self.names))
+
+    def transform(self, data: Any) -> pd.DataFrame:
+        """Scores of public records, (rows, k): a frame or a mapping with the columns, or an array in their order.
+
+        Raises `NoResult` where the release gave no components, `PlanError` for other columns.
+        """
+        if self.status == "weak":
+            raise NoResult(f"the release gave no components: {self.reason}")
+        rows = self._rows(data)
+        return pd.DataFrame((rows - self.centre) / self.spread @ self.vectors, columns=list(self.names))
+
+    def _rows(self, data: Any) -> Array:
+        if has_columns(data):
+            missing = [name for name in self.columns_of if name not in data]
+            if missing:
+                raise PlanError(
+                    f"the records have no column {', '.join(missing)}; components are of {', '.join(self.columns_of)}"
+                )
+            return np.column_stack([np.asarray(data[name], dtype=np.float64) for name in self.columns_of])
+        rows = np.asarray(data, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != len(self.columns_of):
+            raise PlanError(f"records must have the columns {', '.join(self.columns_of)}, got the shape {rows.shape}")
+        return rows
+
+    def columns(self, alpha: float) -> tuple[Column, ...]:
+        """estimate, se, low, high, ratio, privacy_share."""
+        limits, (low, high) = self.conf_int(alpha), level_heads(alpha)
+        return (
+            Column("name", self.names, "name"),
+            Column("estimate", self.estimates, head="variance"),
+            Column("se", self.errors, "std_err", head="std err"),
+            Column("low", limits[0].to_numpy(), "interval", head=low),
+            Column("high", limits[1].to_numpy(), "interval", head=high),
+            Column("ratio", self.explained_variance_ratio.to_numpy(), "share", head="of total"),
+            Column("privacy_share", self._share, "share", head="noise share"),
+        )
+
+    def more(self, alpha: float) -> dict[str, Any]:
+        return {
+            "columns": self.columns_of,
+            "loadings": self.vectors,
+            "centre": self.centre,
+            "spread": self.spread,
+            "total": self.total,
+            "correlations": self.correlations.matrix().to_numpy(),
+        }
+
+    @property
+    def unit(self) -> str:
+        return ""
+
+    def draw(self, ax: Axes, alpha: float) -> None:
+        """A scree plot with intervals."""
+        limits, places = self.conf_int(alpha).to_numpy(), np.arange(1, len(self.names) + 1)
+        ax.plot(places, self.estimates, color="#1f4e79", marker="o")
+        ax.vlines(places, limits[:, 0], limits[:, 1], colors="#d1772e", linewidth=2)
+        ax.set_xticks(places)
+        ax.set_xlabel("component")
+        ax.set_ylabel("explained variance")
+
+    def picture(self, alpha: float) -> str:
+        return f"Explained variance by component, with {1 - alpha:.0%} intervals."
 
 
 SCALES = ("correlation", "covariance")

@@ -1,1 +1,1 @@
-"""Lines and generalised lines: what the family shares stands here, each method's own rounds in a folder."""
+"""Regression: one method a folder, with its question, draws, reading and results."""

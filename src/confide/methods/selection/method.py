@@ -1,4 +1,6 @@
-"""Private selection: several settings of a method, or several methods, are tried on part of the records and the best one is released.
+"""Candidates of a selection as plain values, by registered names; and losses that a user registers.
+
+Private selection: several settings of a method, or several methods, are tried on part of the records and the best one is released.
 
 Estimates what the winner estimates. K runs, K drawn from a public law before any record is read; each run draws a candidate evenly,
 releases it on the training part and scores it on the validation part: minus the sum of clipped losses, plus Gaussian noise. The winner's
@@ -21,31 +23,96 @@ Sources: Liu, Talwar 2019; Papernot, Steinke 2022; Koskela, Redberg, Wang 2024; 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
 from math import log, nan, sqrt
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from confide import registry
-from confide.aggregates.isolation.collected import Collected
-from confide.aggregates.isolation.shards import fresh_key
+from confide.core import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total, seal
+from confide.core.plan import method_parameters
 from confide.errors import ConfideError, NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.selection import Base, RunLaw, TruncatedNegativeBinomial, calibrate_selection, run_law
 from confide.guarantees.validation import is_finite
-from confide.methods.regression.linear import LinearEstimates
-from confide.methods.selection import selection as parts
-from confide.methods.selection.candidates import is_registered, label, loss_named, needs_delta, stored
-from confide.methods.selection.selected import SELECTED, packed, stripped, unpacked
-from confide.protocol import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total, seal
-from confide.protocol.plan import method_parameters
+from confide.methods.regression.linear_estimates import LinearEstimates
+from confide.methods.selection import draw as parts
+from confide.methods.selection.draw import SELECTED, packed, stripped, unpacked
 from confide.results import Estimates
 from confide.schema import Design, Schema
 from confide.schema.formulas.names import parted, sides
+from confide.sums.blocks.record_block import Collected, fresh_key
 
-__all__ = ["Select"]
+_losses: dict[str, type[Any]] = {}
+
+
+def register_loss(loss: type[Any]) -> type[Any]:
+    """Make a `RecordLoss` class known to this process under its `name`, so that plans and releases can be read back. A decorator.
+
+    Raises `PlanError` for a name that is taken.
+    """
+    name = getattr(loss, "name", None)
+    if not isinstance(name, str) or name in parts.LOSSES or _losses.get(name, loss) is not loss:
+        raise PlanError(f"a loss needs a name of its own, got {name!r}; taken: {', '.join((*parts.LOSSES, *_losses))}")
+    _losses[name] = loss
+    return loss
+
+
+def is_registered(loss: type[Any]) -> bool:
+    """Whether a class of losses is known."""
+    return loss in _losses.values()
+
+
+def loss_named(name: str) -> type[Any] | None:
+    """A registered loss."""
+    return _losses.get(name)
+
+
+def stored(candidate: Any) -> dict[str, Any]:
+    """A candidate as plain values: its registered name and its parameters."""
+    if isinstance(candidate, Mapping):
+        if not isinstance(candidate.get("method"), str):
+            raise PlanError(
+                "a candidate that is a mapping must name its method; give the method itself: cf.regression.SSP('y ~ x')"
+            )
+        own = dict(candidate)
+    else:
+        name = candidate.name if isinstance(candidate, Method) else None
+        own = {"method": name, **method_parameters(candidate)}
+    if own.get("where") is not None:
+        raise PlanError(
+            f"a candidate is fitted and scored on the same records, got one with where={own['where']!r}; give where to the selection itself"
+        )
+    if own["method"] not in registry.known() or own["method"] == "select":
+        raise PlanError(
+            f"a candidate must be a registered method other than a selection, got {own['method']!r}; there are: "
+            f"{', '.join(registry.known())}"
+        )
+    return own
+
+
+def needs_delta(method: Method, schema: Schema) -> bool:
+    """Whether a method's guarantee may fail: it refuses a level without a delta and takes one with it."""
+    try:
+        method.plan(schema, GDP(1.0, relation="add-remove"))
+    except PrivacyError as error:
+        return "needs a delta" in str(error)
+    except ConfideError:
+        return False
+    return False
+
+
+def label(method: Method) -> str:
+    """A candidate with the settings that are not its defaults."""
+    given = [
+        f"{field.name}={getattr(method, field.name)!r}"
+        for field in fields(cast(Any, method))
+        if field.init and getattr(method, field.name) != field.default
+    ]
+    return f"{method.name}({', '.join(given)})"
+
 
 _PROOF = (
     "the best of a random number of runs, each mu-GDP up to a slack: their trade-off bound, a record "

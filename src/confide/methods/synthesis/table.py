@@ -23,20 +23,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.aggregates.lines.corners import ends
+from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source, Together
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
-from confide.methods.regression.least_squares.line import LeastSquares
+from confide.methods.regression.least_squares.method import LeastSquares
 from confide.methods.synthesis.bins import draw_bins, plan_bins
-from confide.methods.synthesis.build import Options, build_rows, literal_rows
-from confide.methods.synthesis.data import SyntheticData
-from confide.methods.synthesis.line import line_of_release
-from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
+from confide.methods.synthesis.files import SyntheticData
+from confide.methods.synthesis.model import Options, build_rows, line_of_release, literal_rows
 from confide.schema import Design, Schema
 from confide.schema.formulas.formula import parse_formula
-
-__all__ = ["SyntheticTable"]
+from confide.sums.coding import ends
 
 _MOST_CELLS = 4096
 _LARGE = 1e60

@@ -1,1 +1,1 @@
-"""Tables by cell: counts, shares, totals and means over crossings, with intervals; tests as questions to them."""
+"""Tables: counts, shares, means, totals, ratios, persons, Table One."""

@@ -12,30 +12,24 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.aggregates.cells.cell_sums import CellTotals
-from confide.aggregates.cells.crossing import Axes
-from confide.aggregates.cells.free_moments import Measure, MomentRows
-from confide.aggregates.cells.unit_blocks import UnitCells
-from confide.aggregates.cells.weighted_cells import CountRows, WeightedRows, places_of_weights
-from confide.aggregates.column_codes import practice_codes
+from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source, Statistic, Together
+from confide.core.plan import check_n
+from confide.core.units.privacy_unit import per_of
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.methods.tables.cells.layout import Layout, marginal_name
-from confide.methods.tables.cells.margins import Margins, UnitMargins
-from confide.methods.tables.cells.numbers import checked_reading
-from confide.methods.tables.cells.per_level import LevelStrategy, level_axis
-from confide.methods.tables.cells.result import CellTable
-from confide.methods.tables.cells.strategy import Strategy
-from confide.methods.tables.survey.path import SurveyPath
+from confide.methods.tables.draw import LevelStrategy, Margins, Strategy, UnitMargins, level_axis
+from confide.methods.tables.layout import Layout, marginal_name
+from confide.methods.tables.reading import checked_reading
+from confide.methods.tables.results import CellTable
+from confide.methods.tables.sums import UnitCells
+from confide.methods.tables.survey.draw import SurveyPath
 from confide.methods.tables.survey.reading import survey_table
-from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Statistic, Together
-from confide.protocol.plan import check_n
-from confide.protocol.units.orthogonal import per_of
-from confide.results.base import check_names
+from confide.results.pages.content import check_names
 from confide.schema import Practice, Unit
-
-__all__ = ["TableMethod", "cell_totals", "marginal_name", "tabulated"]
-
+from confide.sums.cells.cell_sums import Axes, CellTotals
+from confide.sums.cells.moments import Measure, MomentRows
+from confide.sums.cells.weighted_cells import CountRows, WeightedRows, places_of_weights
+from confide.sums.columns import practice_codes
 
 #: The constant that says that the number of records is public and was not drawn.
 _TOTAL = "records"

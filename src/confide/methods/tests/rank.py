@@ -1,12 +1,12 @@
 """Rank tests: Mann-Whitney's of two groups, Kruskal and Wallis' of several, Wilcoxon's of one sample, in two rounds of noise.
 
 Guarantee: mu-GDP, add-remove or substitute. Round 1, a fifth of mu^2: the numbers of records up to public edges, by group
-(`confide.aggregates.distributions.cumulative`). Round 2, four fifths: each group's number of records, sum of scores and sum of 1 - u^2,
+(`confide.sums.distributions.cumulative`). Round 2, four fifths: each group's number of records, sum of scores and sum of 1 - u^2,
 scores u in [-1, 1] being public numbers that follow from round 1. Sensitivities are proved there for any scores; the rounds are composed
 adaptively (Dong, Roth, Su 2022, Corollary 2). Both are a public table times the histogram of a group, so that records are read once.
 Null hypothesis: equal laws (one sample: a law that is symmetric about 0). Scores follow from the sum of the groups' round 1 alone, so that
 labels are exchangeable given them, and a poor round 1 costs power, not size. Bounds cost bins, not noise: bounds ten times too wide cost
-little. Variances hold for groups of unequal size and spread, too (`rank_reading`, `rank_variance`).
+little. Variances hold for groups of unequal size and spread, too (`reading`, `reading`).
 Sources: Mann, Whitney 1947; Kruskal, Wallis 1952; Wilcoxon 1945; Brunner, Munzel 2000; Couch, Kazan, Shi, Bray, Groce 2019 (private rank
 tests; their H_abs is the rival of `confide lab run tables.ranks`).
 """
@@ -24,10 +24,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.aggregates.cells.crossing import Attribute, Crossing
-from confide.aggregates.cells.free_moments import Measure
-from confide.aggregates.column_codes import practice_codes
-from confide.aggregates.distributions.cumulative import (
+from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source, Together
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.methods.tests.reading import Scored, Shape, power_note, scores_of
+from confide.methods.tests.results import RankTest, Rounds, read_one, read_several, read_two
+from confide.noise import keyed_generator
+from confide.schema import Practice, Schema
+from confide.schema.formulas.formula import cut
+from confide.schema.formulas.names import column_named, parted, sides
+from confide.sums.cells.cell_sums import Attribute, Crossing
+from confide.sums.cells.moments import Measure
+from confide.sums.coding import BOUND, ends
+from confide.sums.columns import practice_codes
+from confide.sums.distributions.cumulative import (
     BinRows,
     Bins,
     BinTotals,
@@ -35,23 +45,8 @@ from confide.aggregates.distributions.cumulative import (
     Histograms,
     ScoreRows,
     SignedRows,
+    strategy,
 )
-from confide.aggregates.distributions.cumulative_strategy import strategy
-from confide.aggregates.lines.corners import ends
-from confide.aggregates.lines.rows import BOUND
-from confide.errors import PlanError
-from confide.guarantees import Guarantee
-from confide.methods.tests.rank_power import power_note
-from confide.methods.tests.rank_reading import Scored, Shape, scores_of
-from confide.methods.tests.rank_result import RankTest, Rounds, read_one, read_several, read_two
-from confide.noise import keyed_generator
-from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Together
-from confide.schema import Practice, Schema
-from confide.schema.formulas.formula import cut
-from confide.schema.formulas.names import column_named, parted, sides
-
-__all__ = ["Kruskal", "MannWhitney", "RankAbout", "Wilcoxon"]
-
 
 _FIRST, _SECOND = Fraction(1, 5), Fraction(4, 5)
 #: Bins of round 1; for one sample sizes below 0, 0, and above.

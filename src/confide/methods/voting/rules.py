@@ -20,35 +20,29 @@ generalized  the noisy maximum with a scale that is too small in general, where 
 Probabilities are floats; epsilon and delta are lowered by one part in 10^12 before they are used, which is far more than what roundings do,
 and probabilities below 2^-64 of a pure rule count as 2^-64, which both bounds allow.
 Sources: Dwork, Lei 2009; Redberg, Zhu, Wang 2023 (C.1, corrected: docs/errata.md); the optimal rule is derived in confide.
+
+Votes of a column: what a record says, what leaves when an answer is drawn, and the records on which a vote is tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from math import ceil, exp, expm1, inf, log
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from confide._arrays import Array
+from confide.core import Meter, Method, Plan, Source
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import ApproxDP, PureDP
-from confide.methods.ptr.classic_ptr import StableRelease
-
-__all__ = [
-    "BETWEEN_TWO",
-    "RULES",
-    "Chances",
-    "Generalized",
-    "VoteRule",
-    "checked_rule",
-    "laplace_minority",
-    "vote_loss",
-    "vote_rule",
-]
-
+from confide.methods.ptr.classic import StableRelease
+from confide.schema import Categorical, Practice, Schema
+from confide.sums.cells.cell_sums import Crossing
 
 #: The rules, the one that errs least first; those that know two sides alone.
 RULES = ("optimal", "noisy_max", "distance", "generalized")
@@ -246,3 +240,72 @@ def _least(noise: float, delta: float, most: float) -> float | None:
     gaps = np.arange(0, far + 0.5, 0.5)
     above = gaps[_losses(gaps, noise, delta) > most]
     return float(above[-1] + 0.5) if len(above) else 0.0
+
+
+Ballots = list[Mapping[str, Any]]
+
+
+class ColumnVote(Method):
+    """A vote between the levels of a column, one vote a record: whatever the rule, one answer leaves, or none."""
+
+    column: str
+    rule: str | None
+
+    family: ClassVar[str] = "voting"
+
+    def repeated(self, source: Source, plan: Plan, noise: Any) -> Callable[[int], NDArray[Any]]:
+        """So many answers, (runs, 1): the number of a level from 1 on, 0 for none."""
+        raise NotImplementedError
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """The answer: the number of a level from 1 on, 0 for none."""
+        answer = self.repeated(source, plan, meter.noise("answer"))(1)[0]
+        meter.opaque("answer", answer, Fraction(1))
+        if not answer[0]:
+            meter.decline()
+        return {}
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The share of votes for each level."""
+        practice = Practice.checked(frame)
+        return _vote_shares(self.about(practice.schema), practice)
+
+    def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """A vote for either of the first two levels."""
+        return _opposite_votes(schema, self.column)
+
+
+def ballots(schema: Any, column: str) -> Crossing:
+    """What a record says: the level of a column."""
+    whole = Schema.of(schema)
+    return Crossing.of((column,), whole)
+
+
+def _vote_shares(ballot: Crossing, practice: Practice) -> dict[str, float]:
+    """The share of votes for each level, of practice records."""
+    place = ballot.places(practice.codes[ballot.columns[0]][None, :].astype(np.float64), (0,))
+    counts = np.bincount(place, minlength=ballot.cells((0,)) + 1)[:-1]
+    return dict(zip(ballot.attributes[0].labels, (counts / max(counts.sum(), 1)).tolist(), strict=True))
+
+
+def votes_apart(schema: Any, column: str, plan: Plan, gaps: Iterable[int]) -> Iterator[tuple[Ballots, Ballots]]:
+    """Votes in which either level leads by each of these, and the same with one vote more for it (add-remove), or with one that changed
+    sides to the other (substitute: gaps as odd or even as the public number of votes)."""
+    found = [{column: value} for pair in _opposite_votes(schema, column) for one in pair for value in one.values()]
+    few = 3
+    for leader, other in (found, found[::-1]) if found else ():
+        for gap in gaps:
+            if plan.relation == "add-remove":
+                yield [other] * few + [leader] * (few + gap), [other] * few + [leader] * (few + gap + 1)
+            elif plan.n is not None and gap < plan.n:
+                lead = (plan.n + gap + 1) // 2
+                rest = [leader] * (lead - 1) + [other] * (plan.n - lead)
+                yield [*rest, leader], [*rest, other]
+
+
+def _opposite_votes(schema: Any, column: str) -> Iterable[tuple[Mapping[str, Any], ...]]:
+    """A vote for the first level and one for the second."""
+    if isinstance(schema, Schema):
+        own = schema[column]
+        values = own.levels if isinstance(own, Categorical) else (own.low, own.low + 1)
+        yield {column: values[0]}, {column: values[1]}

@@ -1,4 +1,8 @@
-"""Labels of public records by the noisy votes of teachers, each fitted to a block of the private records (PATE).
+"""Labels that teachers' votes gave to public records.
+
+Teachers: any classifier with fit and predict, each on a block of its own records, and its votes on public records.
+
+Labels of public records by the noisy votes of teachers, each fitted to a block of the private records (PATE).
 
 Guarantee. Records fall into K blocks, by position after a fresh permutation (substitute) or by a fresh keyed hash (add-remove), so that one
 record is in one block (`aggregates.shards`). A teacher is fitted to each, in a process of its own, and has one ballot on each of T public
@@ -26,32 +30,171 @@ Interval: none. Sources: Papernot et al. 2017, 2018; Redberg, Zhu, Wang 2023, Al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, log1p, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from confide.aggregates.column_codes import ColumnCodes, chosen_columns
-from confide.aggregates.isolation.code_names import not_in_file
-from confide.aggregates.isolation.isolated import Answers, Room
-from confide.aggregates.isolation.shards import BY, BlockWork, fresh_key
+from confide._arrays import Array
+from confide.core import Allowance, Meter, Method, Opaque, Plan, Proved, Question, Release, Source, Total
+from confide.core.allowance import EITHER
+from confide.core.exact import digest, pack, round_up
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
 from confide.guarantees.validation import is_finite, is_whole
-from confide.methods.ptr.classic_ptr import StableRelease
-from confide.methods.voting.labels import VotedLabels
-from confide.methods.voting.teachers_distance import NOISE_GRID
-from confide.methods.voting.teaching import PublicRows, Teaching, checked_teacher, pack_teacher, tallied
-from confide.methods.voting.vote_budgets import VoteBudget, budget_of, checked_agreement
-from confide.protocol import Allowance, Meter, Method, Opaque, Plan, Proved, Question, Release, Source, Total
-from confide.protocol.exact import round_up
-from confide.protocol.spending.allowance import EITHER
+from confide.methods.ptr.classic import StableRelease
+from confide.methods.voting.teacher_budgets import NOISE_GRID, VoteBudget, budget_of, checked_agreement
+from confide.results.base import BaseResult
+from confide.results.pages.content import Column
 from confide.schema import Categorical, Schema
+from confide.sums.blocks.isolated_process import Answers, Room
+from confide.sums.blocks.record_block import BY, BlockWork, code_name, fresh_key, not_in_file
+from confide.sums.columns import ColumnCodes, chosen_columns
 
-__all__ = ["CERTIFICATES", "TeacherLabels"]
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class VotedLabels(BaseResult):
+    """labels (queries,): a class for each public record, None where the vote gave none; classes: public."""
+
+    labels: NDArray[Any]
+    classes: tuple[str, ...]
+
+    family: ClassVar[str] = "labels"
+    rows_are: ClassVar[str] = "class"
+    rows_called: ClassVar[str] = "classes"
+
+    def columns(self, alpha: float) -> tuple[Column, ...]:
+        """How many public records were given each class."""
+        counts = np.array([float(np.sum(self.labels == one)) for one in self.classes])
+        return (Column("name", self.classes, "name"), Column("records", counts, "number", head="public records"))
+
+    def head(self) -> tuple[tuple[str, str], ...]:
+        given = sum(one is not None for one in self.labels)
+        return (("Labelled", f"{given:,} of {len(self.labels):,} public records"),)
+
+    def more(self, alpha: float) -> dict[str, Any]:
+        return {"given": [None if one is None else str(one) for one in self.labels]}
+
+    def draw(self, ax: Any, alpha: float) -> None:
+        columns = self.columns(alpha)
+        ax.bar(range(len(self.classes)), columns[1].values, color="#1f4e79")
+        ax.set_xticks(range(len(self.classes)), list(self.classes))
+        ax.set_ylabel("public records")
+
+    def picture(self, alpha: float) -> str:
+        return "How many public records were given each class."
+
+
+def checked_teacher(teacher: Any) -> Any:
+    """A classifier, or what a file says of one, which no plan is made with; `PlanError` for anything else."""
+    if isinstance(teacher, Mapping) and "live" in teacher:
+        return dict(teacher)
+    if isinstance(teacher, type) or not all(callable(getattr(teacher, verb, None)) for verb in ("fit", "predict")):
+        raise PlanError(
+            f"teacher must be a classifier with fit and predict, such as sklearn.linear_model.LogisticRegression(), got {teacher!r}"
+        )
+    return teacher
+
+
+def pack_teacher(teacher: Any) -> dict[str, Any]:
+    """The name of its class, and its parameters where they have a text form: for readers, as nothing is made from them."""
+    live = {"live": code_name(teacher)}
+    given = teacher.get_params() if hasattr(teacher, "get_params") else {}
+    try:
+        pack(given)
+    except TypeError:
+        return live
+    return {**live, "settings": given}
+
+
+def new_classifier(teacher: Any) -> Any:
+    """A new classifier like this one, so that no block leaves anything in it for the next."""
+    if hasattr(teacher, "get_params"):
+        return type(teacher)(**deepcopy(teacher.get_params(deep=False)))
+    return deepcopy(teacher)
+
+
+@dataclass(frozen=True, eq=False)
+class PublicRows:
+    """Public records that teachers vote on, (queries, features), in the order of the features; equal by content.
+
+    >>> PublicRows.of([[0.0, 1.0]]).queries
+    1
+    """
+
+    rows: Array | None
+    queries: int
+    digest: str
+
+    @classmethod
+    def of(cls, rows: ArrayLike | Mapping[str, Any] | PublicRows) -> PublicRows:
+        """From rows, or from what a file says of them; `PlanError` for what is no finite table."""
+        if isinstance(rows, PublicRows):
+            return rows
+        if isinstance(rows, Mapping) and set(rows) == {"queries", "digest"}:
+            return cls(None, int(rows["queries"]), str(rows["digest"]))
+        try:
+            found = np.array(rows, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise PlanError(
+                "public records must be a table of numbers, (queries, features); encode labels as numbers"
+            ) from None
+        if found.ndim != 2 or not found.size:
+            raise PlanError(
+                f"public records must be a table (queries, features) with at least one row, got the shape {found.shape}"
+            )
+        if not np.isfinite(found).all():
+            raise PlanError("public records must be finite numbers; drop or fill the rows with missing values")
+        found.flags.writeable = False
+        return cls(found, len(found), digest(["public rows", list(found.shape), found.tobytes().hex()]))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"queries": self.queries, "digest": self.digest}
+
+
+@dataclass(frozen=True, eq=False)
+class Teaching:
+    """What is run on a block: fit the teacher to its records, vote on the public ones. Columns of a table: the features, then the label's
+    code.
+
+    A block without records or with one class alone votes for its class, the first one where it is empty; what raises is the runner's
+    matter, and so is what is no class.
+    """
+
+    teacher: Any
+    public: Array
+    classes: int
+
+    def __call__(self, table: Array, generator: np.random.Generator) -> Array:
+        x, y = table[:, :-1], np.rint(table[:, -1]).astype(np.int64)
+        present = np.unique(y)
+        if len(present) < 2:
+            return np.full(len(self.public), float(present[0]) if len(present) else 0.0)
+        model = new_classifier(self.teacher)
+        if "random_state" in getattr(model, "get_params", dict)():
+            model.set_params(random_state=int(generator.integers(1 << 31)))
+        votes = np.asarray(model.fit(x, y).predict(self.public), dtype=np.float64)
+        if votes.shape != (len(self.public),) or not np.isin(votes, np.arange(self.classes)).all():
+            raise ValueError(f"predict gave {np.array2string(votes, threshold=6)}")
+        return votes
+
+    def each_class(self, table: Array) -> Array:
+        """The table with each class in turn, so that there is something to fit."""
+        return np.column_stack([table[:, :-1], np.arange(len(table)) % self.classes])
+
+
+def tallied(answers: Array, options: int) -> NDArray[np.int64]:
+    """Votes (queries, options) from each teacher's ballots (teachers, queries): for a class, or for "failed", the last option."""
+    votes = np.zeros((answers.shape[1], options), dtype=np.int64)
+    places = np.arange(answers.shape[1])
+    for own in np.clip(np.rint(answers), 0, options - 1).astype(np.int64):
+        votes[places, own] += 1
+    return votes
+
 
 Records = Mapping[str, Any]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from confide._lazy import later
+from confide._helpers import later
 from confide.errors import PlanError
-from confide.results.inference import student, wald
-from confide.results.inference.joint_law import JointLaw
+from confide.results.inference import simulated_null, wald
+from confide.results.inference.simulated_null import JointLaw
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-__all__ = ["Combinations", "combine"]
 
 Vector = NDArray[np.float64]
 
@@ -63,13 +62,15 @@ class Combinations:
     @property
     def pvalue(self) -> Vector:
         """Two-sided p-values (q,) of effect = null, each by itself."""
-        return student.two_sided(self.tvalue, self.df)
+        return simulated_null.two_sided(self.tvalue, self.df)
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Intervals at level 1 - alpha for each effect by itself: columns 0 (low) and 1 (high)."""
-        from confide.results.estimates import check_alpha  # here, because estimates import this page
+        from confide.results.pages.content import check_alpha  # here, because estimates import this page
 
-        width = student.quantile(check_alpha(alpha) / 2, self.df) * self.sd + (0.0 if self.bias is None else self.bias)
+        width = simulated_null.quantile(check_alpha(alpha) / 2, self.df) * self.sd + (
+            0.0 if self.bias is None else self.bias
+        )
         return pd.DataFrame({0: self.effect - width, 1: self.effect + width}, index=list(self.names))
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
@@ -89,7 +90,7 @@ class Combinations:
 
     def joint_test(self) -> wald.WaldTest:
         """F test of all effects = null together."""
-        return wald.test(
+        return wald.wald_test(
             np.eye(len(self.names)), self.null, self.effect, self.covariance, self.df, self.joint, self.moves
         )
 
@@ -123,12 +124,12 @@ def combine(
 
 def _combined(names: tuple[str, ...], rows: Vector, of: Estimates | Combinations, null: Vector) -> Combinations:
     effect = of.effect if isinstance(of, Combinations) else np.asarray(of.params, dtype=np.float64)
-    made, moves = student.weighted(rows, effect), _moves(of)
+    made, moves = simulated_null.weighted(rows, effect), _moves(of)
     return Combinations(
         names,
         made,
-        student.spread(rows, of.covariance),
-        student.fewest(rows, of.df),
+        simulated_null.spread(rows, of.covariance),
+        simulated_null.fewest(rows, of.df),
         null,
         None if of.joint is None else of.joint.of(rows),
         None if moves is None else np.where(np.isnan(made), np.nan, np.abs(rows @ moves).sum(axis=1)),

@@ -12,21 +12,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from confide._lazy import later
+from confide._helpers import clean, later
+from confide.core import Release, Result
 from confide.errors import NoResult, PlanError
 from confide.guarantees import Guarantee
-from confide.protocol import Release, Result
 from confide.results.base import BaseResult
-from confide.results.pages import written
-from confide.results.pages.table import environment, view
-from confide.results.pages.words import SIMULATED, clean, notes
+from confide.results.pages import export
+from confide.results.pages.content import SIMULATED, notes
+from confide.results.pages.table import Document, environment, view
 
 if TYPE_CHECKING:
     import pandas as pd
 else:
     pd = later("pandas")
 
-__all__ = ["FAILED", "Report"]
 
 #: What is said of a question that failed after the charge.
 FAILED = (
@@ -166,18 +165,18 @@ class Report:
 
     def to_markdown(self) -> str:
         """Contents and the table of each question as Markdown, each with what must stand beside it."""
-        return "\n".join(map(written.markdown, self._documents()))
+        return "\n".join(map(export.markdown, self._documents()))
 
     def to_latex(self) -> str:
         """Contents and the table of each question as LaTeX, with the rules of the package booktabs."""
-        return "\n".join(map(written.latex, self._documents()))
+        return "\n".join(map(export.latex, self._documents()))
 
     def to_word(self, path: str | Path) -> Path:
         """Write contents and all tables as a Word file (.docx); returns its path. Needs the extra `word`."""
-        written.word(self._documents(), Path(path))
+        export.word(self._documents(), Path(path))
         return Path(path)
 
-    def _documents(self) -> list[written.Document]:
+    def _documents(self) -> list[Document]:
         """The contents, then the questions that have a table of this package's families."""
         rows = [
             (name, row.status, f"{row.budget_share:.1%}", _percent(row.privacy_share), row.target)
@@ -186,10 +185,8 @@ class Report:
         cells = tuple(tuple(clean(str(cell)) for cell in row) for row in rows)
         note = " ".join([*([f"{SIMULATED}."] if self.simulated else []), *(f"{line}." for line in self._statement())])
         heads = ("question", "status", "of mu^2", "noise", "estimated")
-        contents = written.Document(f"A publication of {len(self)} questions", cells, heads, clean(note))
-        found = (
-            written.document(one, one._alpha(None)) for one in self.results.values() if isinstance(one, BaseResult)
-        )
+        contents = Document(f"A publication of {len(self)} questions", cells, heads, clean(note))
+        found = (export.document(one, one._alpha(None)) for one in self.results.values() if isinstance(one, BaseResult))
         return [contents, *found]
 
     def summary(self) -> str:

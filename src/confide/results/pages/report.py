@@ -13,26 +13,24 @@ import matplotlib
 import matplotlib.style
 from markupsafe import Markup
 
+from confide._helpers import clean
 from confide._version import __version__
 from confide.guarantees import Guarantee
-from confide.results.pages.plot import caption, chosen, drawn, nothing
-from confide.results.pages.table import DASH, Document, View, environment, view
-from confide.results.pages.words import (
+from confide.results.pages.content import (
     approx_words,
     bias_words,
-    clean,
     flag_words,
     level_words,
     relation_words,
     several_rows,
 )
+from confide.results.pages.plots import caption, chosen, drawn, nothing
+from confide.results.pages.table import DASH, Document, View, environment, view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from confide.results.pages.shown import Shown
-
-__all__ = ["page", "svg"]
+    from confide.results.pages.content import Shown
 
 
 def page(result: Shown, alpha: float, below: Sequence[Document] = ()) -> str:

@@ -7,30 +7,17 @@ from dataclasses import dataclass
 from math import floor, inf, isfinite, isnan, log10
 from typing import TYPE_CHECKING, Any
 
-from confide._lazy import later
-from confide.results.pages.words import SIMULATED, WITHOUT_NUMBERS, clean, notes
+from confide._helpers import clean, later
+from confide.results.pages.content import SIMULATED, WITHOUT_NUMBERS, notes
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from rich import cells as terminal
 
-    from confide.results.pages.shown import Column, Shown
+    from confide.results.pages.content import Column, Shown
 else:
     terminal = later("rich.cells")
 
-__all__ = [
-    "DASH",
-    "NARROWEST",
-    "Document",
-    "View",
-    "environment",
-    "facts",
-    "html",
-    "labelled",
-    "text",
-    "view",
-    "with_interval",
-]
 
 NARROWEST = 78  # the width of statsmodels' tables
 WIDEST = 100

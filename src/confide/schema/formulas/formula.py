@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from confide._lazy import opened
+from confide._helpers import opened
 from confide.errors import PlanError
 from confide.schema.formulas.expression import Expression, parse_expression, unknown_column
 from confide.schema.formulas.names import hidden, quoted, restored, sides
@@ -26,8 +26,6 @@ from confide.schema.schema import Schema
 opened("formulaic")  # its parser is all that is used; the rest loads pandas and SciPy
 from formulaic.parser import DefaultFormulaParser  # noqa: E402
 from formulaic.parser.types import ASTNode, Token  # noqa: E402
-
-__all__ = ["Factors", "Formula", "cut", "parse_formula", "parsed"]
 
 # The factors of one term; the empty tuple is the intercept.
 Factors: TypeAlias = tuple[Expression, ...]

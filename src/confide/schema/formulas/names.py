@@ -15,18 +15,6 @@ from collections.abc import Callable, Collection, Mapping
 
 from confide.errors import SchemaError
 
-__all__ = [
-    "bare",
-    "check_distinct",
-    "column_named",
-    "hidden",
-    "parted",
-    "quoted",
-    "restored",
-    "sides",
-    "with_intercept",
-]
-
 # What stands for itself, as Python's own words do: text in quotes, and numbers, whose letters (1e5) begin no name.
 _STRING = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
 _NUMBER = re.compile(r"\.?[0-9][\w.]*")

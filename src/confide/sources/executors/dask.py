@@ -14,12 +14,9 @@ from secrets import token_hex
 from typing import Any
 
 from confide.errors import SourceError
-from confide.sources.executors.groups import Coding, Group, bounded, dealt
-from confide.sources.executors.work import FAILED, Portion, Work, portions
-from confide.sources.grouping.keep import Keep
-from confide.sources.parts import Part, guarded
-
-__all__ = ["Dask"]
+from confide.sources.coding import Part, guarded
+from confide.sources.executors.worker import FAILED, Coding, Group, Portion, Work, bounded, dealt, portions
+from confide.sources.grouping.sampling import Keep
 
 #: Seconds for which a scheduler is looked for, and for which one may have no worker.
 _WAIT = 20

@@ -17,26 +17,23 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
+from confide.core import Statistic
+from confide.core.statistic import Behind
+from confide.core.units.privacy_unit import UNIT_ROW, WHOLE_ROW
 from confide.errors import SourceError
-from confide.protocol import Statistic
-from confide.protocol.source import Behind
-from confide.protocol.units.whose import UNIT_ROW, WHOLE_ROW
 from confide.schema import Unit
 from confide.sources.aggregation import named_rows
-from confide.sources.executors.states import check_states, state_from_plain
-from confide.sources.executors.work import FAILED, Work
+from confide.sources.coding import Part, guarded
+from confide.sources.executors.worker import FAILED, Work, check_states, state_from_plain
 from confide.sources.formats.tables import Table
-from confide.sources.grouping.groups import HashedGroups
-from confide.sources.grouping.keep import Keep, rule_of_rows
-from confide.sources.grouping.pairs import Levels
+from confide.sources.grouping.ids import HashedGroups
+from confide.sources.grouping.sampling import Keep, Levels, rule_of_rows
 from confide.sources.grouping.units import of_kept_rows
-from confide.sources.parts import Part, guarded
 
 if TYPE_CHECKING:
-    from confide.sources.executors.groups import Coding
-    from confide.sources.passes import Passes
+    from confide.sources.code_cache import Passes
+    from confide.sources.executors.worker import Coding
 
-__all__ = ["Executor", "RemoteSource", "merged"]
 
 T = TypeVar("T")
 
@@ -137,7 +134,7 @@ class RemoteSource(Behind):
         if self._coding.column is None:
             with closing(RemoteSource(self._source, self._executor)) as records:
                 return records.count()
-        from confide.sources.executors.groups import Ids
+        from confide.sources.executors.worker import Ids
 
         if self._coding.groups is not None:
             # units that name no cluster have no rows there, and are units all the same
@@ -201,7 +198,7 @@ class RemoteSource(Behind):
 
     @cached_property
     def _coding(self) -> Coding:
-        from confide.sources.executors.groups import Coding
+        from confide.sources.executors.worker import Coding
 
         cluster = self.schema.cluster if self._in_clusters else None
         return Coding(self.schema, None if cluster is None else HashedGroups(cluster.column, self._key or b""))

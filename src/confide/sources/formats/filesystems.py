@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from confide.errors import SourceError
-from confide.sources.parts import FileMark, file_at, guarded
-
-__all__ = ["FolderListing", "FoundFile", "RemoteMark", "files_at", "files_behind", "is_address"]
+from confide.sources.coding import FileMark, file_at, guarded
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 

@@ -26,9 +26,7 @@ import pyarrow as pa
 
 from confide.errors import SourceError
 from confide.sources.formats.filesystems import FolderListing
-from confide.sources.formats.hive import is_key
-
-__all__ = ["MemoryOrigin", "Origin", "SeenOrigins", "check_depth", "check_log", "memory_origins"]
+from confide.sources.formats.parquet import is_key
 
 _PLAIN = (type(None), bool, int, float, str, bytes, PurePath)
 

@@ -1,4 +1,7 @@
-"""Records in memory: NumPy, mappings of arrays, pandas, polars, Arrow; by slices, without a copy of the whole."""
+"""Columns without the extension types that databases give to what Arrow lacks.
+
+Records in memory: NumPy, mappings of arrays, pandas, polars, Arrow; by slices, without a copy of the whole.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,36 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from confide.errors import SourceError
-from confide.sources.formats.plain import kind_of, plain_cells
-from confide.sources.parts import Block, Part, Piece, cut, guarded
-from confide.sources.physical import Cells, Coded
+from confide.sources.coding import Block, Cells, Coded, Part, Piece, cut, guarded
 
-__all__ = [
-    "Column",
-    "Table",
-    "column_of",
-    "from_arrow",
-    "from_mapping",
-    "from_numpy",
-    "from_pandas",
-    "from_polars",
-]
+# where the digits of a UUID stand in its text
+_DIGITS = np.array([i for i in range(36) if i not in (8, 13, 18, 23)])
+
+
+def kind_of(kind: pa.DataType) -> pa.DataType:
+    """The physical type of a column as `plain_cells` gives it: an extension type is its storage, a UUID its text."""
+    if not isinstance(kind, pa.BaseExtensionType):
+        return kind
+    return pa.binary() if kind.extension_name == "arrow.uuid" else kind_of(kind.storage_type)
+
+
+def plain_cells(cells: pa.Array) -> Cells:
+    """A column of a batch without its extension type, which databases give to what Arrow lacks; a UUID is its text."""
+    if not isinstance(cells.type, pa.BaseExtensionType):
+        return cells
+    if cells.type.extension_name != "arrow.uuid":
+        return plain_cells(cells.storage)
+    raw = pc.fill_null(cells.storage, bytes(16))
+    digits = np.frombuffer(b"".join(raw.to_pylist()).hex().encode(), dtype=np.uint8).reshape(len(raw), 32)
+    text = np.full((len(raw), 36), ord("-"), dtype=np.uint8)
+    text[:, _DIGITS] = digits
+    whole = pa.Array.from_buffers(pa.binary(36), len(raw), [None, pa.py_buffer(text.tobytes())]).cast(pa.binary())
+    return pc.if_else(cells.is_valid(), whole, pa.scalar(None, pa.binary()))
+
 
 # rows that a thread takes at once: few enough to share the work of a small table, many enough to cost nothing
 _PIECE_ROWS = 1 << 16

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.protocol import Meter, Plan
+from confide.core import Meter, Plan
 from confide_lab.aggregates.bins import draw_bins
 from confide_lab.aggregates.cell_sums import CellRows, CellSums
 from confide_lab.benchmarks.planted.kinds import method

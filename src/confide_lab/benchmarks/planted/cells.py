@@ -11,11 +11,11 @@ from unittest.mock import patch
 import numpy as np
 
 import confide as cf
+from confide.core import Allowance, Either, Meter, Plan, Source, Spend, Together
+from confide.core.exact import digest
 from confide.methods.synthesis import bins as table_bins
 from confide.methods.synthesis.table import SyntheticTable
-from confide.protocol import Allowance, Either, Meter, Plan, Source, Spend, Together
-from confide.protocol.exact import digest
-from confide.testing import checks, hidden, side_doors
+from confide.testing import checks, contract as hidden, contract as side_doors
 from confide_lab.aggregates import bins
 from confide_lab.aggregates.cell_sums import CellCounts, CellRows, CellSums
 from confide_lab.benchmarks.planted.kinds import contract, neighbours

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
+from confide.audit.replay.replay import replay
 from confide.audit.verdict import Finding
-from confide.audit.watching.replay import replay
-from confide.methods.selection import selection
-from confide.protocol import Meter, Plan, Source, seal
+from confide.core import Meter, Plan, Source, seal
+from confide.methods.selection import draw
 from confide.selection import Select
-from confide.testing import side_doors
+from confide.testing import contract as side_doors
 from confide_lab.benchmarks.planted.kinds import Fault, bounded, contract, law, neighbours
 from confide_lab.methods import AdaSSP
 from confide_lab.methods.quantile import ranks
@@ -43,12 +43,12 @@ class _ScoresAll(Select):
     """Candidates are scored on all records, those that they were trained on included."""
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        own = selection.split
+        own = draw.split
 
         def whole(rows: Any, share: float, secret: bytes) -> Any:
             return own(rows, share, secret)[0], rows
 
-        with patch.object(selection, "split", whole):
+        with patch.object(draw, "split", whole):
             return super().draw(source, plan, meter)
 
 
@@ -64,7 +64,7 @@ def _parts(kind: type[Select]) -> Finding:
     """In how many parts a record is, at most: the rows of all parts that a release makes, over those that it reads."""
     found, worst = _select(kind), 0.0
     rows: list[Any] = []
-    own = selection.Part
+    own = draw.Part
 
     class Noted(own):  # type: ignore[misc, valid-type]
         def __init__(self, schema: Any, columns: Any, given: Any) -> None:
@@ -74,7 +74,7 @@ def _parts(kind: type[Select]) -> Finding:
     plan = cf.plan(found, _LINE, _ASKED)
     for seed in range(4):
         rows.clear()
-        with patch.object(selection, "Part", Noted):
+        with patch.object(draw, "Part", Noted):
             seal(found, cf.read(_LINE.sample(50, seed), _LINE), plan, cf.noise.SimulatedNoise(seed))
         tables = pd.Series([tuple(row) for part in rows for row in part.T.tolist()])
         worst = max(worst, float(tables.value_counts().max()))

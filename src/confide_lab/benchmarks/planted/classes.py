@@ -13,9 +13,9 @@ import pandas as pd
 import confide as cf
 from confide.audit.verdict import Audit
 from confide.classification import ClassMeans, EfficientPTRBayes
-from confide.methods.classification.class_rows import ClassRows, ClassTotal
-from confide.methods.classification.safe_means import ClassSafety, SafeMeans
-from confide.protocol import SAFETY_STEPS, Allowance, Plan, Test, Together, Total
+from confide.core import SAFETY_STEPS, Allowance, Plan, Test, Together, Total
+from confide.methods.classification.efficient_ptr import ClassSafety, SafeMeans
+from confide.methods.classification.sums import ClassRows, ClassTotal
 from confide_lab.benchmarks.planted.kinds import Fault, replayed
 from confide_lab.methods import NaiveBayes
 

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from confide.aggregates.kernels.kernel_cells import KernelRows, KernelSums
-from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
+from confide.core import Meter, Plan, Source, Total
+from confide.methods.curves.efficient_ptr import EfficientPTRKernel
 from confide.methods.curves.kernel import Kernel
-from confide.protocol import Meter, Plan, Source, Total
-from confide.testing import checks, side_doors
+from confide.methods.curves.sums import KernelRows, KernelSums
+from confide.testing import checks, contract as side_doors
 from confide_lab.benchmarks.planted.kinds import Fault, contract, neighbours
 from confide_lab.methods.wavelet import Wavelet, haar_level
 

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from confide.aggregates.lines.rows import round_within, scaled
-from confide.aggregates.safety_formulas import kappa
 from confide.audit.verdict import Audit
-from confide.methods.regression.certified.certified_line import CertifiedLine, JointRows, LeastEigenvalue, Safety
-from confide.methods.regression.certified.efficient_ptr import EfficientPTR
-from confide.protocol import SAFETY_STEPS, Allowance, Plan, Test
+from confide.core import SAFETY_STEPS, Allowance, Plan, Test
+from confide.methods.regression.certified.efficient_line import EfficientPTR
+from confide.methods.regression.certified.reading import CertifiedLine, JointRows, LeastEigenvalue, Safety
+from confide.sums.coding import round_within, scaled
+from confide.sums.safety_bounds import kappa
 from confide_lab.benchmarks.planted.kinds import Fault, replayed
 
 __all__ = ["EPTR_OLS", "FaultyPTR"]

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide.aggregates.lines.rows import BOUND, Box, Codes
-from confide.aggregates.lines.whitened_rows import Frame
-from confide.aggregates.scores.fisher_families import PROBIT, Counts, Probit
-from confide.aggregates.scores.fisher_rows import FisherRows, FisherScores
-from confide.aggregates.scores.fisher_sums import Excess, FisherSum
-from confide.protocol import Gram, Total
+from confide.core import Gram, Total
+from confide.methods.regression.glm.sums import Excess, FisherSum
 from confide.schema import Design
+from confide.sums.coding import BOUND, Box, Codes
+from confide.sums.fisher_families import PROBIT, Counts, Probit
+from confide.sums.fisher_rows import FisherRows, FisherScores
+from confide.sums.whitened_rows import Frame
 from confide_lab.benchmarks.planted.scores import searched
 
 __all__ = ["FISHER_FAULTS"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import confide as cf
 from confide.audit import Audit
-from confide.protocol import Meter, Plan, Source
+from confide.core import Meter, Plan, Source
 from confide.regression import Logistic
 from confide_lab.benchmarks.planted.kinds import Fault, bounded
 from confide_lab.benchmarks.planted.least_squares import Peeking, unlike

@@ -12,12 +12,20 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from confide.aggregates.kernels.kernel_cells import UNIT, Axis, KernelRows, KernelSums, ResidualRows
-from confide.aggregates.kernels.kernel_points import WEIGHT, KernelSafety, PointCurve
 from confide.audit.verdict import Audit
-from confide.methods.curves.efficient_ptr_kernel import EfficientPTRKernel
+from confide.core import Allowance, Plan, Test
+from confide.methods.curves.efficient_ptr import EfficientPTRKernel
 from confide.methods.curves.kernel import Kernel
-from confide.protocol import Allowance, Plan, Test
+from confide.methods.curves.sums import (
+    UNIT,
+    WEIGHT,
+    Axis,
+    KernelRows,
+    KernelSafety,
+    KernelSums,
+    PointCurve,
+    ResidualRows,
+)
 from confide_lab.benchmarks.planted.kinds import Fault, replayed
 
 __all__ = ["KERNEL", "FaultyCurve", "FaultyPoints"]

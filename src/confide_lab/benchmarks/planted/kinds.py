@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide import gate
+from confide import engine
 from confide.audit.methods import audit
+from confide.audit.replay.replay import replay
+from confide.audit.runs.curve_band import noise_scale_test
 from confide.audit.runs.lower_bounds import epsilon_lower_bound, mu_lower_bound
-from confide.audit.runs.noise_scale import noise_scale_test
 from confide.audit.searches.safety import falsify_safety_bound
 from confide.audit.searches.sensitivity import falsify_sensitivity
 from confide.audit.verdict import Audit, Finding
-from confide.audit.watching.replay import replay
 from confide.guarantees import ApproxDP, PureDP
 from confide.noise import SimulatedNoise
 from confide.testing.checks import Case
@@ -60,7 +60,7 @@ class Fault:
 
 def replayed(method: Any, level: Any, schema: Any, pair: tuple[Any, Any], seed: int) -> Audit:
     """Record and replay on one pair of frames: a row for each statistic, over its sensitivity, and one for everything else."""
-    plan = gate.plan(method, schema, level)
+    plan = engine.plan(method, schema, level)
     found = replay(method, plan, cf.read(pair[0], schema), cf.read(pair[1], schema), seed=seed)
     rows = [
         Finding(

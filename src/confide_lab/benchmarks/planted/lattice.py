@@ -13,10 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.aggregates.lines.bounded_rows import moments
+from confide.audit.replay.opaque import lattice
 from confide.audit.verdict import Audit
-from confide.audit.watching.lattice import lattice
-from confide.protocol import Opaque, Plan, Test
+from confide.core import Opaque, Plan, Test
+from confide.methods.regression.certified.sums import moments
 from confide_lab.aggregates.digits import in_digits, numbers
 from confide_lab.aggregates.posterior import Posterior, normal_steps, sample_step
 from confide_lab.benchmarks.planted.kinds import Fault

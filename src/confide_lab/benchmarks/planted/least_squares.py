@@ -17,29 +17,24 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import confide as cf
-from confide import gate
-from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.lines.ranges import Present
-from confide.aggregates.lines.rows import Box, Codes
-from confide.aggregates.lines.whitened_rows import Frame
-from confide.aggregates.scores.limits import Limits, Maxima
-from confide.aggregates.scores.score_rows import (
-    LimitedFeatures,
-    LimitedScores,
-    SizeIndices,
-)
+from confide import engine
+from confide.audit.replay.replay import replay
 from confide.audit.verdict import Audit
-from confide.audit.watching.replay import replay
+from confide.core import Allowance, Event, Gram, Meter, Plan, Source, Statistic, Together, Total
+from confide.core.exact import digest
 from confide.errors import PlanError
-from confide.methods.regression.evidence.left_out import CellCounts, LeftOut
-from confide.methods.regression.factors.factor_means import FactorMeans
-from confide.methods.regression.least_squares.least_squares import ScorePath
-from confide.methods.regression.least_squares.score_sums import ScoreSums, Weighing, _Draw
-from confide.methods.regression.least_squares.standing import Standing
-from confide.protocol import Allowance, Event, Gram, Meter, Plan, Source, Statistic, Together, Total
-from confide.protocol.exact import digest
+from confide.methods.regression.evidence.sparse_levels import CellCounts, LeftOut
+from confide.methods.regression.factors.draw import FactorMeans
+from confide.methods.regression.least_squares.draw import ScoreSums, Standing, Weighing, _Draw
+from confide.methods.regression.least_squares.rounds import ScorePath
+from confide.methods.regression.least_squares.sums import Limits, Maxima
 from confide.regression import SSP, LeastSquares
 from confide.schema import Schema
+from confide.sums.cells.cell_sums import Histogram
+from confide.sums.coding import Box, Codes
+from confide.sums.linear_rows import Present
+from confide.sums.scores import LimitedFeatures, LimitedScores, SizeIndices
+from confide.sums.whitened_rows import Frame
 from confide_lab.benchmarks.planted.kinds import Fault, bounded, neighbours
 from confide_lab.benchmarks.planted.scores import SCORE_FAULTS
 
@@ -259,7 +254,7 @@ def unlike(method: Any, level: Any, schema: Schema, *, rows: int = 40, seed: int
 
     No neighbours: statistics may move as far as they like, but nothing else may know on which data they were.
     """
-    plan = gate.plan(method, schema, level)
+    plan = engine.plan(method, schema, level)
     base = schema.sample(rows, seed)
     others = (
         base.iloc[:0],
@@ -292,7 +287,7 @@ def _planned(name: str, what: str, fault: str, schema: Schema) -> Fault:
     def audit(wrong: bool, runs: int, seed: int) -> Audit:
         worst = 0.0
         try:
-            plan = gate.plan(FaultyLine("y ~ a + b", fault=fault if wrong else ""), schema, _ADD)
+            plan = engine.plan(FaultyLine("y ~ a + b", fault=fault if wrong else ""), schema, _ADD)
             for name_, statistic in plan.statistics.items():
                 spend = plan.spend(name_)
                 unit = statistic.sensitivity_squared("add-remove") * schema.rows_per_unit**2

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.audit.runs.known_laws import audit_exponential, audit_law
+from confide.audit.runs.known_distributions import audit_exponential, audit_law
 from confide.guarantees import GDP, ApproxDP, PureDP, calibrate_gaussian
 from confide.noise import SimulatedNoise
 from confide.regression import SSP

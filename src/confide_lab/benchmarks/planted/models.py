@@ -15,8 +15,8 @@ import pandas as pd
 import confide as cf
 from confide.audit.verdict import Finding
 from confide.classification import ClassMeans, EfficientPTRBayes
-from confide.protocol import Meter, Plan, Source, Total
-from confide.testing import side_doors
+from confide.core import Meter, Plan, Source, Total
+from confide.testing import contract as side_doors
 from confide_lab.benchmarks.planted.kinds import Fault, bounded, contract, law, neighbours
 from confide_lab.methods import NaiveBayes, SmoothNaiveBayes
 from confide_lab.methods.smooth_naive_bayes import smooth_sensitivity

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide.aggregates.lines.bounded_rows import BoundedRows, Part, moments, smallest_eigenvalue
+from confide.core import Meter, Plan
 from confide.guarantees import ApproxDP, calibrate_gaussian
-from confide.protocol import Meter, Plan
+from confide.methods.regression.certified.sums import BoundedRows, Part, moments, smallest_eigenvalue
 from confide_lab.benchmarks.planted.kinds import mechanism, method, query
 from confide_lab.methods.adassp import AdaSSP
 from confide_lab.methods.boosted_adassp import BoostedAdaSSP

@@ -1,7 +1,7 @@
 """Planted faults of opaque releases: too little noise inside them, a certificate or a ridge left out, exact numbers beside them.
 
 Their noise cannot be taken off, so that no exact difference shows these: the release is run on a bad pair
-(`confide.audit.watching.opaque`), and whatever is not its own is replayed (`confide.audit.watching.replay`). `confide lab bench
+(`confide.audit.replay.opaque`), and whatever is not its own is replayed (`confide.audit.replay.replay`). `confide lab bench
 audit_states` prints what each becomes.
 """
 
@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide import gate
-from confide.audit.searches.pairs import Domain
+from confide import engine
+from confide.audit.replay.opaque import Setting, attack_opaque
+from confide.audit.searches.neighbors import Domain
 from confide.audit.verdict import Audit
-from confide.audit.watching.opaque import Setting, attack_opaque
+from confide.core import Meter, Opaque, Plan, Source, leaves
 from confide.methods.ptr.safe_release import SafeRelease
-from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
-from confide.protocol import Meter, Opaque, Plan, Source, leaves
+from confide.methods.ptr.safety_bounds import OrderStatistic
 from confide.selection import Select
 from confide_lab.benchmarks.planted.kinds import Fault, replayed
 from confide_lab.methods import AdaOPS, AdaSSP, BinAgg, JohnsonLindenstrauss, PosteriorSampling, SmoothNaiveBayes
@@ -157,7 +157,7 @@ def opaque(
     def build(wrong: bool, runs: int, seed: int) -> Audit:
         method, domain = (faulty if wrong else clean), Domain.of(schema)
         asked = replace(privacy, relation=relation)
-        plan = gate.plan(method, schema, asked, n=len(pairs[0][0]) if relation == "substitute" else None)
+        plan = engine.plan(method, schema, asked, n=len(pairs[0][0]) if relation == "substitute" else None)
         rows = []
         for k, (one, other) in enumerate(pairs):
             rows += [*replayed(method, asked, schema, (domain.data(one), domain.data(other)), seed + k)]

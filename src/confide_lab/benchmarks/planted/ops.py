@@ -12,12 +12,12 @@ import numpy as np
 from scipy import special, stats
 
 import confide as cf
-from confide.aggregates.lines.bounded_rows import moments
 from confide.audit.methods import audit
 from confide.audit.verdict import Audit, Finding
+from confide.core import Meter, Plan, Source, seal
 from confide.guarantees import gaussian_delta, gaussian_mu
+from confide.methods.regression.certified.sums import moments
 from confide.noise import SimulatedNoise
-from confide.protocol import Meter, Plan, Source, seal
 from confide_lab.aggregates.posterior import LogResidual, Posterior
 from confide_lab.aggregates.posterior_pair import largest_shift, leverage_above, pair_delta, posterior_delta
 from confide_lab.benchmarks.planted.kinds import Fault, law, mechanism
@@ -132,7 +132,7 @@ class Certificates(PosteriorSampling):
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         design = self._design(source.schema)
         rows, (start, basis) = self._rows(design), self._lines(design)
-        odds = self._odds(cf.protocol.Allowance(plan.requested, plan.guarantee, 1))  # type: ignore[arg-type]
+        odds = self._odds(cf.core.Allowance(plan.requested, plan.guarantee, 1))  # type: ignore[arg-type]
         (whole,) = source.aggregate(moments(rows))
         posterior = Posterior.of(rows, whole, start, basis)
         lower, lam, log_r = self._bounds(meter, plan, posterior, whole, design, odds)

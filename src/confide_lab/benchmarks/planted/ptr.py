@@ -9,18 +9,20 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
-from confide.aggregates.safety_formulas import up
 from confide.audit.searches.safety import falsify_safety_bound
 from confide.audit.verdict import Audit, Finding
 from confide.guarantees import ApproxDP, calibrate_gaussian
-from confide.guarantees.reply import GaussianReply, exact_reply, worst_delta
+from confide.guarantees.mechanisms.ptr import GaussianReply, exact_reply, worst_delta
 from confide.methods.ptr.safety import SafetyBound
-from confide.methods.ptr.safety_bounds.class_means import ClassMeans
-from confide.methods.ptr.safety_bounds.eigenvector import LeadingEigenvector
-from confide.methods.ptr.safety_bounds.kernel import KernelRegression
-from confide.methods.ptr.safety_bounds.least_squares import LeastSquares
-from confide.methods.ptr.safety_bounds.likelihood import BallLikelihood
-from confide.methods.ptr.safety_bounds.order_statistic import OrderStatistic
+from confide.methods.ptr.safety_bounds import (
+    BallLikelihood,
+    ClassMeans,
+    KernelRegression,
+    LeadingEigenvector,
+    LeastSquares,
+    OrderStatistic,
+)
+from confide.sums.safety_bounds import up
 from confide_lab.benchmarks.planted.kinds import Fault
 
 __all__ = ["PTR"]

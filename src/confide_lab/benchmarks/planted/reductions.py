@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide.aggregates.lines.rows import BOUND
-from confide.aggregates.moments.joint_moments import InfluenceRows, JointMomentRows, JointMoments
+from confide.core import Gram, Meter, Plan, Source
 from confide.methods.reduction import components
 from confide.methods.reduction.components import PCA
 from confide.methods.reduction.correlations import Correlations
-from confide.protocol import Gram, Meter, Plan, Source
+from confide.methods.reduction.sums import InfluenceRows, JointMomentRows, JointMoments
+from confide.sums.coding import BOUND
 from confide_lab.benchmarks.planted.kinds import Fault, bounded, law, method
 from confide_lab.published.components import projector_move
 

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from confide.aggregates.lines.bounded_rows import BoundedRows
-from confide.protocol import Gram, Meter, Plan, Source, Total
-from confide.testing import checks, side_doors
+from confide.core import Gram, Meter, Plan, Source, Total
+from confide.methods.regression.certified.sums import BoundedRows
+from confide.testing import checks, contract as side_doors
 from confide_lab.aggregates import minimiser
 from confide_lab.aggregates.coefficients import QuadraticCoefficients
 from confide_lab.aggregates.minimiser import BallMinimiser

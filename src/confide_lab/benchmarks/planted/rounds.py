@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide.aggregates.lines.blocks import BlockGram
-from confide.aggregates.lines.ranges import RangeCells
-from confide.aggregates.lines.whitened_rows import LeverageCells, WhitenedRows
 from confide.audit.methods import audit
 from confide.audit.verdict import Audit
-from confide.protocol import Allowance, Either, Event, Gram, Meter, Plan, Source, Spend, Together
+from confide.core import Allowance, Either, Event, Gram, Meter, Plan, Source, Spend, Together
 from confide.schema import Design
+from confide.sums.linear_rows import BlockGram, RangeCells
+from confide.sums.whitened_rows import LeverageCells, WhitenedRows
 from confide_lab.benchmarks.planted.kinds import Fault
 from confide_lab.methods.huber.huber_line import HuberLine
 

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide.aggregates.cells.factor_levels import FactorLevels
-from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.cells.level_sums import (
+from confide.audit.verdict import Audit
+from confide.core import Gram, Total
+from confide.methods.regression.factors.draw import FactorMeans
+from confide.methods.regression.factors.sums import (
+    FactorLevels,
     LevelRows,
     LevelScores,
     LevelSquares,
@@ -26,23 +28,13 @@ from confide.aggregates.cells.level_sums import (
     ResidualIndices,
     SquaredRows,
 )
-from confide.aggregates.lines.blocks import BlockGram, block_numbers
-from confide.aggregates.lines.linear_rows import BlockRows, LinearRows, together
-from confide.aggregates.lines.rows import Box, Codes
-from confide.aggregates.lines.whitened_rows import Frame, LeverageCells
-from confide.aggregates.scores.score_rows import (
-    SCORE_CELLS,
-    Coordinates,
-    LimitedFeatures,
-    LimitedScores,
-    SizeIndices,
-    SquareOf,
-)
-from confide.audit.verdict import Audit
-from confide.methods.regression.factors.factor_means import FactorMeans
-from confide.methods.regression.moments.leverage import BoxLeverage
-from confide.protocol import Gram, Total
+from confide.methods.regression.ssp.draw import BoxLeverage
 from confide.schema import Design
+from confide.sums.cells.cell_sums import Histogram
+from confide.sums.coding import Box, Codes
+from confide.sums.linear_rows import BlockGram, BlockRows, LinearRows, block_numbers, together
+from confide.sums.scores import SCORE_CELLS, LimitedFeatures, LimitedScores, SizeIndices, SquareOf
+from confide.sums.whitened_rows import Coordinates, Frame, LeverageCells
 from confide_lab.benchmarks.planted.kinds import Fault, bounded
 
 __all__ = ["SCORE_FAULTS", "searched"]

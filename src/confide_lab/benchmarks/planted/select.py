@@ -14,12 +14,12 @@ import pandas as pd
 from scipy import stats
 
 import confide as cf
+from confide.audit.replay.recording import ReplayNoise
+from confide.audit.replay.replay import Replay, replay
 from confide.audit.verdict import Audit, Finding
-from confide.audit.watching.recording import ReplayNoise
-from confide.audit.watching.replay import Replay, replay
+from confide.core import Meter, Plan, Release, Source, seal
 from confide.guarantees.selection import TruncatedNegativeBinomial, tradeoff_delta
-from confide.methods.selection import selection as parts
-from confide.protocol import Meter, Plan, Release, Source, seal
+from confide.methods.selection import draw as parts
 from confide.selection import Select
 from confide_lab.benchmarks.planted.kinds import Fault, law
 from confide_lab.methods import AdaSSP

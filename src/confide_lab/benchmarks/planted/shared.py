@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from confide.aggregates.lines.blocks import BlockGram
-from confide.aggregates.lines.ranges import CELLS, RangeCells
-from confide.methods.regression.moments.ssp import SSP
-from confide.protocol import Either, Meter, Plan, Spend, Together
-from confide.protocol.events import Event
+from confide.core import Either, Meter, Plan, Spend, Together
+from confide.core.events import Event
+from confide.methods.regression.ssp.method import SSP
 from confide.schema import Numeric, Schema
+from confide.sums.linear_rows import CELLS, BlockGram, RangeCells
 from confide_lab.benchmarks.planted.kinds import method
 
 __all__ = ["SHARED"]

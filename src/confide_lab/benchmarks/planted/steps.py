@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from confide.aggregates.lines.rows import scaled
+from confide.core import Meter, Plan, Total
 from confide.guarantees import ApproxDP
-from confide.protocol import Meter, Plan, Total
+from confide.sums.coding import scaled
 from confide_lab.aggregates.coefficients import CoefficientTotal, QuadraticCoefficients
 from confide_lab.aggregates.scores import ClippedScores
 from confide_lab.benchmarks.planted.kinds import mechanism, method

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import confide as cf
+from confide.core import Allowance, Meter, Plan, Source
 from confide.methods.synthesis import bins
 from confide.methods.synthesis.table import SyntheticTable
-from confide.protocol import Allowance, Meter, Plan, Source
 from confide_lab.benchmarks.planted.kinds import method
 
 __all__ = ["SYNTHETIC", "FaultyTable"]

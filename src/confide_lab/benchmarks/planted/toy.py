@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 import confide as cf
-from confide.aggregates import ColumnMoments
-from confide.protocol import Allowance, Either, Gram, Meter, Method, Plan, Spend, Together, Total
+from confide.core import Allowance, Either, Gram, Meter, Method, Plan, Spend, Together, Total
+from confide.sums import ColumnMoments
 
 __all__ = ["LINE_SCHEMA", "SCHEMA", "ExactLine", "Toy"]
 

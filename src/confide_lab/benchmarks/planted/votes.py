@@ -12,22 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 import confide as cf
-from confide import gate
-from confide.aggregates.isolation.isolated import in_place
-from confide.aggregates.isolation.shards import divided
-from confide.audit.runs.known_laws import audit_probabilities
-from confide.audit.searches.neighbourhoods import whole
-from confide.audit.searches.pairs import Domain
+from confide import engine
+from confide.audit.replay.opaque import Setting, attack_repeated
+from confide.audit.runs.known_distributions import audit_probabilities
+from confide.audit.searches.neighbors import Domain, whole
 from confide.audit.verdict import Audit, Finding
-from confide.audit.watching.opaque import Setting
-from confide.audit.watching.repeated import attack_repeated
-from confide.guarantees.mechanisms.gnmax import collapsed_rdp, gnmax_log_error
-from confide.methods.ptr.classic_ptr import StableRelease
+from confide.core import Opaque, Plan, leaves
+from confide.guarantees.mechanisms.noisy_max import collapsed_rdp, gnmax_log_error
+from confide.methods.ptr.classic import StableRelease
 from confide.methods.voting import plurality
 from confide.methods.voting.rules import VoteRule, laplace_minority, vote_loss, vote_rule
+from confide.methods.voting.teacher_budgets import BallotDistance
 from confide.methods.voting.teacher_labels import TeacherLabels
-from confide.methods.voting.teachers_distance import BallotDistance
-from confide.protocol import Opaque, Plan, leaves
+from confide.sums.blocks.isolated_process import in_place
+from confide.sums.blocks.record_block import divided
 from confide_lab.benchmarks.planted.kinds import Fault, bounded, law
 from confide_lab.published.pate import gnmax_exact, lemma_cost, printed_cost, smooth_cost, smooth_quadrature
 
@@ -45,7 +43,7 @@ def voted(
 
     def build(wrong: bool, runs: int, seed: int) -> Audit:
         method = faulty if wrong else clean
-        plan = gate.plan(method, schema, privacy, n=n)
+        plan = engine.plan(method, schema, privacy, n=n)
         (leaf,) = (one for one in leaves(plan.event) if isinstance(one, Opaque))
         setting = Setting(method, plan, leaf.name, Domain.of(schema), schema)
         pairs = list(whole(method, plan, schema))

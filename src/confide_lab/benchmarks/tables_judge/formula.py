@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.methods.tables.cells.intervals import MeanSums, count_interval, share_interval
+from confide.methods.tables.intervals import MeanSums, count_interval, share_interval
 from confide_lab.benchmarks.tables_judge.sets import Case
 
 __all__ = ["widths"]

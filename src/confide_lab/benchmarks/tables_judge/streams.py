@@ -16,18 +16,17 @@ from typing import Any
 import numpy as np
 
 import confide as cf
-from confide.aggregates.distributions.cumulative import Bins
-from confide.aggregates.distributions.cumulative_strategy import strategy
-from confide.aggregates.distributions.fitted_bins import fitted
+from confide.core import seal
 from confide.methods.quantiles.method import Quantiles
 from confide.methods.quantiles.reading import QuantileGroup
-from confide.methods.tables.cells.intervals import MeanSums, count_interval, difference, ratio, share_interval
-from confide.methods.tables.cells.margins import Margins
 from confide.methods.tables.counts import Counts, Shares
+from confide.methods.tables.draw import Margins
+from confide.methods.tables.intervals import MeanSums, count_interval, difference, ratio, share_interval
 from confide.methods.tables.means import Means
 from confide.noise import SimulatedNoise
-from confide.protocol import seal
 from confide.schema import Practice
+from confide.sums.distributions.cumulative import Bins, strategy
+from confide.sums.distributions.fitted_bins import fitted
 from confide_lab.benchmarks.tables_judge.sets import Case
 
 __all__ = ["QUANTILES", "Answer", "Counted", "Measured", "Ranked", "Z", "compared"]

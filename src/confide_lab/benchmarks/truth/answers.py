@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import confide as cf
-from confide.protocol import Method
+from confide.core import Method
 
 __all__ = ["ANSWERS", "ELSEWHERE"]
 

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from confide.protocol import Method, Question, Release
+from confide.core import Method, Question, Release
 from confide.schema import Categorical, Design, Integer, Numeric, Practice, Schema
 from confide_lab.benchmarks.outside import Outside, lacking, records_of
 

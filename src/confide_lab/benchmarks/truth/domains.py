@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
-from confide.protocol import Method
+from confide.core import Method
 from confide.regression import LeastSquares
 from confide.schema import Categorical, Clusters, Integer, Numeric, Schema
 from confide_lab import datasets

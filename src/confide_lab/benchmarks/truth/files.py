@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from confide.ask.synthesis import refit
-from confide.protocol import Method, Question, Release
+from confide.core import Method, Question, Release
 from confide.synthesis import SyntheticTable
 from confide_lab.benchmarks.outside_skewed import SKEWED
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from confide.protocol import Method
+from confide.core import Method
 from confide.regression import Logistic, Poisson
 from confide.schema import Categorical, Integer, Numeric
 

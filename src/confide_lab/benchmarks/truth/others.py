@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from confide.classification import ClassMeans, EfficientPTRBayes
+from confide.core import Method
 from confide.curves import EfficientPTRKernel, Kernel
-from confide.protocol import Method
 from confide_lab.methods import PosteriorSampling
 from confide_lab.methods.quantile.ranks import Quantile
 

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.aggregates.reference import likeliest_line, log_odds_line
-from confide.aggregates.scores.fisher_families import PROBIT, Counts, Family
 from confide.errors import PlanError
-from confide.methods.classification.class_design import ClassDesign
-from confide.methods.regression.likelihood.logistic_design import binary_design
+from confide.methods.classification.design import ClassDesign
+from confide.methods.regression.glm.coefficients import binary_design
 from confide.schema import Design, Practice
+from confide.sums.fisher_families import PROBIT, Counts, Family
+from confide.sums.reference import likeliest_line, log_odds_line
 
 __all__ = ["plain_intervals"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.methods.regression.certified.certified_line import chart
-from confide.methods.regression.scaling import to_units
+from confide.methods.regression.certified.reading import chart
+from confide.methods.regression.evidence.normal_equations import to_units
 from confide.schema import Design, Practice
 from confide_lab.methods.posterior_sampling import PosteriorSampling
 

@@ -18,11 +18,11 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from confide import gate
+from confide import engine
 from confide.classification import ClassMeans, EfficientPTRBayes
+from confide.core import Method, Plan, seal
 from confide.curves import EfficientPTRKernel, Kernel
 from confide.errors import PlanError
-from confide.protocol import Method, Plan, seal
 from confide.regression import SSP, EfficientPTR, LeastSquares, Logistic
 from confide.schema import Categorical, Design, Practice, Schema
 from confide_lab.benchmarks.outside_tables import OUTCOMES
@@ -146,12 +146,12 @@ def planned(cell: Cell) -> tuple[Method, Plan]:
     """Method and plan, made once for all replications. Raises what the plan raises."""
     method = made(cell)
     n = size(cell) if cell.relation == "substitute" else None
-    return method, gate.plan(method, schema_of(cell.case, cell.method), asked(cell, method), n=n)
+    return method, engine.plan(method, schema_of(cell.case, cell.method), asked(cell, method), n=n)
 
 
 def expected(cell: Cell) -> float | None:
     """The share of simulated releases with status "ok" in a plan's forecast for so many records; None without a forecast."""
-    plan = gate.plan(made(cell), population(cell.case).schema, asked(cell, made(cell)), n=size(cell))
+    plan = engine.plan(made(cell), population(cell.case).schema, asked(cell, made(cell)), n=size(cell))
     return plan.forecast["ok"].get(f"{size(cell):,}") if plan.forecast else None
 
 

@@ -15,8 +15,7 @@ from typing import ClassVar
 
 from confide.errors import PlanError
 from confide.guarantees.validation import is_finite
-from confide.methods.regression.line_method import LineMethod
-from confide.methods.regression.line_path import LinePath
+from confide.methods.regression.least_squares.method import LineMethod, LinePath
 from confide.schema import Design, Schema
 from confide_lab.methods.huber.robust_line import HuberPath
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from confide.aggregates.lines.blocks import BlockGram, multipliers
-from confide.aggregates.lines.rows import Box
-from confide.aggregates.lines.whitened_rows import Frame, WhitenedRows
-from confide.aggregates.scores.rounds import Round, split_of
-from confide.protocol import Noisy
+from confide.core import Noisy
 from confide.schema import Design
+from confide.sums.coding import Box
+from confide.sums.linear_rows import BlockGram, multipliers
+from confide.sums.whitened_rows import Frame, Round, WhitenedRows, split_of
 
 __all__ = ["first_round", "last_round", "round_names"]
 

@@ -22,22 +22,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.aggregates.lines.blocks import BlockGram, multipliers
-from confide.aggregates.lines.linear_rows import ClippedRows
-from confide.aggregates.lines.ranges import CellIndices, Present, RangeCells, private_box, ranged
-from confide.aggregates.lines.rows import Box
-from confide.aggregates.lines.whitened_rows import (
+from confide.core import Allowance, Either, Event, Gram, Meter, Plan, Source, Statistic, Together, Total
+from confide.core.exact import digest
+from confide.methods.regression.evidence.normal_equations import allowed_lines
+from confide.noise import keyed_generator
+from confide.schema import Design
+from confide.sums.coding import Box
+from confide.sums.linear_rows import (
+    BlockGram,
+    CellIndices,
+    ClippedRows,
+    Present,
+    RangeCells,
+    multipliers,
+    private_box,
+    ranged,
+)
+from confide.sums.whitened_rows import (
     Frame,
     LeverageCells,
     LeverageIndices,
+    Round,
     WhitenedRows,
+    first_variance,
+    shrunken,
+    split_of,
 )
-from confide.aggregates.scores.rounds import Round, first_variance, shrunken, split_of
-from confide.methods.regression.scaling import allowed_lines
-from confide.noise import keyed_generator
-from confide.protocol import Allowance, Either, Event, Gram, Meter, Plan, Source, Statistic, Together, Total
-from confide.protocol.exact import digest
-from confide.schema import Design
 from confide_lab.aggregates.scores import descend, plan_descent
 from confide_lab.methods.huber.released_rounds import round_names
 from confide_lab.methods.huber.residual_rows import FarResiduals, ScoreRows

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from confide._special import stdtrit
-from confide.methods.regression.shared_estimates import SharedEstimates
+from confide.methods.regression.linear_estimates import SharedEstimates
 from confide.results import check_alpha
 from confide_lab.methods.huber.bias_aware import BiasAware
 

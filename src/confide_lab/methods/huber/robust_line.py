@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from confide.core import Allowance, Meter, Plan, Question, Release, Source
 from confide.errors import PlanError
-from confide.methods.regression.evidence.remarks import count_text, few_records
-from confide.methods.regression.linear import kept, legend
-from confide.methods.regression.scaling import coefficient_names, line_of, to_units
+from confide.methods.regression.evidence.normal_equations import coefficient_names, line_of, to_units
+from confide.methods.regression.evidence.sample_size_advice import count_text, few_records
+from confide.methods.regression.linear_estimates import kept, legend
 from confide.noise import keyed_generator
-from confide.protocol import Allowance, Meter, Plan, Question, Release, Source
 from confide.schema import Categorical, Design, Schema
 from confide_lab.methods.huber.released_rounds import last_round
 from confide_lab.methods.huber.residual_rounds import draw_line, plan_line

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from confide._arrays import Array
-from confide.aggregates.scores.rounds import Round, first_variance, shrunken
-from confide.methods.regression.scaling import allowed_lines
+from confide.methods.regression.evidence.normal_equations import allowed_lines
 from confide.schema import Design
+from confide.sums.whitened_rows import Round, first_variance, shrunken
 
 __all__ = ["RoundLines", "restriction"]
 

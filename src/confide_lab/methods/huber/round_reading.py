@@ -13,32 +13,40 @@ from typing import Any
 import numpy as np
 
 from confide._arrays import Array
-from confide.aggregates.lines.ranges import found_ranges, ranged
-from confide.aggregates.lines.rows import Box
-from confide.aggregates.scores.rounds import Round
-from confide.methods.regression.evidence.level_counts import totals_of_gram, unseen_levels
-from confide.methods.regression.evidence.needs import hidden_words
+from confide.core import Question, Release
 from confide.methods.regression.evidence.normal_equations import (
     Fit,
     Line,
     Meat,
     NoisyMoments,
+    allowed_lines,
+    coefficient_names,
     fit,
     floored,
     identified,
+    line_of,
     noisy_meat,
     records_behind,
+    to_units,
     trusted,
 )
-from confide.methods.regression.evidence.remarks import clipped_responses, clipped_share, count_text, few_records
-from confide.methods.regression.linear import legend
-from confide.methods.regression.scaling import allowed_lines, coefficient_names, line_of, to_units
+from confide.methods.regression.evidence.sample_size_advice import (
+    clipped_responses,
+    clipped_share,
+    count_text,
+    few_records,
+    hidden_words,
+)
+from confide.methods.regression.evidence.sparse_levels import totals_of_gram, unseen_levels
+from confide.methods.regression.linear_estimates import legend
 from confide.noise import keyed_generator
-from confide.protocol import Question, Release
-from confide.results.inference.joint_law import JointLaw
+from confide.results.inference.simulated_null import JointLaw
+from confide.results.pages.content import Flag
 from confide.results.pages.table import DASH
-from confide.results.pages.words import Flag
 from confide.schema import Design
+from confide.sums.coding import Box
+from confide.sums.linear_rows import found_ranges, ranged
+from confide.sums.whitened_rows import Round
 from confide_lab.methods.huber.bias_aware import BiasAware, bias_aware
 from confide_lab.methods.huber.released_rounds import first_round, last_round
 from confide_lab.methods.huber.residual_rows import ScoreRows

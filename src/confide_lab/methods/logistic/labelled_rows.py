@@ -16,10 +16,10 @@ from typing import ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.aggregates.lines.rows import BITS, Box, CodedRows, Codes, only, round_within, scaled, steps
-from confide.methods.regression.likelihood.logistic_design import log_odds as from_scaled
-from confide.protocol.exact import digest, pack
+from confide.core.exact import digest, pack
+from confide.methods.regression.glm.coefficients import log_odds as from_scaled
 from confide.schema import Design
+from confide.sums.coding import BITS, Box, CodedRows, Codes, only, round_within, scaled, steps
 
 __all__ = ["CurvatureRows", "LabelledRows", "log_odds", "record_weights"]
 

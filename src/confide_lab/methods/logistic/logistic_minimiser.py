@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from confide.aggregates.function_of import OfRecords
+from confide.core.allowance import SAFETY_STEPS
 from confide.errors import PlanError
-from confide.protocol.spending.allowance import SAFETY_STEPS
+from confide.sums.integer_functions import OfRecords
 from confide_lab.methods.logistic.labelled_rows import LabelledRows, record_weights
 
 __all__ = ["LeastCurvature", "PenalizedLoss", "RoundedMinimiser", "newton_steps"]

@@ -32,18 +32,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.aggregates.isolation.collected import Collected
-from confide.aggregates.lines.corners import outcome_pairs
-from confide.aggregates.lines.ranges import Present
-from confide.aggregates.reference import log_odds_line
-from confide.errors import PlanError, PrivacyError
-from confide.guarantees import ApproxDP, Guarantee
-from confide.guarantees.mechanisms.objective_perturbation import stable_sensitivity
-from confide.guarantees.validation import is_finite
-from confide.methods.regression.likelihood.logistic_design import binary_design
-from confide.methods.regression.likelihood.logistic_results import LogisticEstimates
-from confide.methods.regression.linear import legend
-from confide.protocol import (
+from confide.core import (
     SAFETY_STEPS,
     Allowance,
     Event,
@@ -61,8 +50,19 @@ from confide.protocol import (
     Total,
     threshold,
 )
+from confide.errors import PlanError, PrivacyError
+from confide.guarantees import ApproxDP, Guarantee
+from confide.guarantees.mechanisms.objective_perturbation import stable_sensitivity
+from confide.guarantees.validation import is_finite
+from confide.methods.regression.glm.coefficients import binary_design
+from confide.methods.regression.glm.results import LogisticEstimates
+from confide.methods.regression.linear_estimates import legend
 from confide.schema import Design, Practice, Schema
 from confide.schema.formulas.formula import parse_formula
+from confide.sums.blocks.record_block import Collected
+from confide.sums.coding import outcome_pairs
+from confide.sums.linear_rows import Present
+from confide.sums.reference import log_odds_line
 from confide_lab.methods.logistic.labelled_rows import CurvatureRows, LabelledRows, log_odds
 from confide_lab.methods.logistic.logistic_minimiser import LeastCurvature, RoundedMinimiser
 from confide_lab.methods.logistic.logistic_reading import Reading, read

@@ -23,11 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.aggregates.lines.rows import BOUND
-from confide.guarantees.curves import Curve, objective
+from confide.core import Gram, Noise
+from confide.guarantees.curves import Curve
+from confide.guarantees.mechanisms import objective_perturbation as objective
 from confide.guarantees.mechanisms.gaussian import gaussian_mu
 from confide.guarantees.mechanisms.objective_perturbation import least_ridge, logistic_sd
-from confide.protocol import Gram, Noise
+from confide.sums.coding import BOUND
 from confide_lab.methods.logistic.labelled_rows import CurvatureRows, LabelledRows
 from confide_lab.methods.logistic.logistic_minimiser import PenalizedLoss
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from confide._lazy import later
+from confide._helpers import later
 from confide.errors import PlanError
-from confide.results.base import BaseResult, Column, level_heads
-from confide.results.noise_share import marked
+from confide.results.base import BaseResult, marked
+from confide.results.pages.content import Column, level_heads
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -36,18 +36,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide._lazy import later
-from confide.aggregates.cells.histogram import Histogram
-from confide.aggregates.column import OfColumn
-from confide.aggregates.lines.corners import ends
+from confide._helpers import later
+from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source, Spend, Together, Total
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
 from confide.methods.intervals.block_posterior import rank_scores
-from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source, Spend, Together, Total
-from confide.results.noise_share import noise_share
-from confide.results.pages.words import Flag
+from confide.results.base import noise_share
+from confide.results.pages.content import Flag
 from confide.schema import Categorical, Practice, Schema
+from confide.sums.cells.cell_sums import Histogram
+from confide.sums.coding import ends
+from confide.sums.columns import OfColumn
 from confide_lab.methods.quantile.intervals import Intervals
 
 __all__ = ["Place", "Quantile"]

@@ -13,7 +13,7 @@ from tests.simulated import simulated
 
 import confide as cf
 from confide.errors import NoResult
-from confide.methods.tables.survey.result import SurveyTable
+from confide.methods.tables.survey.results import SurveyTable
 
 # Domains of so many PSUs.
 DOMAINS = (1, 2, 4, 23)

@@ -17,20 +17,18 @@ from tests.simulated import simulated
 
 import confide as cf
 from confide import _special as special
-from confide.aggregates.cells.crossing import Crossing
-from confide.aggregates.cells.free_moments import Measure
-from confide.aggregates.cells.survey_scores import SurveyScores
-from confide.aggregates.cells.weight_cap import CELLS, Cap, TailRows, WeightCells, allowed, ended
-from confide.aggregates.cells.weighted_cells import CappedWeight
-from confide.aggregates.clusters.beyond import RAMPS, Beyond
-from confide.aggregates.clusters.psu_limits import WIDE, Limits, Sampled
-from confide.aggregates.clusters.psu_meat import Listed, PersonMeat, PsuMeat, bits_for
+from confide.core import Noisy, Spend, Total
+from confide.core.events import Either, leaves, mu_squared
+from confide.core.meter import Meter, seal
 from confide.errors import ConfideError, NoResult, PlanError, SchemaError
-from confide.methods.tables.survey.result import Estimated
+from confide.methods.tables.survey.draw import SurveyScores
+from confide.methods.tables.survey.results import Estimated
 from confide.noise import SimulatedNoise
-from confide.protocol import Noisy, Spend, Total
-from confide.protocol.events import Either, leaves, mu_squared
-from confide.protocol.meter import Meter, seal
+from confide.sums.cells.cell_sums import Crossing
+from confide.sums.cells.moments import Measure
+from confide.sums.cells.weighted_cells import CELLS, Cap, CappedWeight, TailRows, WeightCells, allowed, ended
+from confide.sums.clusters.cluster_covariance import RAMPS, WIDE, Beyond, Limits, Sampled
+from confide.sums.clusters.psu_covariance import Listed, PersonMeat, PsuMeat, bits_for
 from confide.testing import ZeroNoise
 
 NAMES = tuple(f"p{k}" for k in range(8))
@@ -766,7 +764,7 @@ def test_a_variance_that_is_partly_noise_widens_intervals_by_little(monkeypatch:
     """And without the upper bound of a small draw they would not cover."""
     for noisy, most in ((0.2, 1.03), (0.4, 1.14), (0.8, 1.43)):
         assert _covered(noisy, 0.03, 140)[1] < most
-    monkeypatch.setattr("confide.methods.tables.survey.result._ONE_SIDED", 0.0)
+    monkeypatch.setattr("confide.methods.tables.survey.results._ONE_SIDED", 0.0)
     assert _covered(1.0, 0.03, 140)[0] < 0.9
 
 
@@ -1018,13 +1016,13 @@ def test_a_cap_is_found_whatever_the_histogram_says(counts: np.ndarray, noise: f
 
 
 def test_the_mu_that_would_do_is_rounded_up():
-    from confide.aggregates.clusters.psu_limits import too_few
     from confide.schema import SurveyDesign
+    from confide.sums.clusters.cluster_covariance import too_few_psus
 
     design = SurveyDesign(psu="v", size=10, count=15)
-    told = too_few(design, 0.3)[0]
+    told = too_few_psus(design, 0.3)[0]
     times = float(re.search(r"or ([\d.]+) times the mu", told)[1])
-    assert not too_few(design, 0.3 * times)
+    assert not too_few_psus(design, 0.3 * times)
 
 
 def test_a_plan_of_a_design_for_n_persons_says_that_nothing_is_forecast():

@@ -1,1 +1,1 @@
-"""What released moments say of a line: its covariance, what is hidden by noise, what is left out, and why."""
+"""What several regressions read from a release: normal equations, sandwich, R squared, sparse levels, advice on sizes."""

@@ -14,7 +14,7 @@ terms is a cell. Beside these come the terms that are 0 or 1 themselves, and wha
 is asked for its rest alone: where it has one outcome, so has each part of it. Terms with numbers (a:x) make no cell, and hang on one that
 they are 0 outside of.
 
-That is not all: a line has no end along any direction d of the coefficients against which no record stands (`fisher_directions`), as in
+That is not all: a line has no end along any direction d of the coefficients against which no record stands (`glm/noise_floor`), as in
 y ~ x of a column of three values where those at 0 have none and those at 2 all of the outcome, or in y ~ a + b. Where a formula has
 columns of few values alone, its matrix has few distinct rows (`distinct_rows`), whose outcomes are counted. Beside numbers of many
 values, and beyond so many rows, only cells are looked for: that no other direction separates the outcomes is an assumption there.
@@ -34,10 +34,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.schema import Categorical, Design
-from confide.schema.formulas.term import Indicator, Value
-
-__all__ = ["DesignCell", "DistinctRows", "all_records", "cell_words", "design_cells", "distinct_rows"]
-
+from confide.schema.formulas.terms import Indicator, Value
 
 # Crossings of more rows than this are not looked at: so few records are in each that the table has no answer anyway.
 _MOST = 1024

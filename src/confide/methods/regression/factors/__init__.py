@@ -1,1 +1,1 @@
-"""Lines of factors alone, from exact class sums."""
+"""Means by the levels of factors."""

@@ -1,1 +1,1 @@
-"""The default line: the population's least-squares line from score sums."""
+"""The least-squares line by rounds."""

@@ -4,7 +4,7 @@ A correlation is zero where the slope is: the test is the slope's, Student's t o
 The interval is that of R (`explained`): sampling by the released squares of influences, so that no law of the columns is supposed, and the
 noise of the line and of the residuals, on the scale of the arc tangent. It covers the correlation of the columns moved into their bounds.
 
-Guarantee: mu-GDP, add-remove or substitute: that of the line (`score_sums`). Sources: Fisher 1915 for the scale; the influence of a
+Guarantee: mu-GDP, add-remove or substitute: that of the line (`draw`). Sources: Fisher 1915 for the scale; the influence of a
 correlation as in Devlin, Gnanadesikan, Kettenring 1975.
 """
 
@@ -18,23 +18,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.aggregates.cells.free_moments import Measure, practice_places
-from confide.aggregates.column_codes import columns_of
-from confide.aggregates.lines.corners import ends
+from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.methods.regression.least_squares.least_squares import ScorePath
-from confide.methods.regression.least_squares.least_squares_reading import LeastSquaresReading
-from confide.methods.regression.least_squares.score_sums import SLOPE
-from confide.methods.regression.scaling import to_units
-from confide.protocol import Allowance, Meter, Method, Plan, Question, Release, Source
-from confide.results.hypothesis import HypothesisTests
-from confide.results.inference import student
+from confide.methods.regression.evidence.normal_equations import to_units
+from confide.methods.regression.least_squares.draw import SLOPE
+from confide.methods.regression.least_squares.reading import LeastSquaresReading
+from confide.methods.regression.least_squares.rounds import ScorePath
+from confide.results.hypothesis_tests import HypothesisTests
+from confide.results.inference import simulated_null
 from confide.schema import Design, Practice, Schema
 from confide.schema.formulas.design import checked_bounds
 from confide.schema.formulas.names import parted, sides
-
-__all__ = ["Correlation"]
+from confide.sums.cells.moments import Measure, practice_places
+from confide.sums.coding import ends
+from confide.sums.columns import columns_of
 
 
 @dataclass(frozen=True)
@@ -140,11 +138,11 @@ class Correlation(Method):
                 **common,
             )
         own, sign = explained.r, -1.0 if slope < 0 else 1.0
-        alone = replace(own, of_line=0.0, of_rss=0.0, lost=0.0).interval(float(student.quantile(0.025, np.inf)))
+        alone = replace(own, of_line=0.0, of_rss=0.0, lost=0.0).interval(float(simulated_null.quantile(0.025, np.inf)))
         df = float(np.atleast_1d(line.df)[-1])
 
         def limits(alpha: float) -> tuple[Array, Array]:
-            low, high = sorted(sign * end for end in own.interval(float(student.quantile(alpha / 2, df))))
+            low, high = sorted(sign * end for end in own.interval(float(simulated_null.quantile(alpha / 2, df))))
             return np.array([low]), np.array([high])
 
         return HypothesisTests.of(

@@ -1,1 +1,1 @@
-"""Cells against cells: differences, tests that a released table answers, their power, intervals that hold together."""
+"""Tests and comparisons between cells of a table."""

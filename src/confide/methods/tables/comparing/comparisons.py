@@ -12,20 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from confide._arrays import Array
-from confide._lazy import later
-from confide.aggregates.cells.crossing import Axes
+from confide._helpers import later
 from confide.errors import PlanError
-from confide.methods.tables.cells.intervals import difference, ratio
-from confide.methods.tables.cells.per_level import check_one_level, level_axis
-from confide.methods.tables.cells.shape import Cells, cell_name, cells_of
-from confide.results.noise_share import DOMINATES, dominated, noise_share
+from confide.methods.tables.draw import check_one_level, level_axis
+from confide.methods.tables.intervals import Cells, cell_name, cells_of, difference, ratio
+from confide.results.base import DOMINATES, dominated, noise_share
+from confide.sums.cells.cell_sums import Axes
 
 if TYPE_CHECKING:
     import pandas as pd
 else:
     pd = later("pandas")
-
-__all__ = ["compared", "differences_alone", "standardised"]
 
 
 # A stratum below so many noise sds has a variance of a share of 1/4; one below the other number makes the result weak.

@@ -4,7 +4,8 @@ Two groups (t) and more (F): Wald's quadratic form of the contrasts of k means, 
 s^2 of the intervals (with half its noise sd). Null distribution: 1,999 draws at the pooled mean with each group's own variance: xbar
 normal, s^2 chi-square, Q = N (1 - s^2 - xbar^2), each with noise of its own, read as the release is; for two groups the variance has half
 its noise sd here as well, because a noisy one is too small as often as too large. Groups may have unequal variances; F is of those whose
-number of records is told from nothing (`lost_groups`). The interval of a difference has the quantile of the same draws in place of the
+number of records is told from nothing (`results/hypothesis_tests`). The interval of a difference has the quantile of the same draws in
+place of the
 normal one, so that p < .05 says what the 95 % interval says. It is shorter than that of `diff`, each end of which allows for the skewness
 of either mean by what noise leaves possible.
 
@@ -23,18 +24,13 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 from confide._arrays import Array
-from confide.aggregates.cells.crossing import Axes
 from confide.errors import PlanError
-from confide.methods.tables.cells.intervals import MeanSums
-from confide.methods.tables.cells.measured import MeasuredTable
-from confide.methods.tables.comparing.answers import said_of
-from confide.methods.tables.comparing.independence import TOO_FEW, tested
+from confide.methods.tables.comparing.chi_square import TOO_FEW, said_of, tested
+from confide.methods.tables.intervals import MeanSums
+from confide.methods.tables.mean_table import MeasuredTable
 from confide.noise import keyed_generator
-from confide.results.hypothesis import HypothesisTests
-from confide.results.lost_groups import LOST, too_few, without
-
-__all__ = ["groups", "one_mean"]
-
+from confide.results.hypothesis_tests import LOST, HypothesisTests, too_few, without
+from confide.sums.cells.cell_sums import Axes
 
 _RUNS = 1999
 _INVERTED = "the interval, inverted"

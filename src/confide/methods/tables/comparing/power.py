@@ -20,11 +20,9 @@ from math import inf, sqrt
 from typing import Any
 
 from confide import _special as special
-from confide._lazy import later
+from confide._helpers import later
+from confide.core import Allowance
 from confide.errors import PlanError
-from confide.protocol import Allowance
-
-__all__ = ["EFFECTS", "Power", "power_of"]
 
 stats = later("scipy.stats")
 

@@ -1,1 +1,1 @@
-"""Tables of a survey: weights, strata and PSUs in estimates and intervals."""
+"""Tables of surveys with strata and primary sampling units."""

@@ -19,12 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.crossing import Axes
-from confide.aggregates.cells.free_moments import Measure, MomentRows
-from confide.methods.tables.cells.layout import Layout
-from confide.methods.tables.cells.margins import Margins
-
-__all__ = ["KINDS", "Estimand", "Sums"]
+from confide.methods.tables.draw import Margins
+from confide.methods.tables.layout import Layout
+from confide.sums.cells.cell_sums import Axes
+from confide.sums.cells.moments import Measure, MomentRows
 
 Array = NDArray[np.float64]
 

@@ -8,25 +8,20 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.aggregates.cells.weight_cap import DISTANCE, Cap, ended_words
-from confide.aggregates.cells.weighted_cells import CappedWeight
-from confide.aggregates.clusters.beyond import Beyond
-from confide.aggregates.clusters.fewest import fewest
-from confide.aggregates.lines.rows import BITS
-from confide.methods.tables.cells.intervals import MeanSums
-from confide.methods.tables.cells.layout import Layout
-from confide.methods.tables.cells.margins import Margins
-from confide.methods.tables.cells.weighted import WeightedSums
+from confide.core import Noisy, Release
+from confide.methods.tables.draw import Margins
+from confide.methods.tables.intervals import MeanSums
+from confide.methods.tables.layout import Layout
+from confide.methods.tables.reading import WeightedSums
+from confide.methods.tables.survey.draw import KEPT, MEAT, WEIGHTS, SurveyPath, facts_of, pooled, squares_of
 from confide.methods.tables.survey.estimand import Estimand, Sums
-from confide.methods.tables.survey.path import KEPT, MEAT, WEIGHTS, SurveyPath, facts_of
-from confide.methods.tables.survey.result import Estimated, SurveyTable
-from confide.methods.tables.survey.spread import pooled, squares_of
-from confide.protocol import Noisy, Release
-from confide.results.noise_share import sampling_alone
-from confide.results.pages.words import Flag
+from confide.methods.tables.survey.results import Estimated, SurveyTable
+from confide.results.base import sampling_alone
+from confide.results.pages.content import Flag
 from confide.schema import Categorical
-
-__all__ = ["survey_table"]
+from confide.sums.cells.weighted_cells import DISTANCE, Cap, CappedWeight, ended_words
+from confide.sums.clusters.cluster_covariance import Beyond, fewest
+from confide.sums.coding import BITS
 
 Array = NDArray[np.float64]
 

@@ -1,1 +1,0 @@
-"""Cells, levels and kernel points: sums by place."""

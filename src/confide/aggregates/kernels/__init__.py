@@ -1,1 +1,0 @@
-"""Kernel smooths and kernel regression at public points."""

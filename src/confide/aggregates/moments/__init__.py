@@ -1,1 +1,0 @@
-"""Moments of several columns at once."""

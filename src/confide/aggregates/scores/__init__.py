@@ -1,1 +1,0 @@
-"""Score rows: whitened records, their rounds and limits."""

@@ -1,0 +1,1 @@
+"""Draws that are watched: what a method asked for, replayed."""

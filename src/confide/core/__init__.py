@@ -1,0 +1,75 @@
+"""The types between the rooms. Nothing here draws noise of its own or reads records."""
+
+from confide.core.allowance import SAFETY_STEPS, Allowance, Noise, Proved
+from confide.core.events import (
+    LAWS,
+    Cost,
+    Either,
+    Event,
+    Law,
+    Opaque,
+    Spend,
+    Test,
+    Together,
+    exact_cost,
+    fold,
+    hidden_tests,
+    leaves,
+    mu_squared,
+    paths,
+    threshold,
+)
+from confide.core.meter import Meter, seal
+from confide.core.method import STATUSES, FormulaMethod, Method, Result
+from confide.core.plan import MethodId, Plan, Question, method_parameters, parameters_of
+from confide.core.release import Noisy, Release, check_plan, implies, statements_hold
+from confide.core.statistic import Beginning, Gram, RecordMap, Source, SparseMap, Statistic, Total
+from confide.core.units.subgroup import Subset, Where
+
+__all__ = [
+    "LAWS",
+    "SAFETY_STEPS",
+    "STATUSES",
+    "Allowance",
+    "Beginning",
+    "Cost",
+    "Either",
+    "Event",
+    "FormulaMethod",
+    "Gram",
+    "Law",
+    "Meter",
+    "Method",
+    "MethodId",
+    "Noise",
+    "Noisy",
+    "Opaque",
+    "Plan",
+    "Proved",
+    "Question",
+    "RecordMap",
+    "Release",
+    "Result",
+    "Source",
+    "SparseMap",
+    "Spend",
+    "Statistic",
+    "Subset",
+    "Test",
+    "Together",
+    "Total",
+    "Where",
+    "check_plan",
+    "exact_cost",
+    "fold",
+    "hidden_tests",
+    "implies",
+    "leaves",
+    "method_parameters",
+    "mu_squared",
+    "parameters_of",
+    "paths",
+    "seal",
+    "statements_hold",
+    "threshold",
+]

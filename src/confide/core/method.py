@@ -1,0 +1,239 @@
+"""What infer gives: numbers for users, with what they cover and under which guarantee.
+
+What a method is: plan, draw, infer. Ours and a third party's alike; a method states what differs, the base does the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+from numpy.typing import NDArray
+
+from confide.core.allowance import Allowance
+from confide.core.events import Together
+from confide.core.meter import Meter
+from confide.core.plan import NOTHING_ELSE, Plan, Question
+from confide.core.release import Release
+from confide.core.statistic import Source, Statistic
+from confide.core.units.contributions import shown
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.schema import Design, Schema
+
+if TYPE_CHECKING:
+    from confide.core.allowance import Noise
+
+
+#: ok: intervals are valid as stated. weak, not_identified, uninformative: see the reason. no_reply: the mechanism declined.
+#: failed: a question of a publication that failed after the charge, which no guarantee covers.
+STATUSES = ("ok", "partial", "weak", "not_identified", "no_reply", "uninformative", "failed")
+
+
+@runtime_checkable
+class Result(Protocol):
+    """A result names its release, status, flags, guarantee, target (what is estimated) and covers (what the interval covers)."""
+
+    @property
+    def release_sha256(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def flags(self) -> tuple[str, ...]: ...
+    @property
+    def guarantee(self) -> Guarantee: ...
+    @property
+    def relation(self) -> str: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def covers(self) -> str: ...
+    def summary(self) -> str: ...
+    def to_frame(self) -> Any: ...
+    def to_json(self) -> str: ...
+    def plot(self) -> Any: ...
+    def report(self, path: str | Path) -> Path: ...
+    def _repr_html_(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Method:
+    """Base of methods, which are frozen dataclasses; their fields are their parameters, stored and never computed.
+
+    name: as registered; family: "regression", "tables", ...; version: changes when numbers change, and
+    releases of another one are refused; source: the reference;
+    relations: those it has a guarantee under, its default first; native: the name of its guarantee's class; intervals: one line
+    on what they cover; needs: any of "fixed_n", "positions", "public_table", "stream", "opaque"; asks: the fields of a question
+    that its table answers; units: the rules by which rows of an enforced unit can be bounded for it; unit_meat: whether its intervals
+    hold where a unit counts several rows, which are not independent (without it the plan refuses more than one); per_level: whether they
+    do where a unit counts once in each level of a column (`Unit(per=)`), and never rest on a public number of rows; designs: whether they
+    hold under the weights, strata and PSUs of a survey, and in clusters; outcome: how its response is asked for, whatever the schema says
+    of the column, which simulated records follow: as one of "two" values, as a "count", or "" as what it is declared as; least_rows: of a
+    unit, without which it says nothing; extensive: whether its numbers grow with the number of records, so that a sample's are compared
+    with a population's scaled to it; example: of a call, what it is given before the data, as it is written;
+    numbers: what the numbers of its forecast are by the ending of their names, "count", "share", "mean" or "quantile", {} without a name.
+
+    where: the subgroup that is asked about, as text ("age >= 65 & region == 'N'"), or None for all records; every method has it by name,
+    and none has to do anything about it: the plan and the records that a draw is handed are those of the subgroup.
+
+    A method of one pass writes `statistics` and `table`, and what differs of `about` and `facts`; one of several rounds also
+    `plan` and `draw`. It is handed its noise inside a meter, and it cannot make a release: the gate seals what the meter drew.
+    """
+
+    name: ClassVar[str]
+    family: ClassVar[str]
+    source: ClassVar[str]
+    version: ClassVar[str] = "1"
+    relations: ClassVar[tuple[str, ...]] = ("add-remove", "substitute")
+    native: ClassVar[str] = "GDP"
+    intervals: ClassVar[str] = "no interval"
+    asks: ClassVar[tuple[str, ...]] = ()
+    units: ClassVar[tuple[str, ...]] = ("keep",)
+    unit_meat: ClassVar[bool] = False
+    per_level: ClassVar[bool] = False
+    designs: ClassVar[bool] = False
+    outcome: ClassVar[str] = ""
+    least_rows: ClassVar[int] = 1
+    extensive: ClassVar[bool] = False
+    example: ClassVar[str] = '"y ~ x"'
+    numbers: ClassVar[Mapping[str, str]] = {}
+
+    where: str | None = field(default=None, kw_only=True, repr=False)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it asks beyond exact sums; for some methods this follows from their parameters."""
+        return frozenset()
+
+    @property
+    def least_records(self) -> int:
+        """The least number of records that it plans for with these parameters: a method in blocks needs some for each."""
+        return 1
+
+    def rules(self, schema: Any) -> tuple[str, ...]:
+        """The rules by which rows of an enforced unit can be bounded for it with these parameters: `units`, or fewer of them."""
+        return self.units
+
+    # what a method writes -------------------------------------------------------------------------------------------
+
+    def about(self, schema: Any) -> Any:
+        """What the rest is written in, from public facts: a design, a layout of cells, a column."""
+        return schema
+
+    def statistics(self, about: Any, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
+        """name -> (statistic, its share of what may be spent), all drawn once, in one pass."""
+        raise PlanError(f"{self.name} plans no statistics; write statistics(about, relation), or plan and draw")
+
+    def unreleased(self, about: Any) -> Mapping[str, Statistic]:
+        """name -> what a draw aggregates and never releases, since what it releases follows from it: fine bins under coarse ones."""
+        return {}
+
+    def facts(self, about: Any) -> Mapping[str, Any]:
+        """Fields of the plan that follow from public facts: target, covers, constants, warnings."""
+        return {"target": self.name, "covers": self.intervals}
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """From records: every noisy number through the meter. Returns public numbers, computed from noisy ones between the rounds.
+
+        What is returned must be a function of what the meter gave back and of public facts: the audit compares it between
+        neighbours under the same transcript. `meter.decline()` says that the mechanism gives no reply.
+        """
+        names = tuple(plan.statistics)
+        for name, total in zip(names, source.aggregate(*map(plan.statistic, names)), strict=True):
+            meter.draw(name, total)
+        return {}
+
+    def table(self, release: Release, about: Any, question: Question) -> Result:
+        """From the release alone: estimates, intervals, tests; the same numbers each time for one release and question."""
+        raise PlanError(f"{self.name} reads no release; write table(release, about, question), or infer")
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The same question without privacy, by the names of the table, on practice records as the schema reads them. Never in a release.
+
+        frame: a `confide.schema.Practice`. `PlanError` where only a release determines what is estimated.
+        """
+        raise PlanError(f"{self.name} states no non-private reference")
+
+    def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Pairs of records (column -> value) that the audit should try: where one record moves the statistics most.
+
+        schema: the bounds of the columns, when the records depend on them.
+        """
+        return ()
+
+    # what few methods write -----------------------------------------------------------------------------------------
+
+    def sharpened(
+        self, schema: Any, accuracy: Any, cv: Any, privacy: Any = None, *, n: int | None = None, ledger: Any = None
+    ) -> tuple[Method, Guarantee, tuple[str, ...]] | None:
+        """What to plan where an accuracy is asked for: the method, its level, what a reader must know; None where one level decides alone.
+
+        Override where a method divides its level among questions of which each has an accuracy of its own.
+        """
+        return None
+
+    def priced(self, schema: Any, relation: str, n: int | None = None) -> Guarantee | None:
+        """What it costs, for whoever plans without a privacy; None where a privacy must be given. n: of records, if it is public.
+
+        Override where the parameters say how little noise is wanted.
+        """
+        return None
+
+    def worst_data(self, plan: Plan, schema: Any) -> Iterable[tuple[Any, Any]]:
+        """Pairs of whole data sets, lists of records, that the audit should try.
+
+        Override where the worst neighbours are more than a pair of records beside any others: close votes, blocks.
+        """
+        return ()
+
+    def _design(self, schema: Any) -> Any:
+        """The terms of its formula, by which a private choice scores its line; None where it has none. Override in methods of a line."""
+        return None
+
+    def repeated(self, source: Source, plan: Plan, noise: Noise) -> Callable[[int], NDArray[Any]] | None:
+        """A function of a number of runs to so many outputs of its opaque release, (runs, numbers), drawn at once; None for none.
+
+        Override where an audit that calls `draw` for each run would be too slow.
+        """
+        return None
+
+    # what it gets ---------------------------------------------------------------------------------------------------
+
+    def plan(
+        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """From public facts alone: the tree of spends, the guarantee.
+
+        n: the number of records, public under "substitute"; under "add-remove" a planning value that is published nowhere.
+        """
+        about, allowance = self.about(schema), Allowance.of(privacy, self, schema)
+        planned = self.statistics(about, allowance.relation)
+        spends = tuple(allowance.spend(name, one, share) for name, (one, share) in planned.items())
+        event = spends[0] if len(spends) == 1 else Together(spends)
+        live = {**self.unreleased(about), **{name: one for name, (one, _) in planned.items()}}
+        return Plan.of(self, schema, allowance, event, live, n=n, **self.facts(about))
+
+    def infer(self, release: Release, question: Question | None = None) -> Result:
+        """`table`, of a question that the method answers; `PlanError` for any other."""
+        if question is not None:
+            question.only(*self.asks)
+        found = self.table(release, self.about(release.plan.declared), question or NOTHING_ELSE)
+        return shown(found, release)
+
+
+class FormulaMethod(Method):
+    """Base of methods of a formula: what the rest is written in is its design. Fields: formula, term_bounds."""
+
+    formula: str
+    term_bounds: Mapping[str, tuple[float, float]] | None
+
+    def about(self, schema: Any) -> Any:
+        return self._design(schema)
+
+    def _design(self, schema: Any) -> Design:
+        """The terms of the formula."""
+        whole = Schema.of(schema)
+        return Design.of(self.formula, whole, term_bounds=self.term_bounds)

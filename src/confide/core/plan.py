@@ -1,0 +1,516 @@
+"""What an analyst asks of a release. Frozen and serialisable: the same release and question give the same numbers.
+
+The plan: all that a release will do, from public facts alone, printable before anything is spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
+from math import prod
+from textwrap import wrap
+from typing import Any, get_args
+
+from confide._helpers import as_html, clean
+from confide.core.allowance import Allowance, Proved
+from confide.core.codec import LIVE, decode, encode, register
+from confide.core.events import (
+    Cost,
+    Either,
+    Event,
+    Opaque,
+    Spend,
+    Test,
+    Together,
+    event_from_dict,
+    event_to_dict,
+    exact_cost,
+    leaves,
+)
+from confide.core.exact import digest, pack, unpack
+from confide.core.files import read, written
+from confide.core.statistic import Statistic
+from confide.core.units.privacy_unit import RULE, WHOLE, check_rows, counted_words, kept_words, unit_words
+from confide.core.units.subgroup import Subset, in_subgroup
+from confide.errors import PlanError, ReleaseError
+from confide.guarantees import GDP, ApproxDP, Guarantee
+from confide.guarantees.validation import is_count
+from confide.guarantees.values import weakness
+from confide.schema import Schema
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question to a release; every field left at None keeps what the plan says.
+
+    subset: names of coefficients to keep (the intercept stays); contrasts: name -> {coefficient: weight}; kind: the kind of
+    answer where a method has several; quantiles, prior, formula and loss as the method's page describes them; covers: "population" or
+    "dataset", what the intervals of a table are about.
+
+    >>> Question(subset=("age", "educ")).to_dict()
+    {'subset': ['age', 'educ']}
+    """
+
+    subset: tuple[str, ...] | None = None
+    contrasts: Mapping[str, Mapping[str, float]] | None = None
+    kind: str | None = None
+    quantiles: tuple[float, ...] | None = None
+    prior: str | None = None
+    formula: str | None = None
+    loss: str | None = None
+    covers: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.subset, str):
+            raise PlanError(
+                f"subset must be a list of names, got the text {self.subset!r}; write subset=[{self.subset!r}]"
+            )
+        if self.subset is not None:
+            object.__setattr__(self, "subset", tuple(self.subset))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields that were set, JSON-safe."""
+        return {f.name: pack(getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) is not None}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Question:
+        """The inverse of `to_dict`."""
+        return cls(**unpack(dict(data)))
+
+    def only(self, *allowed: str) -> None:
+        """Raise `PlanError` when a field outside `allowed` was set: a method calls it with the fields that it answers."""
+        unknown = sorted(set(self.to_dict()) - set(allowed))
+        if unknown:
+            can = f"it answers: {', '.join(allowed)}" if allowed else "it takes no question: infer(release)"
+            raise PlanError(f"this method does not answer {', '.join(unknown)}; {can}")
+
+
+#: The question that keeps all that the plan says.
+NOTHING_ELSE = Question()
+
+register(Question, Question.to_dict, Question.from_dict)
+
+
+# columns on a screen
+_WIDEST = 100
+
+_DELTA = (
+    "delta = {:.3g} is above 1/n = {:.2g}: with that probability a release may protect nobody, and publishing one record in full would "
+    "meet it; ask for a delta far below"
+)
+
+
+@dataclass(frozen=True)
+class MethodId:
+    """Which method made a plan: registered name, version, and its constructor's parameters."""
+
+    name: str
+    version: str
+    parameters: Mapping[str, Any]
+
+
+def method_parameters(method: Any) -> dict[str, Any]:
+    """The constructor's parameters of a method, which is a frozen dataclass that stores and never computes.
+
+    All of them, also those at their defaults, but for a field that takes no part in comparisons: who is told of progress is no fact.
+    """
+    if not is_dataclass(method):
+        raise PlanError(
+            f"a method must be a frozen dataclass, got {type(method).__name__}; decorate it with @dataclass(frozen=True)"
+        )
+    told = {f.name for f in fields(method) if not f.compare}
+    return {name: getattr(method, name) for name in parameters_of(type(method)) if name not in told}
+
+
+def check_n(n: Any) -> None:
+    """Raise `PlanError` for a number of records that is none. A method whose forecast asks for n before `Plan.of` calls it first."""
+    if n is not None and not is_count(n):
+        raise PlanError(f"n must be a whole number of records, from 0 to 2^53, got {n!r}")
+
+
+def parameters_of(kind: Any) -> tuple[str, ...]:
+    """The names of the parameters that a method's constructor takes: its own in their order, `where` last."""
+    return tuple(sorted((f.name for f in fields(kind) if f.init), key="where".__eq__))
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All public facts of a release. `sha256` is its identity; two plans are equal when their digests are.
+
+    `statistics` holds the live record maps of a plan that was just made; a plan that was loaded has none, and the gate makes
+    it anew from its method, schema and request before it believes any number in the file. `forecast`, `notes` and `planned_n` are live
+    too: they are computed when a plan is made, may follow from a number of records that is no public fact, and so stand in no
+    file, no digest and no release. `made_for` is what `schema` says, as the object that it was written from (`declared`).
+    """
+
+    method: MethodId
+    schema: Mapping[str, Any]
+    requested: Guarantee
+    guarantees: tuple[Guarantee, ...]
+    event: Event
+    question: Question | None = None
+    passes: int = 1
+    n: int | None = None
+    public_inputs: Mapping[str, str] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    target: str = ""
+    covers: str = ""
+    warnings: tuple[str, ...] = ()
+    children: Mapping[str, Plan] = field(default_factory=dict, metadata=LIVE)  # written by hand, without the schema
+    statistics: Mapping[str, Statistic] = field(default_factory=dict, repr=False, metadata=LIVE)
+    forecast: Mapping[str, Any] = field(default_factory=dict, repr=False, metadata=LIVE)
+    notes: tuple[str, ...] = field(default=(), repr=False, metadata=LIVE)
+    planned_n: int | None = field(default=None, repr=False, metadata=LIVE)
+    made_for: Schema | None = field(default=None, repr=False, metadata=LIVE)
+
+    @classmethod
+    def of(
+        cls,
+        method: Any,
+        schema: Any,
+        allowance: Allowance | Proved,
+        event: Event,
+        statistics: Mapping[str, Statistic],
+        *,
+        n: int | None = None,
+        **facts: Any,
+    ) -> Plan:
+        """A plan for a method; `facts` are further fields (passes, constants, target, covers, ...).
+
+        n: kept as a public fact under "substitute" alone. What follows from it otherwise goes into `forecast` and `notes`.
+        """
+        check_n(n)
+        bare = schema.without_typical
+        if not bare.plain:
+            check_rows(method, bare)
+        asked = allowance.requested
+        if n and isinstance(asked, GDP | ApproxDP) and asked.delta > 1 / n:
+            facts["notes"] = (*facts.get("notes", ()), _DELTA.format(asked.delta, 1 / n))
+        parameters = method_parameters(method)
+        guarantees = allowance.guarantees(event)
+        if isinstance(allowance, Allowance) and allowance.weighted:
+            statistics = {name: allowance.bounded(one) for name, one in statistics.items()}
+            facts["constants"] = {**facts.get("constants", {}), RULE: "weight"}
+        if parameters.get("where") is not None:
+            event, statistics = in_subgroup(method, schema, allowance.relation, event, statistics)
+            facts["target"] = _of_subgroup(facts.get("target", ""), method.where)
+        public = bare.to_dict()
+        if not bare.plain:
+            constants = facts.get("constants", {})
+            facts["target"] = facts.get("target", "") + counted_words(
+                public, constants.get(RULE), whole=WHOLE in constants
+            )
+        return cls(
+            method=MethodId(method.name, method.version, parameters),
+            schema=public,
+            requested=allowance.requested,
+            guarantees=guarantees,
+            event=event,
+            statistics=dict(statistics),
+            n=None if allowance.relation == "add-remove" else n,
+            planned_n=n,
+            made_for=bare,
+            **facts,
+        )
+
+    @cached_property
+    def declared(self) -> Schema:
+        """The schema as an object; of a plan from a file it is read from the plan's facts."""
+        return Schema.from_dict(self.schema) if self.made_for is None else self.made_for
+
+    @property
+    def where(self) -> str | None:
+        """The subgroup that the plan is about, as it was written; None for all records."""
+        return self.method.parameters.get("where")
+
+    @property
+    def rule(self) -> str | None:
+        """ "weight" where all rows of an enforced unit count by weight; None otherwise."""
+        return self.constants.get(RULE)
+
+    @property
+    def kept(self) -> str:
+        """Which rows of a unit are counted, where the others are left out; "" where all count."""
+        return kept_words(self.schema, self.rule, whole=WHOLE in self.constants)
+
+    def titled(self, target: str) -> str:
+        """What is estimated, with the subgroup that it is estimated of and how units count in it, once."""
+        counted = ""
+        if not self.declared.plain:
+            counted = counted_words(self.schema, self.rule, whole=WHOLE in self.constants)
+        bare = target.replace(counted, "")
+        return (bare if self.where is None else _of_subgroup(bare, self.where)) + counted
+
+    @property
+    def relation(self) -> str:
+        """The neighbouring relation of every statement in the plan."""
+        relation = self.guarantees[0].relation
+        assert relation is not None
+        return relation
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The native guarantee."""
+        return self.guarantees[0]
+
+    def spend(self, name: str) -> Spend:
+        """The spend of that name."""
+        for leaf in leaves(self.event):
+            if isinstance(leaf, Spend) and leaf.name == name:
+                return leaf
+        raise PlanError(
+            f"the plan has no spend {name!r}; it has: {', '.join(leaf.name for leaf in leaves(self.event))}"
+        )
+
+    def statistic(self, name: str) -> Statistic:
+        """The live statistic of that name; `PlanError` on a plan that was loaded from a file and not made anew."""
+        if name not in self.statistics:
+            raise PlanError(
+                f"the plan holds no statistic {name!r}; a plan from a file is made anew by confide.release(plan, source, ...)"
+            )
+        return self.statistics[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-safe form of every public fact."""
+        children = [_child_to_dict(name, one) for name, one in self.children.items()]
+        return {**encode(self), **({"children": children} if children else {})}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Plan:
+        """The inverse of `to_dict`, without live statistics."""
+        children = {
+            one["name"]: cls.from_dict({**one["plan"], "schema": data["schema"]}) for one in data.get("children", ())
+        }
+        return replace(decode(cls, data), children=children)
+
+    @property
+    def sha256(self) -> str:
+        """Digest of every public fact."""
+        return digest(self.to_dict())
+
+    def to_json(self) -> str:
+        """The plan as a file that a steward can be handed: `confide release plan.json data.parquet`.
+
+        Raises `PlanError` for a plan that no file can hold.
+        """
+        try:
+            return written("plan", self.to_dict())
+        except ReleaseError as error:
+            raise PlanError(
+                f"the plan of {self.method.name!r} is beyond what a file of confide holds, so that its release could never be read: {error}"
+            ) from None
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """Read a plan's file; `ReleaseError` when it is damaged, of another format, or anything that confide does not write."""
+        return read("plan", text, cls.from_dict)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plan) and self.sha256 == other.sha256
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    def summary(self) -> str:
+        """The plan as a table: what is spent on what, the guarantee, and the predicted standard errors."""
+        rows = [f"{'spend':<18}{'share':>8}{'cost':>22}{'noise sd / sensitivity':>26}{'numbers':>9}"]
+        rows += _event_lines(self.event, exact_cost(self.event))
+        head = [
+            f"Plan of {self.method.name} {self.method.version}: {self.target}",
+            f"requested  {self.requested}",
+            *(f"gives      {statement}" for statement in self.guarantees),
+            f"{unit_words(self.schema, self.rule, whole=WHOLE in self.constants)}; passes over the data: {self.passes}",
+            f"plan sha256 {self.sha256}",
+            "",
+        ]
+        for name, child in self.children.items():
+            rows += _child_lines(name, child)
+        tail = ["", *self._foreseen, f"covers: {self.covers}"]
+        weak = [f"warning: {text}" for text in [weakness(self.requested)] if text]
+        said = (*weak, *(f"warning: {text}" for text in self.warnings), *(f"note: {text}" for text in self.notes))
+        body = [line for text in [*head, *rows, *tail] for line in _wrapped(clean(text))]
+        return "\n".join([*body, *map(clean, said)])
+
+    def _repr_html_(self) -> str:
+        return as_html(self.summary())
+
+    def expects(self) -> str:
+        """The predicted standard errors and the chance of intervals, as `summary` has them; "" where nothing is predicted."""
+        return "\n".join(line for text in self._foreseen for line in _wrapped(clean(text))).strip()
+
+    @property
+    def _foreseen(self) -> list[str]:
+        return _forecast_lines(self.forecast, shares=self.where is not None) if self.forecast else []
+
+    def published(self) -> Plan:
+        """This plan without anything live: a record map may hold more than the file says, a forecast a number that is not public."""
+        children = {name: one.published() for name, one in self.children.items()}
+        return replace(self, children=children, statistics={}, forecast={}, notes=(), planned_n=None)
+
+    def outlook(self, other: Plan, n: int | None) -> Plan:
+        """This plan with what another one, made for n records and typical spreads, expects: its forecast and notes. No fact changes."""
+        children = {name: one.outlook(other.children[name], n) for name, one in self.children.items()}
+        return replace(self, children=children, forecast=other.forecast, notes=other.notes, planned_n=n)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+def _child_to_dict(name: str, child: Plan) -> dict[str, Any]:
+    """A question of a publication, which is about the records of the whole: the schema stands there."""
+    return {"name": name, "plan": {key: value for key, value in child.to_dict().items() if key != "schema"}}
+
+
+def _of_subgroup(target: str, where: str) -> str:
+    named = f", where {where.strip()}"
+    return target if named in target else target + named
+
+
+def _child_lines(name: str, child: Plan) -> list[str]:
+    """What a publication's plan says of one question beside its spends: its guarantee, what it estimates, what to expect."""
+    said = [*(f"warning: {text}" for text in child.warnings), *(f"note: {text}" for text in child.notes)]
+    outlook = _forecast_lines(child.forecast, shares=child.where is not None) if child.forecast else []
+    return ["", f"{name}: {child.guarantee}", child.target, *outlook, *said]
+
+
+def _wrapped(line: str) -> list[str]:
+    """A sentence in lines of at most `_WIDEST` columns, what follows the first one indented; a row of a table stays as it is."""
+    if len(line) <= _WIDEST or "  " in line.strip():
+        return [line]
+    return wrap(line, _WIDEST, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _event_lines(event: Event, total: Cost | None, indent: str = "") -> list[str]:
+    """The spends in order; the branches of a choice one below the other, of which exactly one is drawn."""
+    match event:
+        case Either(branches):
+            lines = []
+            for i, branch in enumerate(branches):
+                lines.append(f"{indent}{'either' if i == 0 else 'or'} (by what came out before)")
+                lines += _event_lines(branch, total, indent + "  ")
+            return lines
+        case Together(parts):
+            return [line for run in _runs(parts) for line in _run_lines(run, total, indent)]
+        case Test(on, then, delta, shown):
+            what = "which says whether and how to go on" if shown else "and if this test passes"
+            failing = f" (may fail with probability {float(delta):.3g})" if delta else ""
+            return [
+                *_event_lines(on, total, indent),
+                f"{indent}{what}{failing}",
+                *_event_lines(then, total, indent + "  "),
+            ]
+    return _run_lines((event,), total, indent)
+
+
+def _runs(parts: tuple[Event, ...]) -> list[tuple[Event, ...]]:
+    """Spends that are alike but for the number that ends their name, together; anything else by itself."""
+    runs: list[tuple[Event, ...]] = []
+    for part in parts:
+        last = runs[-1][0] if runs else None
+        if isinstance(part, Spend) and isinstance(last, Spend) and _unnumbered(part) == _unnumbered(last):
+            runs[-1] = (*runs[-1], part)
+        else:
+            runs.append((part,))
+    return runs
+
+
+def _unnumbered(spend: Spend) -> Spend:
+    return replace(spend, name=spend.name.rstrip("0123456789"))
+
+
+def _run_lines(run: tuple[Event, ...], total: Cost | None, indent: str) -> list[str]:
+    first, last = run[0], run[-1]
+    if isinstance(first, Spend) and isinstance(last, Spend):
+        name = first.name if len(run) == 1 else f"{first.name} to {last.name[len(_unnumbered(last).name) :]}"
+        return [_spend_line(first, indent + name, len(run), total)]
+    if isinstance(first, Opaque):
+        own = f"{indent + first.name:<18}{first.guarantee!s}"
+        return [own] if first.hiding is None else [own, _spend_line(first.hiding, f"{indent}  hidden by", 1, total)]
+    return (
+        _event_lines(first, total, indent)
+        if isinstance(first, (Either, Together, Test))
+        else [line for leaf in leaves(first) for line in _run_lines((leaf,), total, indent)]
+    )
+
+
+def _spend_line(spend: Spend, name: str, times: int, total: Cost | None) -> str:
+    cost = spend.exact_cost
+    # a Gaussian spend inside a total in rho has no share that a reader could check; it is left out
+    share = f"{float(times * cost.amount / total.amount):.1%}" if total is not None and total.kind is cost.kind else ""
+    numbers = cost.guarantee("add-remove").numbers()
+    level = getattr(cost.guarantee("add-remove"), numbers[0])
+    size = prod(spend.shape)
+    if spend.norm == "frobenius":
+        size = spend.shape[0] * (spend.shape[0] + 1) // 2
+    sd = spend.noise_sd
+    ratio = "" if sd is None else f"{sd / float(spend.sensitivity * spend.step):.4g}"
+    each = f"{numbers[0]} {level:.4g}{' each' if times > 1 else ''}"
+    return f"{name:<18}{share:>8}{each:>22}{ratio or 'a choice':>26}{1 if not ratio else size:>9}"
+
+
+#: What a forecast holds beside one table for each number of records. "value": the numbers themselves, where public facts tell them;
+#: "uneven": what cells get that are not as large as the forecast has them.
+BESIDE = ("assumes", "of", "ok", "answered", "price", "between", "value", "uneven")
+
+
+def _forecast_lines(forecast: Mapping[str, Any], *, shares: bool = False) -> list[str]:
+    """The table, and what to expect of it; shares: also which share of the variance is privacy noise."""
+    counts = [key for key in forecast if key not in BESIDE]
+    between = forecast.get("between", {})
+    cells = {
+        name: [_expected(forecast[key][name], between.get(key, {}).get(name)) for key in counts]
+        for name in forecast[counts[0]]
+    }
+    width = max(map(len, cells)) + 2
+    wide = max(14, 2 + max(len(cell) for row in cells.values() for cell in row))
+    lines = [
+        f"predicted standard errors, {forecast['assumes']}",
+        " " * width + "".join(f"{'n = ' + key:>{wide}}" for key in counts),
+        *(f"{name:<{width}}" + "".join(f"{cell:>{wide}}" for cell in row) for name, row in cells.items()),
+    ]
+    for key in counts:
+        if key in forecast.get("ok", {}):
+            part = forecast.get("answered", {}).get(key)
+            whole, each = forecast.get("of", ("every coefficient", "coefficients"))
+            price = forecast["price"].get(key)
+            told = _outlook(forecast["ok"][key], price, whole)
+            if part is not None and part > forecast["ok"][key]:
+                told += f"; over all scenarios {part:.0%} of the {each} have one"
+            if shares and price is not None:
+                told += f"; privacy noise is {1 - 1 / price**2:.0%} of their squared width"
+            lines.append(f"n = {key}: {told}")
+    return [*lines, ""]
+
+
+def _expected(cell: Any, between: tuple[float, float] | None = None) -> str:
+    """A number and between which it lies, an interval, or none."""
+    if cell is None:
+        return "-"
+    if between is not None:
+        return f"{cell:.4g} ({_expected(between)})"
+    return f"{cell[0]:.4g} to {cell[1]:.4g}" if isinstance(cell, tuple) else f"{cell:.4g}"
+
+
+def _outlook(chance: float, price: float | None, whole: str) -> str:
+    """The chance of status ok in words, and what privacy costs, where it is known. whole: what has an interval then."""
+    words = "weak likely" if chance <= 0.2 else "ok likely" if chance >= 0.8 else "ok uncertain"
+    told = f"{words}: {chance:.0%} of the scenarios give an interval for {whole}"
+    if chance <= 0.2 or price is None:
+        return told
+    return f"{told}, {'about' if price < 1.05 else f'{price:.2g} times'} as wide as without privacy"
+
+
+for _kind in (Event, *get_args(Event)):
+    register(_kind, event_to_dict, event_from_dict)
+register(Plan, Plan.to_dict, Plan.from_dict)
+
+
+def check_read(made: Plan, where: str | None) -> None:
+    """Raise `PlanError` for a plan that is about other records than its method asks for, as one is that was not made by `Plan.of`."""
+    read = where is None or all(isinstance(one, Subset) or one.by_unit for one in made.statistics.values())
+    if made.where != where or not read:
+        raise PlanError(
+            f"the plan of {made.method.name!r} is not about the subgroup where={where!r}: its record maps cannot be told to leave the "
+            "others out; leave where out, or make the plan in the method with Plan.of"
+        )

@@ -1,0 +1,1 @@
+"""Units: whose records a release protects, weights of rows, subgroups, contributions of a person."""

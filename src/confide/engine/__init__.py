@@ -1,0 +1,20 @@
+"""The gate between the wings: plan, charge and draw, read, verify."""
+
+from __future__ import annotations
+
+from confide.engine.planning import as_asked, as_charged, plan, precision
+from confide.engine.reading import Check, consistent, infer, verify
+from confide.engine.releasing import rehearsed, release
+
+__all__ = [
+    "Check",
+    "as_asked",
+    "as_charged",
+    "consistent",
+    "infer",
+    "plan",
+    "precision",
+    "rehearsed",
+    "release",
+    "verify",
+]

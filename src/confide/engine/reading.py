@@ -1,0 +1,237 @@
+"""What a release says: its method reads it, once it agrees with its own plan. No record is needed.
+
+Whether a published release is the one that its ledger was charged for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from confide import registry
+from confide.core import Method, Plan, Question, Release, Result, statements_hold
+from confide.core.release import parts_agree, request_met
+from confide.core.units.contributions import shown
+from confide.core.units.privacy_unit import as_record
+from confide.core.units.subgroup import check_subgroup
+from confide.engine.planning import check_ledger
+from confide.errors import ConfideError, NoResult, PlanError, PrivacyError, ReleaseError
+from confide.guarantees import Guarantee
+from confide.schema import Schema
+from confide.schema.formulas.conditions import parse_predicate
+
+if TYPE_CHECKING:
+    from confide.ledger import Ledger
+
+
+def infer(
+    release: Release | Sequence[Release],
+    question: Question | None = None,
+    *,
+    ledger: Ledger | None = None,
+    **others: Any,
+) -> Result:
+    """The result of a release: the same numbers each time for one release and question. No record is needed.
+
+    Of several releases of tables, [first, again], the marginals that each holds are combined by least squares; `ledger` is then the one
+    that has the receipts of all of them, which says that they are of one data set.
+
+    Raises `PlanError` when the method that made the release is not installed here, and for anything beside a question; `ReleaseError`
+    when the release does not agree with its own plan, its parameters do not go with its schema, or its numbers are not those that its
+    method releases.
+    """
+    if isinstance(release, Sequence):
+        return _infer_several(release, question, ledger, others)
+    if ledger is not None:
+        raise PlanError(
+            "ledger is for several releases, infer([first, again], ledger=book); one release is read without it"
+        )
+    method = _read_method(release, question, others)
+    try:
+        with _reading(release, asked=question is not None):
+            if consistent(release):
+                return shown(_titled(method.infer(release, question), release.plan), release)
+    except PlanError:
+        with _reading(release, asked=False):
+            method.infer(release)  # what cannot be read whatever is asked is no fault of the question
+        raise
+    raise ReleaseError(_ALTERED)
+
+
+def _infer_several(
+    releases: Sequence[Release], question: Question | None, ledger: Ledger | None, others: Any
+) -> Result:
+    """Releases of one ledger's data set as one table."""
+    from confide.methods.tables.combining import combined
+
+    methods = [_read_method(release, question, others) for release in releases]
+    for release in releases:
+        with _reading(release, asked=question is not None):
+            if not consistent(release):
+                raise ReleaseError(_ALTERED)
+    check_ledger(ledger)
+    for release in releases:
+        if ledger is not None and ledger.find(release.sha256) is None:
+            raise ReleaseError(
+                f"release {release.sha256} has no receipt in dataset {ledger.dataset!r}, so that nothing says that the releases are of one "
+                "data set; give the ledger that all were charged to"
+            )
+    if ledger is None and not all(release.simulated for release in releases):
+        raise PlanError(
+            "releases are combined where one ledger has the receipts of all, which says that they are of one data set; write "
+            "cf.infer([first, again], ledger=cf.Ledger.open(...))"
+        )
+    found = combined(releases, methods, question)
+    return _titled(found, releases[0].plan)
+
+
+def _read_method(release: Release, question: Question | None, others: Any) -> Method:
+    """The method behind a release, in the version that made it."""
+    _check_question(release, question, others)
+    made = release.plan.method
+    with _reading(release, asked=True):  # which methods there are is a fact of this machine, and not of the file
+        kind = registry.get(made.name)
+    if made.version != kind.version:
+        raise PlanError(
+            f"the release was made by {kind.name} {made.version}, here is version {kind.version}; "
+            "install the version of confide that made it"
+        )
+    with _reading(release, asked=False):
+        method = registry.make(made.name, **made.parameters)
+        _check_parameters(method, release.plan)
+    return method
+
+
+def _check_parameters(method: Method, made: Plan) -> None:
+    """Raise what parameters raise that no plan of this schema can have had: a formula, a column, a subgroup."""
+    schema = Schema.from_dict(made.schema)
+    method.about(schema)
+    if method.where is not None:
+        parse_predicate(method.where, schema)
+        check_subgroup(method)
+        if made.titled(made.target) != made.target:
+            raise ReleaseError(_ALTERED)
+
+
+def _check_question(release: Any, question: Any, others: dict[str, Any]) -> None:
+    if not isinstance(release, Release):
+        raise PlanError(
+            f"infer takes a release, got {type(release).__name__}; write cf.infer(cf.Release.load('release.json'))"
+        )
+    if question is not None and not isinstance(question, Question):
+        raise PlanError(
+            f"a question must be a cf.Question or None, got {type(question).__name__}; write "
+            "cf.infer(release, cf.Question(subset=['age']))"
+        )
+    if others:
+        name, value = next(iter(others.items()))
+        known = [field.name for field in fields(Question)]
+        call = f"{name}={value!r}" if name in known else "subset=['age']"
+        raise PlanError(
+            f"infer takes a release and a question, got {', '.join(others)}; a question has the fields {', '.join(known)}; "
+            f"write cf.infer(release, cf.Question({call}))"
+        )
+
+
+def _titled(result: Result, made: Plan) -> Result:
+    """The result with the subgroup in its title, where a method wrote a title of its own."""
+    target = made.titled(result.target)
+    return result if target == result.target else replace(result, target=target)  # type: ignore[type-var]
+
+
+@contextmanager
+def _reading(release: Release, *, asked: bool) -> Iterator[None]:
+    """Whatever a method trips over in a release is `ReleaseError`, with its cause: a release is public, and so is all that is read in it.
+
+    The cause stays in sight (`__cause__`), because it may be an error of the method as well as of the file. asked: the caller chose
+    something as well, so that a `PlanError` may be about that.
+    """
+    try:
+        yield
+    except (ReleaseError, NoResult):
+        raise
+    except Exception as error:
+        if asked and isinstance(error, PlanError):
+            raise
+        words = str(error) if isinstance(error, ConfideError) else type(error).__name__
+        raise ReleaseError(
+            f"method {release.plan.method.name!r} cannot read this release, because a number, name or setting in it is not what the method "
+            f"releases ({words}); ask for the original file, and if this is it, report the error that stands above as one of the method"
+        ) from error
+
+
+_ALTERED = (
+    "the release does not agree with its own plan (guarantees, spends or noise): the file was altered; ask for the original, "
+    "and check it with confide.verify against the ledger"
+)
+
+
+def consistent(release: Release) -> bool:
+    """Whether a file's statements are its plan's and paid for, and its numbers were drawn as planned.
+
+    A forger who keeps all of them in step is found by `verify` alone: the receipt in the ledger names the original.
+    """
+    return (
+        parts_agree(release)
+        and release.guarantees == release.plan.guarantees
+        and statements_hold(release.plan.event, release.guarantees)
+        and request_met(release.plan)
+    )
+
+
+@dataclass(frozen=True)
+class Check:
+    """What `verify` found: `ok`, and one line for each thing looked at."""
+
+    ok: bool
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def verify(release: Release, ledger: Ledger) -> Check:
+    """Check a published release against the ledger it was charged to: receipt, guarantee, plan, chain."""
+    if not isinstance(release, Release):
+        raise ReleaseError(
+            f'a release is verified, got {type(release).__name__}; write cf.verify(cf.Release.load("release.json"), ledger)'
+        )
+    if ledger is None:
+        raise PlanError(
+            'a release is verified against its ledger, got None; write ledger=cf.Ledger.open("book.db", dataset="survey")'
+        )
+    check_ledger(ledger)
+    lines, ok = [], True
+    receipt = ledger.find(release.sha256)
+    if release.simulated:
+        ok = False
+        lines.append("FAILED  the release was made with simulated noise: it protects nobody")
+    if receipt is None:
+        ok = False
+        lines.append(f"FAILED  no receipt for release {release.sha256} in dataset {ledger.dataset!r}")
+    else:
+        lines.append(f"ok      receipt of entry {receipt.seq} names this release")
+        paid = consistent(release) and receipt.guarantee in (*release.guarantees, *_of_records(release))
+        ok &= paid
+        lines.append(
+            f"{'ok    ' if paid else 'FAILED'}  the charged guarantee is one that the release's spends pay for"
+        )
+        same = receipt.plan_sha256 == release.plan.sha256
+        ok &= same
+        lines.append(f"{'ok    ' if same else 'FAILED'}  the charged plan is the release's plan")
+    book = ledger.verify(heads=[release.sha256] if receipt is not None else [])
+    ok &= book.ok
+    lines.append(
+        "ok      the ledger's chain, totals and limits hold" if book.ok else "FAILED  " + "; ".join(book.problems)
+    )
+    return Check(ok, tuple(lines))
+
+
+def _of_records(release: Release) -> tuple[Guarantee, ...]:
+    """What the release of an enforced unit is charged as in a ledger of records."""
+    try:
+        return (as_record(release.guarantees, "record", release.plan.schema),)
+    except PrivacyError:
+        return ()

@@ -1,1 +1,0 @@
-"""Privacy losses on a public grid, composed by convolution, never below the truth."""

@@ -1,0 +1,5 @@
+"""Many questions of one set of records: the method, its questions, and a publication as a file."""
+
+from confide.methods.publication.method import Asked, Publication
+
+__all__ = ["Asked", "Publication"]

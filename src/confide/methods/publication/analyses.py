@@ -1,0 +1,132 @@
+"""The questions of a publication: as they are given and kept, what each may weigh, and what it asks of the level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from confide import registry
+from confide.core import Method
+from confide.core.exact import pack
+from confide.core.plan import method_parameters
+from confide.errors import ConfideError, PlanError, PrivacyError
+from confide.guarantees import GDP, Guarantee, PureDP, calibrate_pure
+
+#: A publication, as messages show it.
+EXAMPLE = 'write cf.Publication({"model": cf.regression.LeastSquares("y ~ x"), "ages": cf.classification.ClassMeans("sex ~ age")})'
+
+
+def pairs(questions: Any) -> list[tuple[Any, Any]]:
+    """Names and methods, from a mapping or from what a plan's file holds."""
+    if isinstance(questions, Mapping):
+        return list(questions.items())
+    if isinstance(questions, (list, tuple)) and all(
+        isinstance(one, Mapping) and set(one) == {"question", "method", "parameters"} for one in questions
+    ):
+        return [(one["question"], one) for one in questions]
+    raise PlanError(f"questions must be a mapping of names to methods, got {type(questions).__name__}; {EXAMPLE}")
+
+
+# How what a publication cannot hold is released.
+_ALONE = "release it by itself: cf.release(method, data, privacy, ledger=ledger)"
+
+
+def stored(name: Any, question: Any) -> dict[str, Any]:
+    """A question as plain values: its name, its method's registered name, its parameters.
+
+    Raises `PlanError` for what no publication can hold: no method, one that is not registered, one of live code, which no file can hold.
+    """
+    if not isinstance(name, str) or not name.strip() or "/" in name or not name.isprintable() or len(name) > 200:
+        raise PlanError(f"a question's name is printable text without '/', got {name!r}; {EXAMPLE}")
+    if isinstance(question, Mapping):
+        given = question.get("parameters", {})
+        if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+            raise PlanError(
+                f"the parameters of the question {name!r} must be a mapping of names, got {given!r}; {EXAMPLE}"
+            )
+        own: dict[str, Any] = {"question": name, "method": str(question.get("method")), "parameters": dict(given)}
+    elif isinstance(question, Method):
+        own = {"question": name, "method": question.name, "parameters": method_parameters(question)}
+    else:
+        kind = f"the class {question.__name__}" if isinstance(question, type) else type(question).__name__
+        raise PlanError(f"the question {name!r} must be a method with its parameters, got {kind}; {EXAMPLE}")
+    if own["method"] not in registry.known() or own["method"] == "publication":
+        raise PlanError(
+            f"the question {name!r} must be a registered method other than a publication, got {own['method']!r}; `confide methods` lists "
+            "them, and cf.register makes one of your own known; a t, F or chi-square test is read, uncharged, from means or counts "
+            "that are asked here: report[name].test(...)"
+        )
+    if isinstance(question, Method) and registry.get(own["method"]) is not type(question):
+        raise PlanError(
+            f"the question {name!r} is of the class {type(question).__name__}, and {own['method']!r} is another one that is registered; "
+            "give yours a name of its own, and cf.register it"
+        )
+    live = [key for key, value in own["parameters"].items() if not _is_plain(value)]
+    if live:
+        raise PlanError(
+            f"the question {name!r} is a {own['method']} whose {' and '.join(live)} no file can hold, and a publication is its file; "
+            f"{_ALONE}"
+        )
+    return own
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a parameter has an exact text form."""
+    try:
+        pack(value)
+    except TypeError:
+        return False
+    return True
+
+
+def method_of(question: Mapping[str, Any]) -> Method:
+    """The method of a stored question."""
+    try:
+        return registry.make(question["method"], **question["parameters"])
+    except ConfideError as error:
+        raise faulty([(question["question"], error)]) from None
+
+
+def weights_of(shares: Any, names: list[str]) -> dict[str, Fraction] | None:
+    """Weights as exact fractions; a double means the decimal number that it prints as."""
+    if shares is None:
+        return None
+    if not isinstance(shares, Mapping):
+        raise PlanError(
+            f'shares must be a mapping of names to weights, got {shares!r}; write shares={{"{names[0]}": 2}}'
+        )
+    found = {}
+    for name, weight in shares.items():
+        if name not in names:
+            raise PlanError(
+                f"shares name the question {name!r}, which is not asked; the questions are: {', '.join(names)}"
+            )
+        if isinstance(weight, bool) or not isinstance(weight, (int, float, Fraction)) or not 1e-9 <= weight <= 1e9:
+            raise PlanError(
+                f"the share of {name!r} must be a weight from 1e-9 to 1e9, got {weight!r}; leave the question out, or write 1"
+            )
+        found[name] = weight if isinstance(weight, Fraction) else Fraction(repr(float(weight)))
+    return found
+
+
+def request_of(method: Method, mu: float, relation: str) -> Guarantee:
+    """What a question may spend, in the kind of guarantee that its method has."""
+    if method.native != "PureDP":
+        return GDP(mu, relation=relation)
+    return PureDP(calibrate_pure(GDP(mu)), relation=relation)
+
+
+def needs_its_own(error: PrivacyError, request: Guarantee) -> PrivacyError:
+    """The refusal of a question that cannot give what a publication asks of it, with the way out."""
+    return type(error)(
+        f"{error}. A publication asks this question for {request} and has no other guarantee to give; {_ALONE}"
+    )
+
+
+def faulty(problems: list[tuple[str, ConfideError]]) -> ConfideError:
+    """One error for all questions that cannot be planned."""
+    kinds = {type(error) for _, error in problems}
+    kind = kinds.pop() if len(kinds) == 1 else PlanError
+    told = "; ".join(f"question {name!r}: {error}" for name, error in problems)
+    return kind(told if len(problems) == 1 else f"{len(problems)} questions cannot be planned. {told}")

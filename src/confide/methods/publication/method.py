@@ -1,0 +1,465 @@
+"""A publication: many questions of one set of records; one plan of plans, one charge, one release file, one report.
+
+Guarantee: mu-GDP for all questions together, under either relation (the methods' own). Each question is a release of its own method at
+GDP(mu_k), mu_k the largest double with mu_k^2 <= share_k mu^2, exactly, in fractions that add up to 1; a method with a pure guarantee
+gets the epsilon whose mu(epsilon) is at most mu_k. Composition is adaptive, and costs add up exactly: the event is the `Together` of the
+questions' own. Source: Dong, Roth, Su 2022, Corollary 3.3; pure guarantees enter by `PureDP.to_gdp`.
+
+The questions are drawn in lock step: whatever they ask of the records at the same time is one pass (`protocol.rounds`). A question that
+fails after the charge leaves the others; that it failed may depend on the records, no guarantee covers it, and the release says so.
+
+A publication as a file: its questions in TOML, with the schema, the privacy and the accuracy that they are asked for at.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from math import ceil, sqrt
+from pathlib import Path
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+from confide import engine
+from confide.accuracy import Targets, smallest
+from confide.core import Allowance, Meter, Method, Opaque, Plan, Question, Release, Result, Source, statements_hold
+from confide.core.events import Event, exact_cost
+from confide.core.meter import in_rounds
+from confide.core.plan import method_parameters
+from confide.core.release import of_parts, prefixed, statistics_of
+from confide.core.units.contributions import counted_once, shown
+from confide.core.units.privacy_unit import protected
+from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError
+from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from confide.guarantees.validation import is_number, sqrt_down
+from confide.methods.publication.analyses import (
+    EXAMPLE,
+    faulty,
+    method_of,
+    needs_its_own,
+    pairs,
+    request_of,
+    stored,
+    weights_of,
+)
+from confide.methods.regression.ssp.method import shared_columns
+from confide.methods.tables.combining import Pool, apart, pools, view
+from confide.methods.tables.method import TableMethod
+from confide.results.pages.publication import Report
+from confide.schema import Practice
+from confide.schema.formulas.conditions import overlap, parse_predicate
+
+# What questions without an exact Gaussian cost leave of the level, so that their sum, rounded up in doubles, still fits: 2^-40 of mu.
+_LEFT = 1 - 2.0**-40
+_MOST = 1_000
+
+
+@dataclass(frozen=True)
+class Publication(Method):
+    """Questions by name, each a method, asked together: `report = cf.infer(cf.release(publication, data, privacy, ledger=ledger))`.
+
+    questions: name -> method; shares: name -> weight of the question in the budget, 1 where it is left out: a question of weight 2 gets
+    twice the mu^2 of one of weight 1. A subgroup is asked about with `where` in the question. pool: tables of the same records are one
+    release where each question gains, as the plan says (`methods.tables.pooling`); False keeps them apart.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3), "z": cf.Categorical(["a", "b"])})
+    >>> questions = {"line": cf.regression.LeastSquares("y ~ x"), "classes": cf.classification.ClassMeans("z ~ x")}
+    >>> both = Publication(questions, shares={"line": 3})
+    >>> plan = cf.plan(both, schema, cf.GDP(1.0))
+    >>> [round(child.guarantee.mu, 4) for child in plan.children.values()], plan.guarantee.mu
+    ([0.866, 0.5], 1.0)
+    """
+
+    questions: Any
+    shares: Mapping[str, Any] | None = None
+    pool: bool = True
+
+    name: ClassVar[str] = "publication"
+    family: ClassVar[str] = "publications"
+    source: ClassVar[str] = "exact composition of Gaussian releases (Dong, Roth, Su 2022, Corollary 3.3)"
+    intervals: ClassVar[str] = "those of its questions"
+    # whether several rows of a unit are too many, and by which rule they count, is for each question to say
+    unit_meat: ClassVar[bool] = True
+    units: ClassVar[tuple[str, ...]] = ("keep", "weight")
+    designs: ClassVar[bool] = True
+
+    _made: Mapping[str, Method] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        given = self.questions
+        asked = tuple(stored(name, one) for name, one in pairs(given))
+        names = [one["question"] for one in asked]
+        if not 1 <= len(asked) <= _MOST:
+            raise PlanError(f"a publication has 1 to {_MOST:,} questions, got {len(asked)}; {EXAMPLE}")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise PlanError(f"a publication has each name once, got {twice!r} twice; rename one of the questions")
+        made = {one["question"]: method_of(one) for one in asked}
+        # with all parameters, so that a question is the same however it was given
+        put(self, "questions", tuple(stored(name, method) for name, method in made.items()))
+        put(self, "shares", weights_of(self.shares, names))
+        put(self, "_made", made)
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        """The questions by name, in their order."""
+        return self._made
+
+    @property
+    def fractions(self) -> dict[str, Fraction]:
+        """The share of mu^2 that each question gets, exactly; they add up to 1."""
+        given = self.shares or {}
+        weights = {name: Fraction(given.get(name, 1)) for name in self._made}
+        total = sum(weights.values())
+        return {name: weight / total for name, weight in weights.items()}
+
+    # plan -----------------------------------------------------------------------------------------------------------
+
+    def about(self, schema: Any) -> Any:
+        """The schema; `PlanError` for a subgroup of all questions."""
+        if self.where is not None:
+            raise PlanError(
+                f"a publication is asked about subgroups by its questions, got where={self.where!r}; write it in the methods, as in "
+                f'cf.regression.LeastSquares("y ~ x", where={self.where!r})'
+            )
+        return schema
+
+    def plan(
+        self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """The plans of all questions, as one. `PlanError` names every question that cannot be planned, with its reason."""
+        self.about(schema)
+        allowance = replace(_Whole.of(privacy, self, schema), weighted=False)
+        level = allowance.level
+        assert isinstance(level, GDP)
+        whole = self._level(level.mu)
+        children, warnings = {}, []
+        problems: list[tuple[str, ConfideError]] = []
+        pooled = self._pools(schema)
+        for name, (method, share) in self._parts(pooled).items():
+            request = request_of(method, sqrt_down(share * whole), allowance.relation)
+            if isinstance(request, PureDP):
+                warnings.append(
+                    f"{name}: {method.name} has a pure guarantee and is paid as {request.to_gdp()}, which costs more than it gives"
+                )
+            try:
+                children[name] = engine.plan(method, schema, request, n=n)
+            except PrivacyError as error:
+                problems.append((name, needs_its_own(error, request)))
+            except ConfideError as error:
+                problems.append((name, error))
+        if problems:
+            raise faulty(problems)
+        children = counted_once(children)
+        return Plan.of(
+            self,
+            schema,
+            _assuming(allowance, children.values()),
+            of_parts(children),
+            statistics_of(children),
+            n=n,
+            passes=max(child.passes for child in children.values()),
+            target=f"{len(self._made)} questions: {', '.join(self._made)}",
+            covers="what each question covers, as its own section says; intervals hold for each question by itself, not for all at once",
+            warnings=tuple(warnings),
+            children=children,
+            notes=(
+                *(pool.note() for pool in pooled),
+                *self._apart(schema),
+                *shared_columns(self._made, self.fractions, children, schema),
+                *self._crossings(schema),
+            ),
+        )
+
+    def _pools(self, schema: Any) -> tuple[Pool, ...]:
+        """The tables that are released as one; none where a question cannot be planned, which the plan says."""
+        if not self.pool:
+            return ()
+        try:
+            return pools(self._made, self.fractions, schema)
+        except ConfideError:
+            return ()
+
+    def _apart(self, schema: Any) -> tuple[str, ...]:
+        return apart(self._made, schema) if self.pool else ()
+
+    def _parts(self, pooled: Iterable[Pool]) -> dict[str, tuple[Method, Fraction]]:
+        """What is drawn, with its share of mu^2: the questions, a pool in the place of its first one."""
+        of = {name: pool for pool in pooled for name in pool.names}
+        found: dict[str, tuple[Method, Fraction]] = {}
+        for name, method in self._made.items():
+            pool = of.get(name)
+            if pool is None:
+                found[name] = method, self.fractions[name]
+            elif name == pool.names[0]:
+                found[pool.name] = pool.method, sum((self.fractions[own] for own in pool.names), Fraction(0))
+        return found
+
+    def _crossings(self, schema: Any) -> tuple[str, ...]:
+        """Questions that are one question of disjoint subgroups, and would cost once."""
+        alike: dict[str, list[str]] = {}
+        for one in self.questions:
+            own = {key: value for key, value in one["parameters"].items() if key != "where"}
+            if one["parameters"].get("where") is not None:
+                alike.setdefault(repr((one["method"], sorted(own.items(), key=repr))), []).append(one["question"])
+        notes = []
+        for names in alike.values():
+            asked = [parse_predicate(str(self._made[name].where), schema) for name in names]
+            found = overlap(asked) if len(names) > 1 else None
+            if found is not None and found[0]:
+                all_of = "all records" if found[1] else "records"
+                notes.append(
+                    f"{', '.join(names)} ask the same of subgroups that divide {all_of}: one crossing, not {len(names)} questions. As one "
+                    "question, with the column in its formula or table, they cost once, and each has the budget of all"
+                )
+        return tuple(notes)
+
+    def sharpened(
+        self, schema: Any, accuracy: Any, cv: Any, privacy: Any = None, *, n: int | None = None, ledger: Any = None
+    ) -> tuple[Publication, GDP, tuple[str, ...]]:
+        """(the same questions at the shares, the least level at which each is as sharp as asked, what a reader must know).
+
+        accuracy: name -> half-widths of its question; cv: name -> relative standard errors of its question; a number is for all.
+
+        Raises `PlanError` for a question that neither is given for, and what planning each question for its accuracy raises.
+        """
+        if self.shares is not None:
+            raise PlanError("accuracy and shares both divide the budget; give one of them")
+        cv = dict.fromkeys(self._made, cv) if is_number(cv) else cv
+        given = [{} if one is None else one for one in (accuracy, cv)]
+        named = set().union(*given) if all(isinstance(one, Mapping) for one in given) else None
+        if named != set(self._made):
+            missing = [name for name in self._made if named is None or name not in named]
+            which = f"{missing[0]!r} has none" if missing else "one of them is no question"
+            first = next(iter(self._made))
+            raise PlanError(
+                f"accuracy, or cv, must name each question, and {which}; write accuracy={{{first!r}: {{'all': 0.02}}, ...}}, n=5000"
+            )
+        relation = self.relations[0] if ledger is None else ledger.relation
+        weights, notes, problems = {}, [], []
+        for name, method in self._made.items():
+            try:
+                wanted = Targets.of(given[0].get(name), given[1].get(name), privacy, n)
+                if method.native == "PureDP":
+                    raise PlanError(f"{method.name} has a pure guarantee, and its accuracy is planned alone")
+                at = partial(_planned_at, method, schema, relation, n)
+                planned, told = smallest(at, wanted, method)
+                own = planned.requested
+                assert isinstance(own, GDP)
+                # the first note is of n, and is the same for all
+                notes += [told[0], *(f"{name}: {note}" for note in told[1:])]
+                # rounded up in the sixth digit: exact shares that a file can show
+                weights[name] = Fraction(ceil(own.mu**2 * 10**8) + 1, 10**8)
+            except ConfideError as error:
+                problems.append((name, error))
+        if problems:
+            raise faulty(problems)
+        mu = sqrt(sum(weights.values())) * (1 + 1e-9)
+        return replace(self, shares=weights), GDP(mu, relation=relation), tuple(dict.fromkeys(notes))
+
+    # release --------------------------------------------------------------------------------------------------------
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """All questions in lock step, each within its own plan; the public numbers under the questions' names."""
+        parts = self._parts(self._pools(plan.declared))
+        found = in_rounds(source, {name: partial(meter.draw_part, method, name) for name, (method, _) in parts.items()})
+        public: dict[str, NDArray[Any]] = {}
+        for name, outcome in found.items():
+            if outcome.failed:
+                meter.fail(name)
+            else:
+                public |= {prefixed(name, key): values for key, values in outcome.value.items()}
+        return public
+
+    # infer ----------------------------------------------------------------------------------------------------------
+
+    def infer(self, release: Release, question: Question | None = None) -> Report:
+        """The results of all questions. A question to one of them is asked of its part: `cf.infer(release.child("model"), question)`."""
+        (question or Question()).only()
+        schema = release.plan.declared
+        pooled = self._pools(schema)
+        self._check_children(release.plan, pooled)
+        of = {name: pool for pool in pooled for name in pool.names}
+        parts = {name: of[name].name if name in of else name for name in self._made}
+        results: dict[str, Result] = {}
+        for name, method in self._made.items():
+            if release.statuses[parts[name]] == "failed":
+                continue
+            child = release.child(parts[name])
+            if name in of:
+                assert isinstance(method, TableMethod)
+                results[name] = shown(view(method, of[name].method, child, schema), child)
+            else:
+                results[name] = engine.infer(child)
+        return Report.of(release, results, {name: float(share) for name, share in self.fractions.items()}, parts)
+
+    def _check_children(self, plan: Plan, pooled: Iterable[Pool]) -> None:
+        """Raise `ReleaseError` unless the parts of a plan are these questions, each at its share of the level."""
+        level, whose = plan.guarantee, protected(plan.schema)
+        parts = self._parts(pooled)
+        asked = {name: (method.name, method_parameters(method)) for name, (method, _) in parts.items()}
+        found = {name: (one.method.name, dict(one.method.parameters)) for name, one in plan.children.items()}
+        whole = self._level(level.mu) if isinstance(level, GDP) else Fraction(0)
+        for name, (method, share) in parts.items():
+            request = request_of(method, sqrt_down(share * whole), plan.relation)
+            if asked != found or plan.children[name].requested != replace(request, unit=whose):
+                raise ReleaseError(
+                    "the questions of the publication are not those that its plan holds, or not at their shares: the file was altered; ask "
+                    "for the original, and check it with confide.verify against the ledger"
+                )
+
+    def _level(self, mu: float) -> Fraction:
+        """What all questions may spend, as mu^2."""
+        pure = any(one.native == "PureDP" for one in self._made.values())
+        return Fraction(mu * _LEFT if pure else mu) ** 2
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The questions without privacy, named "model: age"."""
+        read = Practice.checked(frame)
+        return {
+            f"{name}: {key}": value
+            for name, method in self._made.items()
+            for key, value in method.reference(read.where(method.where)).items()
+        }
+
+    def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Those of the questions."""
+        for method in self._made.values():
+            yield from method.worst_pairs(schema)
+
+
+@dataclass(frozen=True)
+class _Whole(Allowance):
+    """The allowance of all questions: costs that are not Gaussian are added up as the Gaussian ones that they imply."""
+
+    def guarantees(self, event: Event) -> tuple[Guarantee, ...]:
+        exact = exact_cost(event)
+        if exact is not None and exact.kind is type(self.level):
+            return super().guarantees(event)
+        # the statements of the level itself, which the questions must then be covered by
+        stated = super().guarantees(Opaque("all questions", self.level, "the level"))
+        if not statements_hold(event, stated):
+            raise PlanError("the questions spend more than the publication may; this is an error of confide")
+        return stated
+
+
+def _assuming(allowance: Allowance, children: Iterable[Plan]) -> Allowance:
+    """The allowance with all that the questions' guarantees rest on."""
+    assumed = dict.fromkeys(allowance.level.assumptions)
+    for child in children:
+        assumed |= dict.fromkeys(child.guarantee.assumptions)
+    return replace(allowance, level=replace(allowance.level, assumptions=tuple(assumed)))
+
+
+def _planned_at(method: Method, schema: Any, relation: str, n: int | None, level: float) -> Plan:
+    return engine.plan(method, schema, GDP(level, relation=relation), n=n)
+
+
+_PRIVACY: Mapping[str, Any] = {"mu": GDP, "rho": ZCDP, "epsilon": PureDP}
+_FILE = """write for example
+schema = "schema.toml"
+privacy = { mu = 0.5 }
+[questions.model]
+method = "least_squares"
+formula = "income ~ age"
+share = 2"""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a publication's TOML file says: the questions, and where it names them the schema's path, the privacy and n."""
+
+    publication: Publication
+    schema: Path | None
+    privacy: Guarantee | None
+    n: int | None
+    accuracy: Mapping[str, Any] | None = None
+    cv: Mapping[str, Any] | None = None
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Asked:
+        """Read a file: a table `questions.NAME` for each question with `method`, its parameters and `share`; beside them `schema` (a path,
+        from the file's own folder), `privacy` (mu, rho or epsilon, and delta, relation) and `n`. In place of privacy and shares each
+        question may have an `accuracy`, as in { all = 0.02 }, of n records: half-widths of 95 % intervals; or a `cv`, as in 0.02 or
+        { count = 0.02 }: standard errors over the numbers.
+
+        Raises `PlanError` for a file that cannot be read, an entry that is unknown, and what `Publication` refuses.
+        """
+        try:
+            data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise PlanError(
+                f"the publication {str(path)!r} cannot be read: {type(error).__name__}; give a TOML file"
+            ) from None
+        except tomllib.TOMLDecodeError as error:
+            raise PlanError(f"the publication {str(path)!r} is no TOML: {error}; {_FILE}") from None
+        questions = data.pop("questions", None)
+        unknown = sorted(set(data) - {"schema", "privacy", "n"})
+        if unknown or not isinstance(questions, dict) or not all(isinstance(one, dict) for one in questions.values()):
+            what = f"has the unknown entry {unknown[0]!r}" if unknown else "has no tables of questions"
+            raise PlanError(f"the publication {str(path)!r} {what}; {_FILE}")
+        shares = {name: one.pop("share") for name, one in questions.items() if "share" in one}
+        accuracy, cv = (
+            {name: one.pop(target) for name, one in questions.items() if target in one} for target in ("accuracy", "cv")
+        )
+        for name, one in questions.items():
+            if not isinstance(one.get("method"), str):
+                raise PlanError(f"the question {name!r} of {str(path)!r} names no method; {_FILE}")
+        asked = {name: {"method": one.pop("method"), "parameters": _tuples(one)} for name, one in questions.items()}
+        schema = data.get("schema")
+        if schema is not None and not isinstance(schema, str):
+            raise PlanError(f"schema must be the path of a schema's file, got {schema!r}; {_FILE}")
+        return cls(
+            Publication(asked, shares or None),
+            None if schema is None else Path(path).parent / schema,
+            None if "privacy" not in data else _privacy(data["privacy"]),
+            data.get("n"),
+            accuracy or None,
+            cv or None,
+        )
+
+    @property
+    def priced(self) -> bool:
+        """Whether the file says what may be spent, by a privacy or by how sharp its questions must be."""
+        return self.privacy is not None or self.accuracy is not None or self.cv is not None
+
+    def terms(self, privacy: Guarantee | None = None) -> dict[str, Any]:
+        """What `gate.plan` is asked for: the file's privacy, another one, or how sharp the questions must be.
+
+        Raises `PlanError` where a budget stands beside targets, which it would leave unmet.
+        """
+        if self.accuracy is None and self.cv is None:
+            return {"privacy": privacy or self.privacy}
+        if privacy is not None or self.privacy is not None:
+            name = next(iter(self.accuracy or self.cv or {}))
+            raise PlanError(
+                f"the question {name!r} says how sharp it must be, by accuracy or cv, and a privacy what all may cost; give one of them: "
+                "leave the privacy out, or take accuracy and cv out of the questions"
+            )
+        return {"accuracy": self.accuracy, "cv": self.cv}
+
+
+def _tuples(value: Any) -> Any:
+    """Lists as tuples, as they come back from a plan's file."""
+    if isinstance(value, dict):
+        return {key: _tuples(one) for key, one in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _privacy(given: Any) -> Guarantee:
+    """A guarantee from { mu = 0.5 }, { rho = 0.1 }, { epsilon = 1, delta = 1e-6 }, with a relation or without."""
+    levels = [name for name in _PRIVACY if isinstance(given, dict) and name in given]
+    if len(levels) != 1 or not set(given) <= {levels[0], "delta", "relation"}:
+        raise PlanError(
+            f"privacy must be one of mu, rho and epsilon, with delta and relation where they belong, got {given!r}; {_FILE}"
+        )
+    (name,), others = levels, {key: value for key, value in given.items() if key == "delta"}
+    kind = ApproxDP if name == "epsilon" and others else _PRIVACY[name]
+    made: Guarantee = kind(given[name], **others, relation=given.get("relation"))
+    return made

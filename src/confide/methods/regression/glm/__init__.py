@@ -1,0 +1,1 @@
+"""Logistic and Poisson regression by Fisher scoring."""

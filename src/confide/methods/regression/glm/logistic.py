@@ -1,0 +1,141 @@
+"""Logistic regression: the log-odds of a two-valued outcome, by noisy Fisher scoring.
+
+Estimates log(P/(1 - P)) = z'theta: the population's plain maximum-likelihood coefficients, without a ridge
+(`confide.methods.regression.glm.method`); link="probit": P = F(z'theta) with the normal distribution function F;
+target="weighted": the line of records as they count where those far out in their features count less, under its own title. Under the design
+of a survey it is the population's line, weighted (`confide.methods.regression.glm.survey`).
+
+Guarantee: mu-GDP, add-remove or substitute; what is drawn, its sensitivity and its interval stand there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.methods.regression.glm.coefficients import binary_design
+from confide.methods.regression.glm.method import FisherLine, checked_target, no_weighted_reference
+from confide.methods.regression.glm.results import LogisticEstimates
+from confide.methods.regression.glm.survey import SurveyFisherLine
+from confide.methods.regression.survey_scores import Drawn
+from confide.schema import Design, Practice, Schema
+from confide.schema.formulas.formula import parse_formula
+from confide.sums.coding import outcome_pairs
+from confide.sums.fisher_families import LOGIT, PROBIT, Family
+from confide.sums.reference import likeliest_line, log_odds_line
+from confide.sums.scores import Counting
+
+_LINKS: Mapping[str, Family] = {"logit": LOGIT, "probit": PROBIT}
+
+
+@dataclass(frozen=True)
+class Logistic(Method):
+    """Logistic regression of a two-level categorical or 0/1 column, with intervals where the data stand above the noise.
+
+    formula: "y ~ a + b"; term_bounds: public bounds of derived terms that have none; link: "logit" or "probit"; target: "mle", or
+    "weighted", the line of records as they count where those far out in their features count less.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Integer(0, 1)})
+    >>> plan = Logistic("y ~ x").plan(schema, cf.GDP(1.0))
+    >>> plan.guarantee.mu, plan.passes
+    (1.0, 9)
+    """
+
+    formula: str
+    term_bounds: Mapping[str, tuple[float, float]] | None = None
+    link: str = "logit"
+    target: str = "mle"
+
+    name: ClassVar[str] = "logistic"
+    family: ClassVar[str] = "regression"
+    source: ClassVar[str] = "noisy Fisher scoring in whitened coordinates (Dwork et al. 2014; Dong, Roth, Su 2022)"
+    intervals: ClassVar[str] = (
+        "the population's maximum-likelihood coefficients; sampling, privacy noise, a model that need not hold"
+    )
+
+    units: ClassVar[tuple[str, ...]] = ("keep", "weight")
+    unit_meat: ClassVar[bool] = True
+    designs: ClassVar[bool] = True
+    outcome: ClassVar[str] = "two"
+
+    def rules(self, schema: Any) -> tuple[str, ...]:
+        """By weight where sums of scores are released; a survey takes one row of each unit."""
+        return self.units if schema.design is None else ("keep",)
+
+    def __post_init__(self) -> None:
+        checked_target("Logistic", self.target)
+        if not isinstance(self.link, str) or self.link not in _LINKS:
+            raise PlanError(
+                f"link must be 'logit' or 'probit', got {self.link!r}; write cf.regression.Logistic(formula, link=\"probit\")"
+            )
+
+    def _fisher(self, schema: Any) -> FisherLine:
+        design, levels = self._design(schema)
+        whole = Schema.of(schema)
+        if whole.design is not None:
+            return SurveyFisherLine(whole, design, levels, _LINKS[self.link], self.target == "weighted")
+        counting = Counting.of(design.schema)
+        return FisherLine(design.schema, design, levels, _LINKS[self.link], self.target == "weighted", counting)
+
+    # plan -----------------------------------------------------------------------------------------------------------
+
+    def plan(
+        self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """What is spent, from public facts. Raises `PlanError` for a formula or setting that cannot work."""
+        line = self._fisher(schema)
+        notes = parse_formula(line.design.formula, line.design.schema).notes
+        allowance = Allowance.of(privacy, self, schema)
+        planned = line.plan(allowance, n)
+        warnings = (*notes, *planned.pop("warnings", ()))
+        return Plan.of(
+            self,
+            schema,
+            allowance,
+            planned.pop("event"),
+            planned.pop("statistics"),
+            n=n,
+            warnings=warnings,
+            **planned,
+        )
+
+    def _design(self, schema: Any) -> tuple[Design, tuple[str, str]]:
+        whole = Schema.of(schema)
+        return binary_design(self.formula, whole, self.term_bounds)
+
+    # release --------------------------------------------------------------------------------------------------------
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """The sums of each step."""
+        return self._fisher(source.schema).draw(source, plan, meter)
+
+    # infer ----------------------------------------------------------------------------------------------------------
+
+    def infer(self, release: Release, question: Question | None = None) -> LogisticEstimates:
+        """The table of log-odds in the units of the data. A question has nothing to ask: `PlanError`."""
+        question = question or Question()
+        question.only()
+        return cast(LogisticEstimates, self._fisher(release.plan.declared).table(release, question))
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The likeliest model of the link. `PlanError` for target="weighted"."""
+        no_weighted_reference(self.target)
+        schema = Practice.checked(frame).schema
+        design, _ = self._design(schema)
+        if schema.design is not None:
+            own = Drawn.of(schema)
+            by = None if own.weight is None else own.weight.term
+            return likeliest_line(own.practice(frame), design, _LINKS[self.link], by=by)
+        return log_odds_line(frame, design) if self.link == "logit" else likeliest_line(frame, design, PROBIT)
+
+    def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Records in two corners of the public box with opposite outcomes, which pull theta as far as the bound allows."""
+        if schema is None:
+            return
+        design, _ = self._design(schema)
+        yield from outcome_pairs(design, schema)

@@ -1,0 +1,120 @@
+"""Poisson regression: the logarithm of a mean count as a line, by Fisher scoring in private coordinates.
+
+Estimates log E[y] = z'theta: the coefficients at which sum z (y - exp(z'theta)) vanishes over the population, y clipped to its declared
+bounds and nothing else. That is the maximum-likelihood line where counts are Poisson, and the line of the mean's logarithm whatever their
+variance (zeros in excess and overdispersion move the standard errors, not the line; Gourieroux, Monfort, Trognon 1984).
+
+Guarantee: mu-GDP, add-remove or substitute (`confide.methods.regression.glm.draw`). Noise costs in proportion to
+the largest count c that
+counts in full. A noisy histogram (2 % of mu^2) says beyond which count none is seen; c lies above it where the records that noise may hide
+at the declared bound move the line by little (`confide.methods.regression.glm.clipping`), and is the declared bound in
+most designs. What a
+cut may move is in the intervals, and the table names the assumption and its price. A bound far above the counts costs width, or the table,
+whose reason then names the bound to declare.
+
+Interval: Student t with a sandwich covariance of sampling and privacy noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.methods.regression.glm.method import FisherLine, checked_target, no_weighted_reference
+from confide.methods.regression.glm.results import PoissonEstimates
+from confide.schema import Categorical, Design, Practice, Schema
+from confide.schema.formulas.formula import cut, parse_formula
+from confide.sums.coding import outcome_pairs
+from confide.sums.fisher_families import Counts
+from confide.sums.reference import likeliest_line
+
+
+@dataclass(frozen=True)
+class Poisson(Method):
+    """Poisson regression of a count between 0 and a declared bound, with robust intervals.
+
+    formula: "visits ~ a + b"; target: "mle", the population's plain line, or "weighted", the line of records as they count where those far
+    out in their features count less, under its own title; term_bounds: public bounds of derived terms that have none. Counts are of one
+    unit of time or exposure each: there is no offset.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "visits": cf.Integer(0, 12)})
+    >>> plan = Poisson("visits ~ x").plan(schema, cf.GDP(1.0))
+    >>> plan.guarantee.mu, plan.target
+    (1.0, 'Poisson regression of visits on Intercept, x, maximum likelihood')
+    """
+
+    formula: str
+    target: str = "mle"
+    term_bounds: Mapping[str, tuple[float, float]] | None = None
+
+    name: ClassVar[str] = "poisson"
+    family: ClassVar[str] = "regression"
+    source: ClassVar[str] = "noisy Fisher scoring in whitened coordinates (Dwork et al. 2014; Dong, Roth, Su 2022)"
+    intervals: ClassVar[str] = (
+        "the population's maximum-likelihood coefficients of the mean's logarithm; sampling, privacy noise, a variance of any size"
+    )
+    outcome: ClassVar[str] = "count"
+
+    def __post_init__(self) -> None:
+        checked_target("Poisson", self.target)
+
+    def _line(self, schema: Any) -> FisherLine:
+        design = self._design(Schema.of(schema))
+        high = float(design.response.high)
+        return FisherLine(design.schema, design, None, Counts(high, high), self.target == "weighted")
+
+    def _design(self, schema: Schema) -> Design:
+        design = Design.of(self.formula, schema, term_bounds=self.term_bounds)
+        low, high = float(design.response.low), float(design.response.high)
+        if low != 0.0 or isinstance(schema.columns.get(design.response.name), Categorical):
+            raise PlanError(
+                f"the outcome {design.response.name!r} of {cut(self.formula)!r} lies between {low:g} and {high:g}, a count begins at 0; "
+                f"declare it as {design.response.name!r}: Integer(0, {max(high, 1):g})"
+            )
+        return design
+
+    # plan -----------------------------------------------------------------------------------------------------------
+
+    def plan(
+        self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """What is spent, from public facts. Raises `PlanError` for a formula or setting that cannot work."""
+        line = self._line(schema)
+        allowance = Allowance.of(privacy, self, schema)
+        planned = line.plan(allowance, n)
+        notes = parse_formula(line.design.formula, line.design.schema).notes
+        planned["warnings"] = (*notes, *planned["warnings"])
+        return Plan.of(self, schema, allowance, planned.pop("event"), planned.pop("statistics"), n=n, **planned)
+
+    # release --------------------------------------------------------------------------------------------------------
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """The sums of each step, in the order of the plan."""
+        return self._line(source.schema).draw(source, plan, meter)
+
+    # infer ----------------------------------------------------------------------------------------------------------
+
+    def infer(self, release: Release, question: Question | None = None) -> PoissonEstimates:
+        """The table of log-rates in the units of the data. A question has nothing to ask: `PlanError`."""
+        question = question or Question()
+        question.only()
+        return cast(PoissonEstimates, self._line(release.plan.declared).table(release, question))
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The likeliest Poisson model of the clipped counts. `PlanError` for target="weighted"."""
+        no_weighted_reference(self.target)
+        design = self._design(Practice.checked(frame).schema)
+        high = float(design.response.high)
+        return likeliest_line(frame, design, Counts(high, high))
+
+    def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Records in two corners of the public box with no count and the largest one."""
+        if schema is None:
+            return
+        design = self._design(schema)
+        yield from outcome_pairs(design, schema)

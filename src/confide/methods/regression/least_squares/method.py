@@ -1,0 +1,176 @@
+"""What a way to a line must answer, so that one method may choose among several from public facts.
+
+What the methods of one line share: from a formula to the way that leads to the line, and the three steps along it.
+
+The default for one regression: the population's least-squares line, from rounds of noisy moments of scores.
+
+Estimates the population's least-squares line of the response, each of the columns as declared (clipped to its public bounds). Which way
+leads there follows from the formula: of one factor, or of factors alone, exact sums by level (`FactorMeans`), where records, or kept rows
+of units, are independent; of others, rounds of noisy moments in whitened coordinates (`ScorePath`). For releases that answer
+many questions there is `SSP`. Under the design of a survey it is the population's line, weighted (`SurveyLine`).
+
+Guarantee: mu-GDP, add-remove or substitute; what is drawn, its sensitivity and its source stand with each way.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from confide.core import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.methods.regression.evidence.normal_equations import to_units
+from confide.methods.regression.factors.sums import FactorLevels
+from confide.methods.regression.least_squares.rounds import ScorePath
+from confide.methods.regression.linear_estimates import SharedEstimates
+from confide.schema import Design, Practice, Schema, Unit
+from confide.schema.formulas.formula import parse_formula
+
+
+class LinePath(Protocol):
+    """A frozen value, made of public facts alone."""
+
+    def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
+        """Keywords of `Plan.of`: event, statistics, passes, constants, target, covers, warnings."""
+        ...
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """The noisy numbers in the order of the plan; returns public numbers that follow from them."""
+        ...
+
+    def table(self, release: Release, question: Question) -> SharedEstimates:
+        """The regression table."""
+        ...
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The coefficients of the line that the title names, without privacy."""
+        ...
+
+    def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Records that the audit should try."""
+        ...
+
+
+class LineMethod(FormulaMethod):
+    """A method of one line: `_way` says how, from public facts; plan, draw, table and reference are the way's."""
+
+    formula: str
+    clipping_check: bool
+    term_bounds: Mapping[str, tuple[float, float]] | None
+
+    family: ClassVar[str] = "regression"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.clipping_check, bool):
+            raise PlanError(f"clipping_check must be True or False, got {self.clipping_check!r}")
+
+    @abstractmethod
+    def _way(self, schema: Schema, design: Design, label: str) -> LinePath:
+        """How the line is reached. label: name and version of the method."""
+
+    def about(self, schema: Any) -> LinePath:
+        """The way to the line, from public facts."""
+        whole = Schema.of(schema)
+        design = self._design(whole)
+        to_units(design, [])  # refuses bounds in whose units no variance can be computed
+        return self._way(whole, design, f"{self.name} {self.version}")
+
+    def plan(
+        self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
+    ) -> Plan:
+        """The spends of all branches, and the guarantee, from public facts.
+
+        Raises `PlanError` for a formula or setting that cannot work, `PrivacyError` for an impossible guarantee.
+        """
+        path = self.about(schema)
+        allowance = Allowance.of(privacy, self, schema)
+        facts = path.plan(allowance, n)
+        event, statistics = facts.pop("event"), facts.pop("statistics")
+        warnings = (*parse_formula(self.formula, schema).notes, *facts.pop("warnings", ()))
+        return Plan.of(self, schema, allowance, event, statistics, n=n, warnings=warnings, **facts)
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """Noisy sums in the order of the plan; earlier noisy numbers choose the branch."""
+        return self.about(source.schema).draw(source, plan, meter)
+
+    def infer(self, release: Release, question: Question | None = None) -> SharedEstimates:
+        """The regression table. A question may name a subset of coefficients: `Question(subset=("age", "educ"))`.
+
+        Raises `PlanError` for a name that is no coefficient, and where the release cannot answer for a smaller model.
+        """
+        question = question or Question()
+        question.only("subset")
+        return self.about(release.plan.declared).table(release, question)
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """The same line without privacy, on practice records as the schema reads them; `PlanError` where only a release determines it."""
+        return self.about(Practice.checked(frame).schema).reference(frame)
+
+    def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Records where one moves the statistics most; none without a schema."""
+        return () if schema is None else self.about(schema).worst_pairs()
+
+
+_LIMITS = ("auto", "none")
+
+
+@dataclass(frozen=True)
+class LeastSquares(LineMethod):
+    """Linear regression by adaptive rounds of noisy moments: the population's least-squares line.
+
+    formula: "y ~ a + b"; limit: "auto" limits scores far beyond what the noisy histograms see, "none" limits nothing, whatever the price;
+    clipping_check: pay 1 % of mu^2 for a noisy count of responses outside their bounds; term_bounds: public bounds of derived terms that
+    have none.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
+    >>> plan = LeastSquares("y ~ x").plan(schema, cf.GDP(1.0))
+    >>> plan.guarantee.mu, plan.relation, plan.passes
+    (1.0, 'add-remove', 6)
+    """
+
+    formula: str
+    limit: str = "auto"
+    clipping_check: bool = True
+    term_bounds: Mapping[str, tuple[float, float]] | None = None
+
+    name: ClassVar[str] = "least_squares"
+    source: ClassVar[str] = (
+        "rounds of noisy moments in whitened coordinates (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
+    )
+    intervals: ClassVar[str] = "the population's least-squares line; sampling, privacy noise, unequal variances"
+    units: ClassVar[tuple[str, ...]] = ("keep", "weight")
+    unit_meat: ClassVar[bool] = True
+    designs: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.limit not in _LIMITS:
+            raise PlanError(
+                f"limit must be {' or '.join(map(repr, _LIMITS))}, got {self.limit!r}; "
+                "write cf.regression.LeastSquares(formula, limit='auto')"
+            )
+        super().__post_init__()
+
+    def rules(self, schema: Schema) -> tuple[str, ...]:
+        """By weight where the line comes of scores; sums by level take one row of each unit, and so does a survey."""
+        return self.units if isinstance(self.about(schema), ScorePath) else ("keep",)
+
+    def _way(self, schema: Schema, design: Design, label: str) -> LinePath:
+        # each way is loaded where it is taken: a plan must be quick
+        if schema.design is not None:
+            from confide.methods.regression.least_squares.survey import SurveyLine
+
+            return SurveyLine(schema, design, self.limit, self.clipping_check)
+        unit = schema.unit if isinstance(schema.unit, Unit) else None
+        several = schema.cluster is not None or (unit is not None and (unit.rows > 1 or unit.rule == "weight"))
+        # sums by level take records as independent
+        apart = several and design.intercept and bool(design.terms)
+        levels = None if apart else FactorLevels.of(design)
+        if levels is None:
+            return ScorePath(schema, design, self.limit, self.clipping_check)
+        from confide.methods.regression.factors.draw import FactorMeans
+
+        return FactorMeans(label, schema, design, levels, self.clipping_check)

@@ -1,0 +1,121 @@
+"""The least-squares line of the response clipped to its bounds, from noisy sums whose limits grow with the records.
+
+Estimates argmin E (y - z'theta)^2 over all complete records, y and the features clipped to their public bounds: no weights, and no limit
+on residuals but where a noisy histogram says that hardly any record is beyond. A first noisy fit says where the line is about; then
+scores v r are summed, v = M z in a metric that is cheapest for all coefficients together and r the residual from that fit, each limited
+at R in its length |v r| alone. Limits on |v| and on |r| apart would cost several times the noise.
+
+Guarantee: mu-GDP, add-remove or substitute (`draw`).
+
+Interval: Student t with a sandwich covariance of sampling and privacy noise, unequal variances and curved means allowed; it covers the
+population's least-squares line. Beyond the last size that can be counted the tails of scores are taken to fall at least like |s|^-3.5,
+which the table says with its price, or with `limit="none"` nothing is assumed. A coefficient that noise hides, or that a few records far
+out in wide bounds could move unseen, is not answered: status "partial", "weak" where that is most of them, and no interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+from confide.core import Allowance, Event, Meter, Plan, Question, Release, Source, Spend
+from confide.core.events import leaves
+from confide.core.units.privacy_unit import independent_words
+from confide.errors import PlanError
+from confide.methods.regression.evidence.sample_size_advice import too_wide
+from confide.methods.regression.least_squares.draw import PASSES, ScoreSums
+from confide.methods.regression.least_squares.reading import LeastSquaresReading
+from confide.methods.regression.linear_estimates import SharedEstimates, kept
+from confide.schema import Categorical, Design, Schema
+from confide.schema.formulas.names import with_intercept
+from confide.sums.clusters.cluster_covariance import too_few
+from confide.sums.reference import least_squares
+
+
+@dataclass(frozen=True)
+class ScorePath:
+    """The general way to a least-squares line, of a design with an intercept.
+
+    limit, clipping_check: as in `LeastSquares`. Raises `PlanError` without an intercept.
+    """
+
+    schema: Schema
+    design: Design
+    limit: str = "auto"
+    clipping_check: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.design.intercept:
+            raise PlanError(
+                f"{self.design.formula!r} has no intercept, and intervals for such a line are built for the levels of one factor alone, "
+                "as in 'y ~ 0 + region'; "
+                f"write cf.regression.LeastSquares({with_intercept(self.design.formula)!r}), or "
+                f"cf.regression.SSP({self.design.formula!r}), which takes lines without one"
+            )
+
+    @property
+    def _sums(self) -> ScoreSums:
+        return ScoreSums(self.design, self.limit, self.clipping_check)
+
+    def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
+        """The spends of both branches."""
+        event, statistics = self._sums.plan(allowance)
+        return {
+            "event": event,
+            "statistics": statistics,
+            "passes": PASSES,
+            "constants": {},
+            "target": f"linear regression of {self.design.response.name} on {', '.join(self.design.names)}, least squares",
+            "covers": (
+                f"coefficients of the population's least-squares line for {self.design.response.name} clipped to its declared bounds; "
+                f"sampling of records and privacy noise, unequal residual variances and curved means allowed, "
+                f"{independent_words(self.schema)}"
+            ),
+            "notes": (
+                *(() if self.limit == "none" else too_wide(self.design, self.schema)),
+                *(self._too_few(event, n) if n else ()),
+            ),
+            "warnings": self._warnings(event),
+        }
+
+    def _too_few(self, event: Event, n: int | None = None) -> tuple[str, ...]:
+        spend = next(leaf for leaf in leaves(event) if leaf.name == "meat")
+        assert isinstance(spend, Spend)
+        return too_few(self.schema.cluster, len(self.design.terms) + 1, sqrt(spend.mu_squared), n)
+
+    def _warnings(self, event: Event) -> tuple[str, ...]:
+        few = self._too_few(event)
+        if self.clipping_check:
+            return few
+        return (*few, "responses outside their bounds are clipped and not counted: clipping_check=False")
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """Noisy sums in the order of the plan; the noisy count chooses the branch."""
+        return self._sums.draw(source, plan, meter)
+
+    def table(self, release: Release, question: Question) -> SharedEstimates:
+        """The table. A smaller model (`Question(subset=...)`) has point estimates alone: the released meat belongs to the full one."""
+        return LeastSquaresReading(release, question, self.design, kept(self.design, question)).table()
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """Least squares without privacy, of practice records as the schema reads them."""
+        return least_squares(frame, self.design)
+
+    def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """Records at opposite corners of the box with the response at either end: scores of opposite sign. None with derived terms."""
+        columns = [term.plain for term in (*self.design.terms, self.design.response)]
+        if None in columns:
+            return
+        ends = []
+        for name in columns:
+            column = self.schema[str(name)]
+            assert not isinstance(column, Categorical)
+            ends.append((column.low, column.high))
+        features, (low, high) = ends[:-1], ends[-1]
+        above = {str(name): top for name, (_, top) in zip(columns, features, strict=False)}
+        below = {str(name): bottom for name, (bottom, _) in zip(columns, features, strict=False)}
+        name = str(columns[-1])
+        yield {**above, name: high}, {**above, name: low}
+        yield {**above, name: high}, {**below, name: low}

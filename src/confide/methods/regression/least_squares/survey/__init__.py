@@ -1,1 +1,0 @@
-"""A least-squares line under the design of a survey."""

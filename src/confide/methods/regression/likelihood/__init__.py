@@ -1,1 +1,0 @@
-"""Lines of a mean by maximum likelihood: logistic, probit, Poisson."""

@@ -1,1 +1,0 @@
-"""Fisher scoring in rounds, for every family of the likelihood."""

@@ -1,1 +1,0 @@
-"""The line from second moments: SSP."""

@@ -1,0 +1,1 @@
+"""Many lines from one release of second moments."""

@@ -1,0 +1,262 @@
+"""The line within persons: least squares of deviations from each person's own means, which is the line with a fixed effect of each.
+
+Estimates argmin E sum over a person's rows of (y - ybar - (x - xbar)'theta)^2, each row with the weight of its person's rows: what differs
+between persons and stays the same within them, seen or not, moves no slope. y and x are clipped to their public bounds before means are
+taken. Persons with one complete row say nothing about it, and columns that never change within a person have no slope.
+
+Guarantee: mu-GDP, add-remove or substitute: the rounds of the least-squares line (`least_squares/draw`) over rows of deviations, of which
+a person
+has as many as rows count (`aggregates.deviations`). No person's own mean or effect is released.
+
+Interval: Student t with a sandwich covariance whose terms are persons: rows of one may hang together in any way; sampling, privacy noise,
+unequal variances. Source: Wooldridge 2010, 10.5.4; Arellano 1987; what is drawn, as for the least-squares line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, NoReturn, cast
+
+import numpy as np
+
+from confide.core import Allowance, Meter, Plan, Question, Release, Source
+from confide.core.units.privacy_unit import independent_words
+from confide.errors import NoResult, PlanError
+from confide.methods.regression.evidence.sample_size_advice import NEAR, count_text, few_records, plain
+from confide.methods.regression.least_squares.method import LineMethod
+from confide.methods.regression.least_squares.reading import LeastSquaresReading
+from confide.methods.regression.least_squares.rounds import ScorePath
+from confide.methods.regression.linear_estimates import SharedEstimates, kept, legend
+from confide.methods.regression.within.sums import (
+    Deviations,
+    DeviationsAllowance,
+    deviations_of,
+    inner_statistic,
+    source_of_deviations,
+)
+from confide.schema import Design, Schema, Unit
+
+_LIMITS = ("auto", "none")
+_NO_LEVEL = (
+    "the line within {0} has slopes and no level: what each {0} starts from is not released; differences of two rows of one {0} are "
+    "differences of their terms times the slopes (`params`, `t_test`)"
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WithinEstimates(SharedEstimates):
+    """Slopes of the line within persons; `nobs` is the noisy count of their rows, `rsquared` the share within persons.
+
+    There is no intercept, and no prediction: `predict` and `get_prediction` raise `NoResult`.
+    """
+
+    person: str = "person"
+
+    def predict(self, frame: Any) -> NoReturn:
+        """Raises `NoResult`: the line has no level."""
+        raise NoResult(_NO_LEVEL.format(self.person))
+
+    def get_prediction(self, frame: Any, alpha: float = 0.05) -> NoReturn:
+        """Raises `NoResult`: the line has no level."""
+        raise NoResult(_NO_LEVEL.format(self.person))
+
+
+def _title(design: Design, person: str) -> str:
+    names = ", ".join(term.name for term in design.terms)
+    return f"linear regression of {design.response.name} on {names} within each {person} (fixed effects), least squares"
+
+
+class _Reading(LeastSquaresReading):
+    """The line through deviations, read without its intercept, which is 0 but for noise."""
+
+    def __init__(self, release: Release, question: Question, inner: Design, keep: list[int], outer: Design) -> None:
+        super().__init__(release, question, inner, keep)
+        object.__setattr__(self, "outer", outer)
+
+    outer: Design
+
+    def _levels(self, *, demanding: bool, told: bool = False) -> str:
+        # deviations of a level are numbers like any others
+        return ""
+
+    def _too_wide(self, place: int, *, hidden: bool) -> str:
+        j = place - 1
+        name, sd = self.design.terms[j].name, self.box.half[j] * float(self._public("feature_sd")[j])
+        limits = not self.unlimited and j in self.far
+        person = self.outer.schema.protects
+        why = "no private count can see the few that might" if limits else "noise grows with them"
+        said = (
+            f"the bounds of {name} let rows lie {plain(self.reach[j])} standard deviations from the mean of their {person}, and {why}; "
+            f"bounds of {name} some {plain(NEAR * sd)} apart would do (values beyond count at the bound)"
+        )
+        return f"{said}, or ask limit='none'" if limits and not hidden else said
+
+    def _made(self, *, flags: tuple[str, ...], facts: tuple[tuple[str, str], ...], **more: Any) -> SharedEstimates:
+        person = self.outer.schema.protects
+        slopes = slice(1, None)
+        if more["status"] == "partial":
+            hidden = np.isnan(more["estimates"][slopes])
+            if hidden.all():
+                return self._points("weak", self._reasons(told=False))
+            if not hidden.any():
+                more |= {"status": "ok", "reason": ""}
+        for name in ("names", "estimates", "noise_variance", "bias", "df", "sampling_df"):
+            own = more.get(name)
+            more[name] = own[slopes] if own is not None and not isinstance(own, float) else own
+        more["covariance"] = more["covariance"][slopes, slopes]
+        joint = more.get("joint")
+        if joint is not None:
+            more["joint"] = replace(joint, units=joint.units[slopes], records=joint.records[slopes])
+        count = self.release["count"]
+        named = {"R-squared": "R-squared (within)", "Residual sd": ""}
+        facts = tuple((named.get(name, name), value) for name, value in facts if named.get(name, name))
+        return WithinEstimates.of(
+            self.release,
+            response=self.outer.response.name,
+            target=_title(self.outer, person),
+            flags=(*flags, *few_records(count)),
+            facts=(("Cov. type", f"clustered by {person}"), (self._counted, count_text(count)), *facts),
+            legend=legend(self.outer, self.release.plan.declared)[1:],
+            design=self.outer,
+            nobs=float(count.decode()[0]),
+            person=person,
+            **more,
+        )
+
+    @property
+    def _counted(self) -> str:
+        weighted = self.release.plan.rule == "weight"
+        return "Rows by weight (noisy)" if weighted else "Rows (noisy)"
+
+
+@dataclass(frozen=True)
+class WithinPath:
+    """The way to the line within the units of a schema. design: of the formula; its intercept is taken by the fixed effects."""
+
+    schema: Schema
+    design: Design
+    limit: str = "auto"
+
+    def __post_init__(self) -> None:
+        unit = self.schema.unit
+        if not isinstance(unit, Unit):
+            raise PlanError(
+                f"a line within persons needs the id column that tells them apart, and the schema says unit={unit!r}; write "
+                'cf.Schema(..., unit=cf.Unit("person_id"))'
+            )
+        if unit.per is not None:
+            raise PlanError(
+                f"a line within each {unit.column} is not for one that counts once in several levels of {unit.per}; write unit=cf.Unit("
+                f"{unit.column!r}), where all rows count by weight"
+            )
+        if unit.rule == "keep" and unit.rows < 2:
+            raise PlanError(
+                f"one row of each {unit.column} has no deviation from itself, got rows=1 with rule='keep'; write unit=cf.Unit("
+                f"{unit.column!r}), where all rows count by weight, or rows=5"
+            )
+        if not self.design.terms:
+            raise PlanError(
+                f"{self.design.formula!r} has no term, and a line within persons no intercept; name a column that changes within a "
+                f"{unit.column}"
+            )
+        if not self.design.intercept:
+            raise PlanError(
+                f"{self.design.formula!r} is written without an intercept, which the fixed effects take anyway; write it with one"
+            )
+
+    @property
+    def person(self) -> str:
+        """The id column."""
+        return self.schema.protects
+
+    @cached_property
+    def deviations(self) -> Deviations:
+        unit = self.schema.unit
+        assert isinstance(unit, Unit)
+        return Deviations(self.design, unit.rule != "keep")
+
+    @cached_property
+    def _inside(self) -> ScorePath:
+        inner = self.deviations.inner
+        return ScorePath(inner.schema, inner, self.limit, clipping_check=False)
+
+    def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
+        """The spends of both branches, of statistics of deviations."""
+        facts = self._inside.plan(cast(Allowance, DeviationsAllowance(allowance, self.deviations)), n)
+        facts["statistics"] = {name: deviations_of(one, self.deviations) for name, one in facts["statistics"].items()}
+        facts["warnings"] = tuple(one for one in facts["warnings"] if "clipping_check" not in one)
+        facts["notes"] = (
+            *facts.get("notes", ()),
+            "responses are clipped before means are taken, and clipped ones not counted",
+        )
+        facts["target"] = _title(self.design, self.person)
+        facts["covers"] = (
+            f"slopes of the population's least-squares line of {self.design.response.name}, clipped to its declared bounds, within each "
+            f"{self.person}: on deviations from its own means; sampling of {self.person} and privacy noise, unequal residual variances and "
+            f"curved means allowed, {independent_words(self.schema)}"
+        )
+        return facts
+
+    def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
+        """Noisy sums of deviations, as the least-squares line draws them of records."""
+        own = {name: inner_statistic(one) for name, one in plan.statistics.items()}
+        inside = source_of_deviations(source, self.deviations)
+        return self._inside.draw(inside, replace(plan, statistics=own), meter)
+
+    def table(self, release: Release, question: Question) -> SharedEstimates:
+        """The table of slopes. A smaller model has point estimates alone."""
+        inner = self.deviations.inner
+        keep = kept(self.design, question)
+        if not keep:
+            raise PlanError("subset names no slope, and the line within persons has no intercept; name a term")
+        return _Reading(release, question, inner, keep, self.design).table()
+
+    def reference(self, frame: Any) -> Mapping[str, float]:
+        """`PlanError`: practice records have no ids, and so nobody to be within."""
+        raise PlanError("practice records have no ids, so that there is nobody within whom a line could be fitted")
+
+    def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:
+        """None: what moves most is a person with several rows, which the audit puts together itself."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Within(LineMethod):
+    """Linear regression with a fixed effect of each person: the least-squares line within persons.
+
+    formula: "y ~ a + b", terms that change within a person (others are not answered); fixed effects of periods are a column of the formula,
+    as in "y ~ a + year" with a categorical year. limit: as for `LeastSquares`; term_bounds: public bounds of derived terms that have none.
+    The schema enforces the person: `cf.Unit("person_id")`, where all rows count by weight, or `cf.Unit("person_id", rows=5, rule="keep")`.
+
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)}, unit=cf.Unit("person_id"))
+    >>> plan = Within("y ~ x").plan(schema, cf.GDP(1.0))
+    >>> plan.target
+    'linear regression of y on x within each person_id (fixed effects), least squares; each person_id counts once, by all its rows'
+    """
+
+    formula: str
+    limit: str = "auto"
+    term_bounds: Mapping[str, tuple[float, float]] | None = None
+
+    name: ClassVar[str] = "within"
+    source: ClassVar[str] = (
+        "within estimator (Wooldridge 2010, 10.5) by the rounds of the least-squares line, clustered sandwich (Arellano 1987)"
+    )
+    intervals: ClassVar[str] = (
+        "the population's least-squares line within units; sampling of units, privacy noise, unequal variances"
+    )
+    units: ClassVar[tuple[str, ...]] = ("keep", "weight")
+    unit_meat: ClassVar[bool] = True
+    least_rows: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        if self.limit not in _LIMITS:
+            raise PlanError(
+                f"limit must be {' or '.join(map(repr, _LIMITS))}, got {self.limit!r}; write cf.regression.Within(formula, limit='auto')"
+            )
+
+    def _way(self, schema: Schema, design: Design, label: str) -> WithinPath:
+        return WithinPath(schema, design, self.limit)

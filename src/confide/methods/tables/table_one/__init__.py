@@ -1,0 +1,1 @@
+"""Table One: all columns of a study, described by group."""

@@ -1,0 +1,264 @@
+"""Table One as it is read: a wide table to print, a long frame with intervals, standardised differences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from confide._arrays import Array
+from confide._helpers import later
+from confide.core import Release
+from confide.errors import PlanError
+from confide.methods.tables.table_one.reading import Cells, Level, Numeric, Row
+from confide.results.base import DOMINATED, DOMINATES, BaseResult, dominated
+from confide.results.pages.content import Column, check_alpha
+from confide.results.pages.table import DASH
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
+
+
+_COVERS = {
+    "population": "the population that the records are a sample of: sampling and privacy noise",
+    "dataset": "these very records: privacy noise alone",
+}
+_FEW = 3.0
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TableOneResult(BaseResult):
+    """Rows of numbers for all records and for each group. `to_frame` is long, with intervals; what is printed is wide, without them.
+
+    rows; groups: names; sizes: noisy numbers of records, all and each group; size_sd: noise of one group's; reading: "population" or
+    "dataset"; weights: their column, and sizes are sums of weights; heaviest: the largest weight, the unit that rows count in, or 1.
+    """
+
+    rows: tuple[Row, ...]
+    groups: tuple[str, ...]
+    sizes: Array
+    size_sd: float
+    reading: str
+    weights: str | None = None
+    heaviest: float = 1.0
+
+    family: ClassVar[str] = "Table One"
+    rows_are: ClassVar[str] = "row"
+
+    @classmethod
+    def read(
+        cls,
+        release: Release,
+        rows: tuple[Row, ...],
+        groups: tuple[str, ...],
+        sizes: Array,
+        size_sd: float,
+        reading: str,
+        *,
+        weights: str | None = None,
+        heaviest: float = 1.0,
+        legend: tuple[tuple[str, str], ...] = (),
+    ) -> Self:
+        """The result of a release."""
+        stated: dict[str, str] = {}
+        if (sizes[1:] < _FEW * size_sd).all():
+            stated = {
+                "status": "weak",
+                "reason": "no group stands above the noise of its number of records; ask for fewer groups or a larger budget",
+            }
+        return cls.of(
+            release,
+            covers=_COVERS[reading],
+            legend=legend,
+            rows=rows,
+            groups=groups,
+            sizes=heaviest * sizes,
+            size_sd=heaviest * size_sd,
+            reading=reading,
+            weights=weights,
+            heaviest=heaviest,
+            **stated,
+        )
+
+    @property
+    def title(self) -> str:
+        return "Private Table One"
+
+    @property
+    def _shown(self) -> tuple[str, ...]:
+        """The names of the columns of numbers: all records, then the groups where there are any."""
+        return ("overall", *(name for name in self.groups if name))
+
+    @property
+    def _what(self) -> str:
+        """What sizes are."""
+        return "records" if self.weights is None else f"sum of {self.weights}"
+
+    def _cells(self, alpha: float) -> list[tuple[Row, Cells]]:
+        return [(row, cells) for row in self.rows for cells in row.cells(alpha)]  # type: ignore[attr-defined]
+
+    def columns(self, alpha: float) -> tuple[Column, ...]:
+        """The wide table: mean (sd), median [quartiles] or number (share) of each row, in one column for each group."""
+        cells = [one for _, one in self._cells(alpha)]
+        sizes = [f"{size:,.0f}" for size in self.sizes]
+        found = [Column("name", [self._what, *(one.name for one in cells)], "name", head=self.rows_are)]
+        for k, name in enumerate(self._shown):
+            found.append(Column(name, [sizes[k], *(one.texts[k] for one in cells)], "text"))
+        if len(self.groups) == 2:
+            differences = [self._difference(row, one, 1, 2, alpha) for row, one in self._cells(alpha)]
+            texts = ["", *("" if one is None else _two_digits(one[0]) for one in differences)]
+            found.append(Column("std_difference", texts, "text", head="std. diff"))
+        return tuple(found)
+
+    def _difference(
+        self, row: Row, cells: Cells, one: int, other: int, alpha: float
+    ) -> tuple[float, float, float] | None:
+        if not isinstance(row, (Numeric, Level)) or cells.name.endswith(": median"):
+            return None
+        return row.difference(one, other, alpha)
+
+    def head(self) -> tuple[tuple[str, str], ...]:
+        """What is covered, and the noise of the groups' sizes."""
+        of = "records" if self.weights is None else "in weight"
+        return ("Covers", self.reading), ("Noise sd", f"{self.size_sd:,.3g} {of} in a group")
+
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """How to read the cells, and the guarantee."""
+        numeric = [row for row in self.rows if isinstance(row, Numeric)]
+        widths = [f"{row.name} {row.quartiles[0].width_at_median:.4g}" for row in numeric if row.quartiles]
+        dash = ""
+        if hidden := [row for row in numeric if np.isnan(row.sd).any()]:
+            plain = tuple(row.name for row in hidden if not row.quartiles and self.weights is None)
+            told = f", which medians={plain} tells from the distribution" if plain else ""
+            dash += f"; (-): an sd that does not stand above its noise{told}"
+        if read := [row.name for row in numeric if row.binned.any()]:
+            dash += f"; sds of {', '.join(read)} are the distribution's where noise hides them, as far out as records are seen"
+        if len(self.groups) == 2 and any(
+            np.isnan(row.difference(1, 2, 0.05)[0]) for row in self.rows if isinstance(row, (Numeric, Level))
+        ):
+            dash += "; std. diff -: the sds that are its unit do not stand five sds above their noise"
+        bins = (
+            [("Medians", f"are told to a bin, and lie anywhere in it; its width at the median: {', '.join(widths)}")]
+            if widths
+            else []
+        )
+        return (
+            (
+                "Cells",
+                "mean (sd), median [quartiles], number (share); with noise; --csv and to_frame() have intervals and flags"
+                + dash,
+            ),
+            *bins,
+            *((("Flag", f"{DOMINATES}: {DOMINATED}; to_frame() says in which rows"),) if self._dominated else ()),
+            ("In words", self.guarantee.describe()),
+        )
+
+    @property
+    def _dominated(self) -> bool:
+        return bool(self._default["flag"].str.contains(DOMINATES).any())
+
+    def more(self, alpha: float) -> dict[str, Any]:
+        """Entries of the JSON: the long table."""
+        frame = self.to_frame(alpha)
+        return {"reading": self.reading, "cells": {name: frame[name].tolist() for name in frame}}
+
+    @cached_property
+    def _default(self) -> pd.DataFrame:
+        return self.to_frame(0.05)
+
+    def to_frame(self, alpha: float | None = None) -> pd.DataFrame:
+        """The long table: one row for each number. Columns row, group, records, estimate, std_err, low, high, flag.
+
+        records: with weights the sum of them; estimate: of means and medians in the column's units, of levels the share. flag:
+        "below_noise" for a group that does not stand above the noise of its number of records, "weak" for a mean of too few records for so
+        skewed a column, "whole_range" where the noise leaves every value possible, "noise_dominates" where privacy noise rules the interval
+        (`confide.results.base`).
+        """
+        level = self._alpha(alpha)
+        parts: list[dict[str, Any]] = []
+        for row, cells in self._cells(level):
+            assert isinstance(row, (Numeric, Level))
+            few = row.sizes < _FEW * np.sqrt(row.size_variance)
+            weak = np.zeros_like(few) if cells.weak is None else cells.weak
+            for k, group in enumerate(self._shown):
+                rules = bool(row.part > 0 and dominated(cells.share[k]) and not cells.open[k])
+                own = (
+                    ("below_noise", few[k]),
+                    ("weak", weak[k]),
+                    ("whole_range", cells.open[k]),
+                    (DOMINATES, rules),
+                )
+                flags = [name for name, on in own if on]
+                parts.append(
+                    {
+                        "row": cells.name,
+                        "group": group,
+                        "records": self.heaviest * row.sizes[k],
+                        "estimate": cells.estimates[k],
+                        "std_err": cells.errors[k],
+                        "low": cells.low[k],
+                        "high": cells.high[k],
+                        "flag": " ".join(flags),
+                    }
+                )
+        names = [one["row"] if one["group"] == "overall" else f"{one['row']} | {one['group']}" for one in parts]
+        return pd.DataFrame(parts, index=names)
+
+    @property
+    def params(self) -> pd.Series[float]:
+        """The estimates by name; NaN where nothing is known."""
+        found = self._default["estimate"].astype(float)
+        return found if self.status == "ok" else found * np.nan
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """Intervals at level 1 - alpha, columns 0 (low) and 1 (high)."""
+        frame = self.to_frame(check_alpha(alpha))
+        return pd.DataFrame({0: frame["low"], 1: frame["high"]})
+
+    def differences(self, one: str | None = None, other: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
+        """Standardised differences of two groups, the first two when left out: estimate, low, high for each mean and level.
+
+        A mean whose sds do not stand above their noise has no difference in units of them: NaN, between -inf and inf.
+        """
+        pair = (one, other) if one is not None and other is not None else self.groups[:2]
+        unknown = [name for name in pair if name not in self.groups]
+        if len(pair) != 2 or unknown or pair[0] == pair[1]:
+            raise PlanError(
+                f"a standardised difference is between two groups, got {pair}; there are: {', '.join(self.groups) or 'none'}"
+            )
+        at = [1 + self.groups.index(name) for name in pair]
+        rows = [
+            (cells.name, self._difference(row, cells, at[0], at[1], check_alpha(alpha)))
+            for row, cells in self._cells(alpha)
+        ]
+        known = [(name, found) for name, found in rows if found is not None]
+        numbers = np.array([found for _, found in known], dtype=np.float64).reshape(-1, 3)
+        return pd.DataFrame(numbers, index=[name for name, _ in known], columns=["estimate", "low", "high"])
+
+    def draw(self, ax: Any, alpha: float) -> None:
+        """Standardised differences of the first two groups with their intervals."""
+        if len(self.groups) < 2:
+            ax.text(0.5, 0.5, "one group: no differences to draw", transform=ax.transAxes, ha="center")
+            return
+        frame = self.differences(alpha=alpha)
+        places = np.arange(len(frame))[::-1]
+        known = np.isfinite(frame["estimate"].to_numpy())
+        ax.hlines(places[known], frame["low"][known], frame["high"][known], color="#d1772e", linewidth=2)
+        ax.scatter(frame["estimate"][known], places[known], color="#1f4e79", zorder=3)
+        for place in places[~known]:
+            ax.annotate("not above its noise", (0.0, place), xytext=(6, -3), textcoords="offset points", fontsize=8)
+        ax.axvline(0.0, color="#777777", linewidth=0.8)
+        ax.set_yticks(places, list(frame.index), parse_math=False)
+        ax.set_xlabel(f"standardised difference, {self.groups[0]} less {self.groups[1]}", parse_math=False)
+
+    def picture(self, alpha: float) -> str:
+        """How to read the picture."""
+        return f"Differences of the first two groups in standard deviations, with {1 - alpha:.0%} intervals."
+
+
+def _two_digits(value: float) -> str:
+    return f"{value:.2f}" if np.isfinite(value) else DASH

@@ -1,0 +1,237 @@
+"""What a rank test says: the estimate with its interval, the statistic, its degrees of freedom, the p-value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, nan, sqrt
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from confide import _special as special
+from confide._arrays import Array
+from confide._helpers import later
+from confide.core import Release
+from confide.errors import PlanError
+from confide.methods.tests.reading import Contrast, Scored, Shape, one_sample, several_groups, two_groups
+from confide.results.base import BaseResult, marked, noise_share
+from confide.results.hypothesis_tests import left_out, too_few, without
+from confide.results.inference import simulated_null
+from confide.results.pages.content import Column, check_alpha, level_heads
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
+
+
+# Above this noise sd of the pooled distribution function ranks are too poor for the size of an effect; the test holds all the same.
+POOR = 0.3
+# Above this share of pairs in one bin of several values, too.
+LUMPED = 0.3
+_POOR = (
+    "the noise of round 1 leaves ranks rough: the p-value is valid, and no interval is given, because rough ranks shorten the estimate; a "
+    "larger budget gives one"
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RankTest(BaseResult):
+    """A statistic and its p-value. statistic: t, or F for several groups; df: its degrees of freedom; pvalue: NaN at status "weak"."""
+
+    statistic: float
+    df: tuple[float, ...]
+    pvalue: float
+
+    family: ClassVar[str] = "rank test"
+
+    def head(self) -> tuple[tuple[str, str], ...]:
+        """The test in one line."""
+        letter = "F" if len(self.df) == 2 else "t"
+        freedom = ", ".join("inf" if one == inf else f"{one:,.4g}" for one in self.df)
+        p = "-" if np.isnan(self.pvalue) else f"{self.pvalue:.4f}" if self.pvalue >= 1e-4 else "< 0.0001"
+        found = "-" if np.isnan(self.statistic) else f"{self.statistic:.4g}"
+        return (("Test", f"{letter}({freedom}) = {found}"), ("P-value", p))
+
+    def notes(self) -> tuple[tuple[str, str], ...]:
+        """The guarantee in words."""
+        return (("In words", self.guarantee.describe()),)
+
+    def more(self, alpha: float) -> dict[str, object]:
+        """Entries of the JSON: the test."""
+        return {"statistic": self.statistic, "df": list(self.df), "p": [self.pvalue]}
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RankEstimate(RankTest):
+    """A rank test with the estimate that it tests, between -1/2 and 1/2; found: None where nothing is known."""
+
+    name: str
+    found: Contrast
+
+    rows_are: ClassVar[str] = "effect"
+
+    @property
+    def unit(self) -> str:
+        return ""
+
+    def columns(self, alpha: float) -> tuple[Column, ...]:
+        """estimate, std_err, privacy_share, low, high: one row."""
+        (low, high), (below, above) = level_heads(alpha), self._ends(alpha)
+        found, known = self.found, self.status == "ok"
+        estimate = found.estimate if self.status != "weak" else nan
+        return (
+            Column("name", [self.name], "name", head=self.rows_are),
+            Column("estimate", [estimate]),
+            Column("std_err", [found.se if known else nan], "std_err", head="std err"),
+            Column("low", [below], "interval", head=low),
+            Column("high", [above], "interval", head=high),
+            Column("privacy_share", self._share if known else [nan], "share", head="noise share"),
+        )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.status == "ok":
+            self._put("flags", marked(self.flags, [self.name], self._share))
+
+    @property
+    def _share(self) -> Array:
+        return noise_share([self.found.se], [sqrt(self.found.sampling)])
+
+    def _ends(self, alpha: float) -> tuple[float, float]:
+        if self.status != "ok":
+            return nan, nan
+        half = float(simulated_null.quantile(alpha / 2, self.found.df)) * self.found.se
+        return max(self.found.estimate - half, -0.5), min(self.found.estimate + half, 0.5)
+
+    @property
+    def params(self) -> pd.Series[float]:
+        """The estimate by its name; NaN where nothing is known."""
+        return pd.Series(self.columns(0.05)[1].values, index=[self.name])
+
+    @property
+    def bse(self) -> pd.Series[float]:
+        """Its standard error."""
+        return pd.Series(self.columns(0.05)[2].values, index=[self.name])
+
+    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+        """The interval at level 1 - alpha, columns 0 (low) and 1 (high)."""
+        low, high = self._ends(check_alpha(alpha))
+        return pd.DataFrame({0: [low], 1: [high]}, index=[self.name])
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MeanRanks(RankTest):
+    """A rank test of several groups, with their noisy numbers of records and mean ranks, between 0 and 1, without intervals.
+
+    ranks: NaN of a group that the noise does not tell from empty, which the test leaves out.
+    """
+
+    groups: tuple[str, ...]
+    sizes: Array
+    ranks: Array
+
+    rows_are: ClassVar[str] = "group"
+
+    def columns(self, alpha: float) -> tuple[Column, ...]:
+        """mean rank and records of each group."""
+        return (
+            Column("name", self.groups, "name", head=self.rows_are),
+            Column("mean_rank", self.ranks, head="mean rank"),
+            Column("records", self.sizes, "number"),
+        )
+
+
+_LUMPED = (
+    "most records lie so close together, beside their bounds, that ranks do not tell them apart: the p-value is valid, and no interval is "
+    "given; narrower bounds, or a derived column such as log1p(income), give one"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """Both rounds of a release as its tests read them. response: the measure; generator: of draws that belong to release and question."""
+
+    release: Release
+    response: str
+    groups: tuple[str, ...]
+    shape: Shape
+    scored: Scored
+    generator: np.random.Generator
+
+
+def _stated(rounds: Rounds, *, intervals: bool) -> dict[str, str]:
+    scored, shape = rounds.scored, rounds.shape
+    if scored.told.sum() < min(len(scored.n), 2):
+        return {"status": "weak", "reason": too_few(_lost(rounds))}
+    if intervals and shape.level(scored.all) > POOR:
+        return {"status": "partial", "reason": _POOR}
+    if intervals and shape.lumped(scored.all) > LUMPED:
+        return {"status": "partial", "reason": _LUMPED}
+    return {}
+
+
+def _lost(rounds: Rounds) -> tuple[str, ...]:
+    """Groups that the noise does not tell from empty."""
+    return tuple(name for name, told in zip(rounds.groups, rounds.scored.told, strict=True) if not told and name)
+
+
+def _facts(rounds: Rounds) -> tuple[tuple[str, str], ...]:
+    scored = rounds.scored
+    sizes = ", ".join(f"{name} {size:,.0f}".strip() for name, size in zip(rounds.groups, scored.n, strict=True))
+    return (("Records", f"{sizes} (noise sd {np.sqrt(scored.v0):,.3g})"),)
+
+
+def _estimated(rounds: Rounds, name: str, found: Contrast) -> RankTest:
+    stated = _stated(rounds, intervals=True)
+    weak = stated.get("status") == "weak"
+    t = nan if weak else found.estimate / found.se
+    p = nan if weak else float(simulated_null.two_sided(t, found.df))
+    return RankEstimate.of(
+        rounds.release,
+        response=rounds.response,
+        name=name,
+        found=found,
+        statistic=t,
+        df=(found.df,),
+        pvalue=p,
+        facts=_facts(rounds),
+        **stated,
+    )
+
+
+def read_two(rounds: Rounds) -> RankTest:
+    """Mann and Whitney's."""
+    name = f"P({rounds.groups[0]} > {rounds.groups[1]}) - 1/2"
+    return _estimated(rounds, name, two_groups(rounds.shape, rounds.scored, rounds.generator))
+
+
+def read_one(rounds: Rounds) -> RankTest:
+    """Wilcoxon's."""
+    return _estimated(rounds, "P(d + d' > 0) - 1/2", one_sample(rounds.shape, rounds.scored, rounds.generator))
+
+
+def read_several(rounds: Rounds) -> RankTest:
+    """Kruskal and Wallis': mean scores, F."""
+    if len(rounds.groups) < 2:
+        raise PlanError("a rank test compares at least two groups")
+    stated, scored, lost = _stated(rounds, intervals=False), rounds.scored, _lost(rounds)
+    weak, own, df = bool(stated), scored.of(scored.told), (nan, nan)
+    statistic, ranks = nan, np.full(len(scored.n), nan)
+    if not weak:
+        statistic, df = several_groups(rounds.shape, scored, rounds.generator)
+        ranks[scored.told] = np.clip(0.5 + (own.means - own.centre) / 2, 0.0, 1.0)
+    return MeanRanks.of(
+        rounds.release,
+        response=rounds.response,
+        groups=rounds.groups,
+        sizes=scored.n,
+        ranks=ranks,
+        statistic=statistic,
+        df=df,
+        pvalue=nan if weak else float(special.fdtrc(df[0], df[1], statistic)),
+        facts=(*_facts(rounds), *left_out(lost)),
+        heading=without(lost).removeprefix(", "),
+        target=rounds.release.plan.target + without(lost),
+        **stated,
+    )

@@ -1,1 +1,0 @@
-"""Exact samplers, one law a file, on words of secret randomness."""

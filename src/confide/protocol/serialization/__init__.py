@@ -1,1 +1,0 @@
-"""Values in files: codecs, the envelope, and the checks of what is read back."""

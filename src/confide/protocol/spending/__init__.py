@@ -1,1 +1,0 @@
-"""What noise costs and how much it spreads; what a request allows; whether spends pay for what a plan states."""

@@ -1,1 +1,0 @@
-"""Whose records count and how many: units, their weights and levels, subgroups."""

@@ -1,0 +1,104 @@
+"""Practice records as a schema reads them: what a method's non-private `reference` is computed from.
+
+Values are clipped to their public bounds and rounded to their grid, missing ones follow the rule of their column, and derived terms and
+indicators are those of the design: the same codes that a release is made from, so that a reference and a release ask the same records the
+same question. For practice records alone: nothing here is private, and no release ever holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from confide._arrays import Array
+from confide._helpers import later
+from confide.errors import PlanError
+from confide.schema.columns import Categorical
+from confide.schema.formulas.conditions import parse_predicate
+from confide.schema.formulas.design import Design, public_columns
+from confide.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = later("pandas")
+
+
+@dataclass(frozen=True, eq=False)
+class Practice:
+    """A frame of practice records, read by a schema: codes (rows,) of each column that the frame has, -1 where the record is dropped.
+
+    >>> from confide.schema import Categorical, Numeric
+    >>> schema = Schema({"x": Numeric(0, 4, steps=5), "y": Numeric(0, 9, on_missing=0.0), "k": Categorical(["a", "b"])})
+    >>> practice = Practice.of({"x": [1.0, 7.0, None], "y": [3.0, None, 5.0], "k": ["b", "a", "b"]}, schema)
+    >>> practice["x"].tolist()[:2], practice["y"].round(3).tolist(), practice["k"].tolist()
+    ([1.0, 4.0], [3.0, 0.0, 5.0], ['b', 'a', 'b'])
+    >>> rows, response = practice.rows(Design.of("y ~ x + k", schema))
+    >>> rows.tolist(), response.round(3).tolist()
+    ([[1.0, 1.0, 1.0], [1.0, 4.0, 0.0]], [3.0, 0.0])
+    """
+
+    schema: Schema
+    codes: Mapping[str, Array]
+
+    @classmethod
+    def of(cls, frame: Any, schema: Schema) -> Practice:
+        """The records of a DataFrame or a mapping of arrays; columns that the schema does not know are left out.
+
+        Raises `PlanError` for a frame of another kind, or one whose columns hold no numbers where the schema says so.
+        """
+        if not isinstance(schema, Schema):
+            raise PlanError(
+                f"schema must be a confide.Schema, got {type(schema).__name__}; write Practice.of(frame, schema)"
+            )
+        held = frame if isinstance(frame, Mapping) else getattr(frame, "columns", ())
+        columns = public_columns(frame, [name for name in schema.names if name in held], schema)
+        return cls(schema, {name: schema[name].code(values) for name, values in columns.items()})
+
+    @staticmethod
+    def checked(frame: Any) -> Practice:
+        """`frame`, which must be practice records that a schema has read; `PlanError` for anything else."""
+        if not isinstance(frame, Practice):
+            raise PlanError(
+                f"reference takes practice records as a schema reads them, got {type(frame).__name__}; write "
+                "method.reference(confide.schema.Practice.of(frame, schema))"
+            )
+        return frame
+
+    def __len__(self) -> int:
+        return len(next(iter(self.codes.values()), ()))
+
+    def __getitem__(self, name: str) -> pd.Series[Any]:
+        """The values of a column in its own units, or its labels; missing where the rule drops the record."""
+        return pd.Series(self.schema[name].decode(self._coded(name)), name=name)
+
+    def _coded(self, name: str) -> Array:
+        if name not in self.codes:
+            raise PlanError(f"the practice records have no column {name!r}; they have: {', '.join(self.codes)}")
+        return self.codes[name]
+
+    def where(self, condition: str | None) -> Practice:
+        """The records of a subgroup; all of them for None."""
+        if condition is None:
+            return self
+        predicate = parse_predicate(condition, self.schema)
+        inside = predicate(np.stack([self._coded(name) for name in predicate.columns]))
+        return Practice(self.schema, {name: codes[inside] for name, codes in self.codes.items()})
+
+    def present(self, name: str) -> Array:
+        """The values (rows,) of a numeric column without the records that its rule drops."""
+        column, codes = self.schema[name], self._coded(name)
+        if isinstance(column, Categorical):
+            raise PlanError(f"{name!r} is categorical and has no values in between; name a numeric column")
+        return column.decode(codes[codes >= 0])
+
+    def rows(self, design: Design) -> tuple[Array, Array]:
+        """(X, y) of the records that a design counts, shapes (rows, len(design.names)) and (rows,), in the terms' own units."""
+        codes, keep = design.codes(np.stack([self._coded(name) for name in design.columns]))
+        kept = codes if keep is None else codes[:, keep]
+        terms = [term.grid.decode(row) for term, row in zip((*design.terms, design.response), kept, strict=True)]
+        ones = [np.ones(kept.shape[1])] * int(design.intercept)
+        return np.column_stack([*ones, *terms[:-1]]), np.asarray(terms[-1])

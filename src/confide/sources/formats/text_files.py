@@ -1,0 +1,277 @@
+"""Lines of delimited text to fields. One line is one record, whatever is in it.
+
+Parsers that follow quotes over the end of a line let one stray quote swallow the records below it, and then no bound
+on what one record changes would hold. Here the newline byte alone ends a record, and what a line gives depends on
+that line alone:
+
+- a line is cut at every delimiter; one carriage return before the newline is dropped;
+- a line with a quote character is read by the rules of RFC 4180, by itself;
+- a line with too few or too many fields, with a quote that does not close, with a carriage return inside, or of more
+  than `LONGEST` bytes is a record whose cells are all missing;
+- bytes that are not UTF-8 become U+FFFD, in their own line;
+- an empty line is no record.
+
+CSV files, plain or gzipped, in blocks of whole lines.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import IO, Any, ClassVar, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from confide.errors import SchemaError, SourceError
+from confide.sources.coding import Block, Mark, Part, Piece, cut, guarded
+
+# a line of more bytes is malformed, so that a hostile one cannot fill the memory
+LONGEST = 1 << 24
+
+_NEWLINE, _RETURN, _QUOTE = b'\n\r"'
+Positions = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+def split(block: bytes, fields: Sequence[int], *, delimiter: str, width: int) -> tuple[int, list[pa.Array]]:
+    """The number of records in a block of whole lines, and the text of some of their fields, null where missing.
+
+    The order of the records is not the file's: those on irregular lines come last.
+
+    >>> rows, (first, last) = split(b'1,a\\n2\\n3,"b,c"\\n', [0, 1], delimiter=",", width=2)
+    >>> rows, first.to_pylist(), last.to_pylist()
+    (3, ['1', '3', None], ['a', 'b,c', None])
+    """
+    block = _utf8(block)
+    lines = _Lines(block, ord(delimiter))
+    sound = lines.records & ~lines.broken
+    plain = sound & ~lines.irregular & (lines.last - lines.first == width - 1)
+    columns = lines.cells(lines.first[plain], fields)
+    single = sound & lines.irregular
+    rest = [
+        parse_line(block[lines.starts[i] : lines.stops[i]].decode(), delimiter, width) if single[i] else None
+        for i in np.flatnonzero(lines.records & ~plain)
+    ]
+    if rest:
+        columns = [
+            pa.concat_arrays([column, pa.array([row and row[field] for row in rest], pa.string())])
+            for column, field in zip(columns, fields, strict=True)
+        ]
+    return int(np.count_nonzero(lines.records)), columns
+
+
+def count_records(block: bytes) -> int:
+    """The number of records in a block of whole lines: of lines that are not empty."""
+    starts, stops, _ = _bounds(np.frombuffer(block, dtype=np.uint8))
+    return int(np.count_nonzero(stops > starts))
+
+
+def parse_line(line: str, delimiter: str, width: int | None = None) -> list[str] | None:
+    """The fields of one line by RFC 4180, or None when it is malformed or has not `width` of them.
+
+    >>> parse_line('1,"a,b"', ","), parse_line('1,"a', ",")
+    (['1', 'a,b'], None)
+    """
+    try:
+        row = next(csv.reader([line], delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        return None
+    return row if width is None or len(row) == width else None
+
+
+def _utf8(block: bytes) -> bytes:
+    """The block with each byte that is not UTF-8 replaced; no such byte reaches over a delimiter or a newline."""
+    try:
+        block.decode()
+    except UnicodeDecodeError:
+        return block.decode("utf-8", "replace").encode()
+    return block
+
+
+def _bounds(data: NDArray[np.uint8]) -> tuple[Positions, Positions, Positions]:
+    """Where each line starts, where its text stops, and where its newline is; the last byte of `data` is a newline."""
+    ends = np.flatnonzero(data == _NEWLINE)
+    starts = np.concatenate([ends[:1] * 0, ends[:-1] + 1])
+    # for an empty line this looks at the newline before it, or at the last byte: neither is a carriage return
+    return starts, ends - (data[ends - 1] == _RETURN), ends
+
+
+class _Lines:
+    """Where the lines of a block and their cells lie. Arrays over lines unless said otherwise."""
+
+    def __init__(self, block: bytes, delimiter: int) -> None:
+        self.block = block
+        self.data = np.frombuffer(block, dtype=np.uint8)
+        self.delimiter = delimiter
+        self.starts, self.stops, self.ends = _bounds(self.data)
+        self.quotes = np.flatnonzero(self.data == _QUOTE)
+        self.quotes_before = np.searchsorted(self.quotes, self.starts)
+        self.cuts = self._cuts()
+        self.last = np.searchsorted(self.cuts, self.ends)
+        self.first = np.concatenate([self.last[:1] * 0, self.last[:-1] + 1])
+
+    @property
+    def records(self) -> Mask:
+        return self.stops > self.starts
+
+    @property
+    def broken(self) -> Mask:
+        """Lines that are too long or hold a carriage return."""
+        broken = self.stops - self.starts > LONGEST
+        returns = np.flatnonzero(self.data == _RETURN)
+        if returns.size:
+            line = np.searchsorted(self.ends, returns)
+            broken[line[returns != self.stops[line]]] = True
+        return broken
+
+    @cached_property
+    def irregular(self) -> Mask:
+        """Lines with a quote anywhere but just inside a field's ends: those are read one by one.
+
+        In the others quotes open and close in turn, each opening one behind a delimiter (or first), each closing one
+        before a delimiter (or last): there the fields are what stands between the quotes.
+        """
+        irregular: Mask = np.diff(self.quotes_before, append=len(self.quotes)) % 2 == 1
+        if self.quotes.size:
+            line = np.searchsorted(self.ends, self.quotes)
+            opens = (np.arange(len(self.quotes)) - self.quotes_before[line]) % 2 == 0
+            begins = (self.quotes == self.starts[line]) | (self.data[self.quotes - 1] == self.delimiter)
+            finishes = (self.quotes + 1 == self.stops[line]) | (self.data[self.quotes + 1] == self.delimiter)
+            irregular[line[~np.where(opens, begins, finishes)]] = True
+        return irregular
+
+    def _cuts(self) -> Positions:
+        """Positions of all newlines and of the delimiters outside quotes."""
+        cuts: Positions = np.flatnonzero((self.data == self.delimiter) | (self.data == _NEWLINE))
+        if not self.quotes.size:
+            return cuts
+        line = np.searchsorted(self.ends, cuts)
+        outside = (np.searchsorted(self.quotes, cuts) - self.quotes_before[line]) % 2 == 0
+        kept: Positions = cuts[outside | (self.data[cuts] == _NEWLINE)]
+        return kept
+
+    def cells(self, first: Positions, fields: Sequence[int]) -> list[pa.Array]:
+        """Cells number `fields` of the regular lines whose first cut is number `first`, as text.
+
+        The whole block is one Arrow array in which separators and cells take turns; the cells are taken from it.
+        """
+        begin = np.concatenate([self.cuts[:1] * 0, self.cuts[:-1] + 1])
+        finish = self.cuts.copy()
+        finish[self.last] = self.stops
+        if self.quotes.size:
+            line = np.searchsorted(self.ends, self.cuts)
+            quoted = (self.data[begin] == _QUOTE) & ~self.irregular[line]
+            begin += quoted
+            finish -= quoted
+        offsets = np.zeros(2 * len(self.cuts) + 1, dtype=np.int32)
+        offsets[1::2] = begin
+        offsets[2::2] = finish
+        tokens = pa.StringArray.from_buffers(2 * len(self.cuts), pa.py_buffer(offsets), pa.py_buffer(self.block))
+        return [tokens.take(pa.array(2 * (first + field) + 1)) for field in fields]
+
+
+# bytes read at once: some 10^4 records, so that both the text and its cells stay near the processor
+_BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class CsvPart(Part):
+    """One CSV file with a header line. All columns are text; what a cell means is decided by the schema."""
+
+    mark: Mark
+    names: tuple[str, ...]
+    delimiter: str
+    type: str = field(default="CSV file", init=False)
+    rereadable: bool = field(default=True, init=False)
+    travels: ClassVar[bool] = True
+
+    @classmethod
+    def open(cls, mark: Mark, delimiter: str) -> CsvPart:
+        """Raises `SourceError` for a file that has no header line."""
+        names = guarded(f"the header line of {mark.place} could not be read", partial(_header, mark, delimiter))
+        if names is None:
+            raise SourceError(
+                f"{mark.place} has no readable header line; its first line must name the columns, in UTF-8"
+            )
+        return cls(mark, names, delimiter)
+
+    @property
+    def place(self) -> str:
+        return self.mark.place
+
+    @property
+    def file(self) -> Hashable:
+        return self.mark.origin
+
+    def kind(self, name: str) -> Any:
+        return pa.string()
+
+    def verify(self) -> None:
+        self.mark.verify()
+
+    def count(self) -> int:
+        return sum(count_records(block) for block in self._lines())
+
+    def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
+        fields = tuple(self.names.index(name) for name in names)
+        for block in self._lines():
+            yield Piece(self.place, partial(self._blocks, block, fields))
+
+    def _blocks(self, block: bytes, fields: tuple[int, ...], rows: int) -> Iterator[Block]:
+        return cut(Block(*split(block, fields, delimiter=self.delimiter, width=len(self.names))), rows)
+
+    def _lines(self) -> Iterator[bytes]:
+        """The file below its header, in blocks of whole lines."""
+        with _opened(self.mark) as file:
+            file.readline()
+            rest = b""
+            while chunk := file.read(_BLOCK_BYTES):
+                end = chunk.rfind(b"\n") + 1
+                if end:
+                    yield rest + chunk[:end]
+                    rest = chunk[end:]
+                elif len(rest) <= LONGEST:
+                    # past LONGEST the line is malformed whatever follows: what is left out makes it no shorter than
+                    # that
+                    rest += chunk
+            if rest:
+                yield rest + b"\n"
+
+
+def checked_delimiter(delimiter: str) -> str:
+    """What may separate fields. Raises `SchemaError`."""
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+        raise SchemaError(
+            f'delimiter={delimiter!r} cannot separate fields; give one ASCII character, such as "," ";" or "\\t"'
+        )
+    return delimiter
+
+
+@contextmanager
+def _opened(mark: Mark) -> Iterator[IO[bytes]]:
+    with mark.open() as raw, io.BufferedReader(raw) as plain:
+        if not mark.name.lower().endswith(".gz"):
+            yield plain
+            return
+        with gzip.open(plain, "rb") as file:
+            yield cast("IO[bytes]", file)
+
+
+def _header(mark: Mark, delimiter: str) -> tuple[str, ...] | None:
+    with _opened(mark) as file:
+        line = file.readline(LONGEST)
+    if not line or len(line) == LONGEST:
+        return None
+    try:
+        text = line.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    row = parse_line(text.removesuffix("\n").removesuffix("\r"), delimiter)
+    return None if row is None else tuple(row)

@@ -1,0 +1,199 @@
+"""Which rows count where a unit counts once in each level of a column: in each year, month, region.
+
+Of the levels that a unit's rows name, the `groups` with the smallest hashes of (id, level) under the key count, a missing level last, and
+in each of these one row, that of the smallest priority (`priorities`). Both follow from the unit's own rows as a multiset and the key, so
+that nobody else's rows move when a unit leaves. So a unit has at most `groups` rows, no two of one level.
+
+Which rows of a unit count: those of the smallest priorities under the gate's key, the rest are dropped.
+
+What a rule makes of rows lies unit after unit, with the row of codes `UNIT_ROW` that says where a unit begins and how many rows it has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from confide.core.units.contributions import CELLS
+from confide.schema import Schema, Unit
+from confide.schema.unit import MOST
+from confide.sources.grouping.ids import (
+    Groups,
+    HashedGroups,
+    Rows,
+    first_rows,
+    hashed,
+    numbered,
+    numbered_units,
+    priorities,
+    seeds,
+)
+
+
+class _Rule(Protocol):
+    """How rows are told apart and ranked (`units.Keep`)."""
+
+    @property
+    def key(self) -> bytes: ...
+    def words(self, rows: Rows) -> list[NDArray[Any]]: ...
+    def ranked(
+        self, unit: NDArray[Any], ids: Any, words: list[NDArray[Any]]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]: ...
+
+
+@dataclass(frozen=True)
+class Levels:
+    """The levels that a unit counts once in. row: the place of their codes among the words of a row; groups: at most so many of a unit."""
+
+    row: int
+    groups: int
+
+    @classmethod
+    def of(cls, unit: Unit | None, schema: Schema) -> Levels | None:
+        """Of a unit, None where it says no column."""
+        if unit is None or unit.per is None:
+            return None
+        return cls(schema.names.index(unit.per), schema.rows_per_unit)
+
+    def kept(self, rows: Rows, rule: _Rule, priority: NDArray[np.uint64] | None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """(the places of the rows that count, unit after unit; how many levels each row's unit has).
+
+        priority: where it was found before, for rows of which some were cut.
+        """
+        unit, ids = numbered_units(rows)
+        (of, named), pair = self.pairs(rows, unit)
+        own = hashed(seeds(ids.to_pylist(), rule.key)[of], [named])
+        order = np.lexsort((named, priorities(own, np.zeros(len(of), dtype=np.int64)), named < 0, of))
+        place = np.arange(len(of)) - np.searchsorted(of[order], of[order])
+        counts = np.zeros(len(of), dtype=np.bool_)
+        counts[order[place < self.groups]] = True
+        inside = np.flatnonzero(counts[pair])
+        kept = self._one_of_each(rows.take(inside), pair[inside], None if priority is None else priority[inside], rule)
+        found = inside[kept]
+        # pairs are numbered unit after unit
+        found = found[np.argsort(pair[found], kind="stable")]
+        return found, np.bincount(of)[unit[found]]
+
+    def pairs(self, rows: Rows, unit: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        """(unit and level of each pair of them that occurs, in order; the number of each row's pair)."""
+        level = rows.codes[self.row].astype(np.int64)
+        found, pair = np.unique(np.stack([unit.astype(np.int64), level]), axis=1, return_inverse=True)
+        return found, pair.ravel()
+
+    def _one_of_each(
+        self, rows: Rows, pair: NDArray[Any], priority: NDArray[np.uint64] | None, rule: _Rule
+    ) -> NDArray[Any]:
+        """The places of the row of the smallest priority of each pair."""
+        several = np.bincount(pair)[pair] > 1
+        if not several.any():
+            return np.arange(len(rows))
+        (large,) = np.nonzero(several)
+        some = rows.take(large)
+        words = rule.words(some)
+        if priority is None:
+            unit, ids = numbered_units(some)
+            found, j = rule.ranked(unit, ids, words)
+        else:
+            found, j = priority[large], np.zeros(len(large), dtype=np.int64)
+        return np.concatenate([np.flatnonzero(~several), large[first_rows(pair[large], found, words, j, 1)]])
+
+
+# Codes of whole units, unit after unit, and the row of codes `UNIT_ROW`.
+Bounded: TypeAlias = tuple[list[NDArray[Any]], NDArray[np.int8]]
+
+
+def counted(rule: Keep, rows: Rows) -> tuple[int, Bounded]:
+    """How many units the rows are of, and what the rule makes of them: nothing of one that names no cluster, which counts all the same."""
+    found = rule(rows)
+    units = int((found[1] >= 0).sum()) if rule.groups is None else int(pc.count_distinct(rows.ids).as_py())
+    return units, found
+
+
+def rule_of_rows(key: bytes, rows: int, whole: bool) -> Keep:
+    """At most `rows` rows of each unit; whole: all of them up to `MOST`, of which some statistics read the first `rows`."""
+    return Keep(key, MOST, first=rows) if whole else Keep(key, rows)
+
+
+@dataclass(frozen=True)
+class Keep:
+    """At most `most` rows of each unit, those of the smallest priorities under a key.
+
+    first: where rows are weighed, how many a statistic of kept rows reads: rows of units of more lie in the order of their priorities.
+    groups: the clusters, of which each unit is in one. levels: where a unit counts once in each level of a column.
+    """
+
+    key: bytes = field(repr=False)
+    most: int
+    first: int | None = None
+    groups: Groups | HashedGroups | None = None
+    levels: Levels | None = None
+
+    def __call__(self, rows: Rows, priority: NDArray[np.uint64] | None = None) -> Bounded:
+        """The kept rows, unit after unit. priority: where it was found before, for rows of which some were cut."""
+        if self.groups is not None:
+            inside = self.groups.inside(rows)
+            rows, priority = rows.take(inside), None if priority is None else priority[inside]
+        if self.levels is not None:
+            order, sizes = self.levels.kept(rows, self, priority)
+            return [row[order] for row in rows.codes], _marked(sizes, numbered_units(rows)[0][order])
+        unit, ids = numbered_units(rows)
+        sizes = np.bincount(unit)
+        over = (sizes > (self.most if self.first is None else self.first))[unit]
+        if not over.any():
+            order = np.arange(len(rows)) if len(ids) == len(rows) else np.argsort(unit, kind="stable")
+        else:
+            (large,) = np.nonzero(over)
+            some = [row[large] for row in self.words(rows)]
+            if priority is None:
+                found, j = self.ranked(unit[large], ids, some)
+            else:
+                found, j = priority[large], np.zeros(len(large), dtype=np.int64)
+            order = np.concatenate([np.flatnonzero(~over), large[first_rows(unit[large], found, some, j, self.most)]])
+            order = order[np.argsort(unit[order], kind="stable")]
+        if self.first is not None:
+            # units of one size next to each other: sums by weight are added up for one size after the other
+            order = order[np.argsort(sizes[unit[order]], kind="stable")]
+        own = unit[order]
+        return [row[order] for row in rows.codes], _marked(sizes[own], own)
+
+    def words(self, rows: Rows) -> list[NDArray[Any]]:
+        """The codes that tell rows apart: all but the number of the cluster, which hangs on what was met before."""
+        return rows.codes if self.groups is None else rows.codes[:-1]
+
+    def cut(self, rows: Rows) -> tuple[Rows, NDArray[np.uint64]]:
+        """Of rows that hold all their equals, but not all rows of a unit: those that can be among the first `MOST`, with priorities.
+
+        In clusters of the unit's cluster alone, which is the first wherever its rows are; with levels among the first of each level.
+        """
+        if self.groups is not None:
+            rows = rows.take(self.groups.inside(rows))
+        if not len(rows):
+            return rows, np.zeros(0, dtype=np.uint64)
+        unit, ids = numbered_units(rows)
+        words = self.words(rows)
+        found, j = self.ranked(unit, ids, words)
+        own, most = (unit, MOST) if self.levels is None else (self.levels.pairs(rows, unit)[1], 1)
+        order = first_rows(own, found, words, j, most)
+        return rows.take(order), found[order]
+
+    def ranked(
+        self, unit: NDArray[Any], ids: pa.Array, words: list[NDArray[Any]]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """The priority of each row, and its number among its equals."""
+        asked, own = np.unique(unit, return_inverse=True)
+        h = hashed(seeds(ids.take(pa.array(asked)).to_pylist(), self.key)[own], words)
+        j = numbered(unit, h, words)
+        return priorities(h, j), j
+
+
+def _marked(sizes: NDArray[Any], unit: NDArray[Any]) -> NDArray[np.int8]:
+    """The row of codes `UNIT_ROW` of rows that lie unit after unit: the cell of a unit's size where it begins, -1 on its other rows."""
+    # as many rows as lie above 2^(cell - 1) and up to 2^cell
+    cells: NDArray[np.int8] = np.minimum(np.frexp(sizes - 1)[1], CELLS - 1).astype(np.int8)
+    cells[1:][unit[1:] == unit[:-1]] = -1
+    return cells

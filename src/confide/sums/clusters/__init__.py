@@ -1,0 +1,1 @@
+"""Sums behind the covariance of clusters, persons and primary sampling units."""

@@ -1,0 +1,121 @@
+"""A request is shared out exactly, in the method's own kind; the meter draws every law and chooses once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import confide as cf
+from confide.core import (
+    Allowance,
+    Either,
+    Meter,
+    Plan,
+    Together,
+    Total,
+    check_plan,
+    exact_cost,
+    implies,
+    statements_hold,
+)
+from confide.errors import PlanError, PrivacyError, ReleaseError
+from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from confide.sums import ColumnMoments
+from confide.testing import ZeroNoise
+
+SCHEMA = cf.Schema({"x": cf.Numeric(0, 1)})
+TOTAL = Total(ColumnMoments(SCHEMA, "x"), nonnegative=True)
+PURE = SimpleNamespace(name="toy", relations=("add-remove", "substitute"), native="PureDP", per_level=False)
+
+
+@dataclass(frozen=True)
+class Toy:
+    name = "toy"
+    version = "1"
+    relations = ("add-remove", "substitute")
+    native = "PureDP"
+    per_level = designs = False
+
+
+def toy_plan(privacy: Guarantee, law: str = "") -> Plan:
+    allowance = Allowance.of(privacy, Toy(), SCHEMA)
+    event = Together(
+        (
+            allowance.spend("sums", TOTAL, Fraction(1, 3), law=law),
+            allowance.choice("pick", 4, Fraction(2), Fraction(2, 3)),
+        )
+    )
+    return Plan.of(Toy(), SCHEMA, allowance, event, {"sums": TOTAL}, target="t", covers="c")
+
+
+@pytest.mark.parametrize("law", ["", "discrete_laplace"])
+@pytest.mark.parametrize("privacy", [PureDP(0.3), GDP(1.0), ZCDP(0.02), ApproxDP(1.0, 1e-6)])
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+def test_pure_plans_pay_exactly_and_imply_what_was_asked(privacy: Guarantee, law: str, relation: str) -> None:
+    asked = privacy.resolve(relation)
+    plan = toy_plan(asked, law)
+    check_plan(plan, asked)
+    native = plan.guarantee
+    assert isinstance(native, PureDP)
+    cost = exact_cost(plan.event)
+    assert cost is not None and Fraction(native.epsilon) * (1 - Fraction(1, 2**60)) <= cost.amount <= Fraction(
+        native.epsilon
+    )
+    assert implies(native, asked)
+    (factor,) = {"add-remove": (1,), "substitute": (2,)}[relation]
+    assert plan.spend("sums").sensitivity * plan.spend("sums").step == factor * TOTAL.map.l1
+
+
+def test_a_plan_that_states_less_than_it_spends_is_refused() -> None:
+    plan = toy_plan(PureDP(0.3, relation="add-remove"))
+    assert statements_hold(plan.event, plan.guarantees)
+    assert not statements_hold(plan.event, (PureDP(0.29, relation="add-remove"),))
+    assert not statements_hold(plan.event, (GDP(0.2, relation="add-remove"),))
+
+
+def test_the_meter_draws_the_planned_law_and_chooses_once() -> None:
+    plan = toy_plan(PureDP(0.3))
+    zero = np.array([0, 0, 0], dtype=object)
+    with Meter(
+        plan, cf.noise.SimulatedNoise(1) if hasattr(cf.noise.SimulatedNoise, "grid_laplace") else ZeroNoise()
+    ) as meter:
+        noisy = meter.draw("sums", zero)
+        assert noisy.law == "grid_laplace"
+        assert noisy.variance > 0
+        with pytest.raises(ReleaseError, match="number"):
+            meter.choose("pick", np.arange(5))
+        winner = meter.choose("pick", np.array([0, -5, 3, 1]))
+        assert winner in range(4)
+        with pytest.raises(ReleaseError, match="twice"):
+            meter.choose("pick", np.array([0, -5, 3, 1]))
+        with pytest.raises(ReleaseError, match="no spend"):
+            meter.draw("pick", zero)
+    assert meter.drawn("pick").values.tolist() == [winner]
+    assert meter.drawn("pick").variance == float("inf")
+
+
+def test_a_gaussian_allowance_has_no_pure_spends_and_the_reverse() -> None:
+    gaussian = Allowance.of(GDP(1.0), SimpleNamespace(**vars(PURE) | {"native": "GDP"}), SCHEMA)
+    with pytest.raises(PlanError, match="PureDP"):
+        gaussian.choice("pick", 3, Fraction(1), Fraction(1))
+    with pytest.raises(PlanError, match="does not fit"):
+        gaussian.spend("sums", TOTAL, Fraction(1), law="grid_laplace")
+    pure = Allowance.of(PureDP(1.0), PURE, SCHEMA)
+    with pytest.raises(PlanError, match="above 0"):
+        pure.choice("pick", 3, Fraction(1), Fraction(0))
+    over = Together(
+        (pure.choice("a", 3, Fraction(1), Fraction(1)), pure.choice("b", 3, Fraction(1), Fraction(1, 10**9)))
+    )
+    with pytest.raises(PlanError, match="at most 1"):
+        pure.guarantees(over)
+    assert len(pure.guarantees(Either(over.parts))) == 3
+    with pytest.raises(PlanError, match="natively"):
+        Allowance.of(PureDP(1.0), SimpleNamespace(**vars(PURE) | {"native": "RDP"}), SCHEMA)
+    with pytest.raises(PrivacyError, match="no default"):
+        bare: Any = 1.0
+        Allowance.of(bare, PURE, SCHEMA)
