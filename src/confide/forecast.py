@@ -24,13 +24,12 @@ from confide.core.plan import method_parameters
 from confide.core.units.privacy_unit import UNIT_ROW, WHOLE_ROW
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import Guarantee
-from confide.methods.regression.least_squares.sums import factor_name
 from confide.noise import SimulatedNoise
 from confide.results.base import BaseResult, Foreseen
 from confide.scenarios import FAMILY, Columns, Scenario, scenarios, stated, whole
 from confide.schema import Categorical, Design, Integer, Schema
 from confide.schema.formulas.names import hidden, sides
-from confide.schema.formulas.terms import Indicator, Term
+from confide.schema.formulas.terms import Indicator, Term, factor_name
 from confide.sums.blocks.record_block import Collected
 from confide.sums.integer_functions import Derived, OfRecords
 

@@ -11,8 +11,8 @@ from scipy import integrate, optimize, special, stats
 
 from confide.errors import PrivacyError
 from confide.guarantees import TradeOff
+from confide.guarantees.curves import objective
 from confide.guarantees.filter_certificate import divergence as gauss_divergence
-from confide.guarantees.mechanisms import objective_perturbation as objective
 from confide.guarantees.mechanisms.gaussian import gaussian_delta, gaussian_mu
 from confide.guarantees.mechanisms.objective_perturbation import (
     closed_delta,

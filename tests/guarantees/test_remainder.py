@@ -37,8 +37,8 @@ from confide.guarantees import (
     symmetric_laplace,
     zero_inflated,
 )
+from confide.guarantees.curves import objective
 from confide.guarantees.filter_certificate import ACCURACY, Inequality, divergence
-from confide.guarantees.mechanisms import objective_perturbation as objective
 from confide.guarantees.mechanisms.classical import leak_delta
 from confide.guarantees.mechanisms.objective_perturbation import logistic_sd
 from confide.guarantees.privacy_filter import (

@@ -13,9 +13,8 @@ from scipy import stats
 
 from confide.errors import NoConversion
 from confide.guarantees import ZCDP, Curve, PureDP, approx_dp, gaussian_delta, laplace
-from confide.guarantees.curves import Objective
+from confide.guarantees.curves import Objective, objective
 from confide.guarantees.filter_certificate import divergence
-from confide.guarantees.mechanisms import objective_perturbation as objective
 from confide.guarantees.privacy_filter import (
     AMOUNT_UNIT as UNIT,
     DELTA_UNIT,

@@ -5,7 +5,7 @@ What a method is: plan, draw, infer. Ours and a third party's alike; a method st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -181,6 +181,14 @@ class Method:
         Override where the parameters say how little noise is wanted.
         """
         return None
+
+    def combine(self, releases: Sequence[Release], methods: Sequence[Method], question: Question | None) -> Result:
+        """One result of several releases of one data set, of which this method made the first and `methods` made each.
+
+        Override where noise on the same numbers averages out. Raises `PlanError` for what is not combined.
+        """
+        names = ", ".join(method.name for method in methods)
+        raise PlanError(f"counts and shares are combined, and means and totals of the same columns; got {names}")
 
     def worst_data(self, plan: Plan, schema: Any) -> Iterable[tuple[Any, Any]]:
         """Pairs of whole data sets, lists of records, that the audit should try.

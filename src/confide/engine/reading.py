@@ -64,8 +64,6 @@ def _infer_several(
     releases: Sequence[Release], question: Question | None, ledger: Ledger | None, others: Any
 ) -> Result:
     """Releases of one ledger's data set as one table."""
-    from confide.methods.tables.combining import combined
-
     methods = [_read_method(release, question, others) for release in releases]
     for release in releases:
         with _reading(release, asked=question is not None):
@@ -83,8 +81,7 @@ def _infer_several(
             "releases are combined where one ledger has the receipts of all, which says that they are of one data set; write "
             "cf.infer([first, again], ledger=cf.Ledger.open(...))"
         )
-    found = combined(releases, methods, question)
-    return _titled(found, releases[0].plan)
+    return _titled(methods[0].combine(releases, methods, question), releases[0].plan)
 
 
 def _read_method(release: Release, question: Question | None, others: Any) -> Method:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, TradeOff
-from confide.guarantees.mechanisms import objective_perturbation as objective
+from confide.guarantees.curves import objective
 from confide.guarantees.mechanisms.objective_perturbation import logistic_sd
 from confide.ledger.decision import how_many
 from confide.ledger.ledger import opened_account

@@ -23,12 +23,12 @@ from numpy.typing import ArrayLike, NDArray
 from confide._helpers import later
 from confide.core import Question
 from confide.errors import NoResult, PlanError
-from confide.methods.regression.least_squares.sums import factor_name
 from confide.results import Estimates, check_alpha
 from confide.results.inference import simulated_null, wald
 from confide.results.inference.contrasts import Combinations, combine, labels
 from confide.results.pages.content import WITHOUT_NUMBERS, base_words, missing_words
 from confide.schema import Categorical, Design, Schema
+from confide.schema.formulas.terms import factor_name
 from confide.sums.columns import columns_of
 
 if TYPE_CHECKING:

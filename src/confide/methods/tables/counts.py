@@ -392,6 +392,7 @@ def _targets(layout: Layout, precision: Mapping[str, float]) -> tuple[tuple[Axes
 class _CountMethod(TableMethod):
     """What counts and shares share: one exact count for each cell."""
 
+    combines: ClassVar[str] = "counts"
     per_level: ClassVar[bool] = True
 
     def about(self, schema: Any) -> Layout:

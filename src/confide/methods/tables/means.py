@@ -263,6 +263,8 @@ def _layout(
 class _Summary(MomentMethod):
     """What means and totals share: their parameters, their words and how their table is read."""
 
+    combines: ClassVar[str] = "means"
+
     formula: str
     covers: str | None = None
     population_size: int | None = None

@@ -147,6 +147,7 @@ class _OfPersons:
     unit_meat: ClassVar[bool] = False
     per_level: ClassVar[bool] = False
     designs: ClassVar[bool] = False
+    combines: ClassVar[str] = ""
     verb: ClassVar[str]
 
     def about(self, schema: Any) -> Layout:

@@ -276,3 +276,8 @@ def _few_digits(value: float, way: int) -> float:
     digits = Decimal(value)
     unit = Decimal(1).scaleb(digits.adjusted() - 3)
     return float(digits.quantize(unit, rounding=ROUND_FLOOR if way < 0 else ROUND_CEILING, context=Context(prec=400)))
+
+
+def factor_name(term: Term) -> str:
+    """A term without its levels: "region" for "region[T.S]", "age:region" for "age:region[T.S]", "age" for "age"."""
+    return ":".join(part.column if isinstance(part, Indicator) else part.name for part in term.parts)

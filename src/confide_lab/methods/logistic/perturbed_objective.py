@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.core import Gram, Noise
-from confide.guarantees.curves import Curve
-from confide.guarantees.mechanisms import objective_perturbation as objective
+from confide.guarantees.curves import Curve, objective
 from confide.guarantees.mechanisms.gaussian import gaussian_mu
 from confide.guarantees.mechanisms.objective_perturbation import least_ridge, logistic_sd
 from confide.sums.coding import BOUND

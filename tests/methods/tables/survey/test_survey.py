@@ -21,8 +21,8 @@ from confide.core import Noisy, Spend, Total
 from confide.core.events import Either, leaves, mu_squared
 from confide.core.meter import Meter, seal
 from confide.errors import ConfideError, NoResult, PlanError, SchemaError
-from confide.methods.tables.survey.draw import SurveyScores
 from confide.methods.tables.survey.results import Estimated
+from confide.methods.tables.survey.sums import SurveyScores
 from confide.noise import SimulatedNoise
 from confide.sums.cells.cell_sums import Crossing
 from confide.sums.cells.moments import Measure

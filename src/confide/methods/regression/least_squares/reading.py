@@ -45,11 +45,12 @@ from confide.methods.regression.evidence.sample_size_advice import (
 from confide.methods.regression.evidence.sandwich import FLOOR, ReleasedRounds, Sandwich
 from confide.methods.regression.evidence.sparse_levels import CORRELATED, LeftOut, base_levels, counted_levels
 from confide.methods.regression.least_squares.draw import decoded_sums, names_of
-from confide.methods.regression.least_squares.sums import LEVERAGE_EDGES, OUTER, USUAL_INDEX, Layout, Tail, factor_name
+from confide.methods.regression.least_squares.sums import LEVERAGE_EDGES, OUTER, USUAL_INDEX, Layout, Tail
 from confide.methods.regression.linear_estimates import SharedEstimates, legend
 from confide.noise import keyed_generator
 from confide.results.inference import simulated_null
 from confide.results.pages.content import Flag
+from confide.schema.formulas.terms import factor_name
 from confide.sums.clusters.cluster_covariance import Beyond, independent_of
 from confide.sums.coding import BOUND, Box
 from confide.sums.linear_rows import ranged

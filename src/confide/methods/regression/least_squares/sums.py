@@ -35,7 +35,7 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.schema import Design
-from confide.schema.formulas.terms import Indicator, Term
+from confide.schema.formulas.terms import factor_name
 from confide.sums.coding import Box
 from confide.sums.whitened_rows import Frame
 
@@ -216,11 +216,6 @@ def _separate(design: Design, group: tuple[int, ...]) -> bool:
     """Whether the columns of a factor stand in no other term."""
     own = {column for place in group for column in design.terms[place].columns}
     return not any(own & set(term.columns) for place, term in enumerate(design.terms) if place not in group)
-
-
-def factor_name(term: Term) -> str:
-    """A term without its levels: "region" for "region[T.S]", "age:region" for "age:region[T.S]", "age" for "age"."""
-    return ":".join(part.column if isinstance(part, Indicator) else part.name for part in term.parts)
 
 
 #: Edges of the histogram of |v|, in sqrt(F2).
