@@ -14,7 +14,7 @@ from scipy.special import expit
 import confide as cf
 from confide.audit.replay.replay import Replay, replay
 from confide.engine.planning import key_of, keyed
-from confide.engine.releasing import bounded
+from confide.engine.releasing import _bounded
 from confide.regression import Logistic
 
 _COLUMNS = {
@@ -54,7 +54,10 @@ def replays(unit: cf.Unit, link: str, n: int, relation: str = "add-remove") -> l
     found = []
     for seed, own in enumerate(units(unit.rows)):
         second = pd.concat([own.iloc[:1], base, own.iloc[1:]])
-        with bounded(cf.read(first, schema), None, plan) as one, bounded(cf.read(second, schema), None, plan) as other:
+        with (
+            _bounded(cf.read(first, schema), key_of(schema, None), plan) as one,
+            _bounded(cf.read(second, schema), key_of(schema, None), plan) as other,
+        ):
             found.append(replay(method, plan, one, other, seed=seed, thorough=False))
     return found
 

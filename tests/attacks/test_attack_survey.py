@@ -19,7 +19,7 @@ import confide as cf
 from confide.audit.replay.replay import replay
 from confide.core import Meter, Noisy
 from confide.engine.planning import key_of, keyed
-from confide.engine.releasing import bounded
+from confide.engine.releasing import _bounded
 from confide.methods.tables.survey.draw import SurveyPath
 from confide.noise import SimulatedNoise
 
@@ -101,8 +101,8 @@ def test_no_person_moves_a_whole_release_further_than_charged(kind: str, schema:
     for seed, (name, own) in enumerate(persons(frame)):
         with_her = pd.concat([frame, own], ignore_index=True)
         with (
-            bounded(cf.read(frame, schema), None, plan) as one,
-            bounded(cf.read(with_her, schema), None, plan) as other,
+            _bounded(cf.read(frame, schema), key_of(schema, None), plan) as one,
+            _bounded(cf.read(with_her, schema), key_of(schema, None), plan) as other,
         ):
             found = replay(METHODS[kind], plan, one, other, seed=seed, thorough=False)
         assert found.ok, (name, found.problems)

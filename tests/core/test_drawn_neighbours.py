@@ -18,7 +18,8 @@ import confide as cf
 from confide.core import Meter, leaves
 from confide.core.events import Spend
 from confide.core.units.privacy_unit import unit_squared
-from confide.engine.releasing import bounded
+from confide.engine.planning import key_of
+from confide.engine.releasing import _bounded
 from confide.noise import SimulatedNoise
 from confide.sources.code_cache import KeptSource
 from confide.sources.grouping.units import UnitSource
@@ -128,7 +129,8 @@ def test_no_neighbour_moves_what_is_drawn_further_than_is_paid(case: str, monkey
 
     def sums(new: pd.DataFrame | None) -> tuple[Any, ...]:
         frame = people if new is None else pd.concat([people, new], ignore_index=True)
-        with bounded(cf.read(frame, schema), None, plan) as source:
+        data, key = cf.read(frame, schema), key_of(schema, None)
+        with data.opened() if key is None else _bounded(data, key, plan) as source:
             return source.aggregate(*met.values())
 
     worst = dict.fromkeys(met, Fraction(0))

@@ -1,6 +1,4 @@
-"""One audit of one method: pairs, record and replay, a row per spend and attack, and the reasons of what was not tested.
-
-Audit a whole method: one table with a row per spend and attack, under every relation that the method has a guarantee for.
+"""Audit a whole method: one table with a row per spend and attack, under every relation that the method has a guarantee for.
 
 Neighbours are built from the schema: the method's own worst pairs, records on which its maps are largest (found by climbing), corners
 and hostile records, in empty, small and lopsided company. On each pair the release is recorded and replayed, which measures
@@ -13,6 +11,8 @@ the exact integers behind every statistic; from the worst pair follow
 - a row for the release as a whole, and one for record and replay.
 
 A spend on which no attack had a chance is "untested", and its row says why.
+
+One audit of one method: pairs, record and replay, a row per spend and attack, and the reasons of what was not tested.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ EITHER = "GDP or PureDP"
 #: Integer steps in one unit of a safety, which one record moves by at most 1.
 SAFETY_STEPS = 1 << 10
 
-#: Of mu^2 where a unit is enforced, for the histogram of its units' rows (`protocol.contributions`).
+#: Of mu^2 where a unit is enforced, for the histogram of its units' rows (`core.units.contributions`).
 UNIT_SHARE = Fraction(1, 100)
 
 # Noise is released on a grid at least this fine against its scale, so that the rounding's own variance (1/12 step^2) is below

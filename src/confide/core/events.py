@@ -1,4 +1,9 @@
-"""What each law of noise costs and how much it spreads, as exact functions of its scale.
+"""What a release does to the budget, as a tree of events; the guarantee of a plan is a fold over it.
+
+`Spend` is one noisy vector or matrix. The other nodes say how spends belong together. Where no proof covers a node the fold
+refuses: it never guesses.
+
+What each law of noise costs and how much it spreads, as exact functions of its scale.
 
 | law | norm of the sensitivity D | scale | guarantee of one draw | source |
 | --- | --- | --- | --- | --- |
@@ -7,11 +12,6 @@
 | grid_laplace | l1 | scale s | PureDP(D / s) | Dwork, McSherry, Nissim, Smith 2006; rounding is post-processing |
 | discrete_laplace | l1 | scale s | PureDP(D / s) | Ghosh, Roughgarden, Sundararajan 2012 |
 | exponential | of the score | epsilon | PureDP(epsilon) | McSherry, Talwar 2007 |
-
-What a release does to the budget, as a tree of events; the guarantee of a plan is a fold over it.
-
-`Spend` is one noisy vector or matrix. The other nodes say how spends belong together. Where no proof covers a node the fold
-refuses: it never guesses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What guarantees and curves look like in a file.
+"""The envelope of published files: kind, format version, SHA-256 of the body, body. No time, path, machine or build inside.
+
+What guarantees and curves look like in a file.
 
 What the events of a plan look like in a file, and how much of them: a fold over the tree must take time in proportion to it.
 
@@ -7,8 +9,6 @@ What the files that confide writes look like, entry by entry, and the one check 
 Nothing is converted before it was measured here: an attacker can sign any body, for the digest in the file is no secret. What passes has
 the types, sizes and kinds of the entries that confide writes, so that building the objects takes time in proportion to the file. It need
 not be true: whether a release agrees with its plan is asked by `confide.infer`, whether it is the paid one by `confide.verify`.
-
-The envelope of published files: kind, format version, SHA-256 of the body, body. No time, path, machine or build inside.
 """
 
 from __future__ import annotations
@@ -431,7 +431,7 @@ def written(kind: str, body: Mapping[str, Any]) -> str:
 
 
 def from_file(kind: str, text: str) -> dict[str, Any]:
-    """The body of a file of that kind, all of it checked (`confide.core.files`) and none of it converted.
+    """The body of a file of that kind, all of it checked and none of it converted.
 
     Raises `ReleaseError` when the text is no such file, was changed, is of another format, or holds anything that confide does not write.
     """

@@ -1,6 +1,6 @@
-"""What infer gives: numbers for users, with what they cover and under which guarantee.
+"""What a method is: plan, draw, infer. Ours and a third party's alike; a method states what differs, the base does the rest.
 
-What a method is: plan, draw, infer. Ours and a third party's alike; a method states what differs, the base does the rest.
+What infer gives: numbers for users, with what they cover and under which guarantee.
 """
 
 from __future__ import annotations

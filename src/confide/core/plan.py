@@ -1,6 +1,6 @@
-"""What an analyst asks of a release. Frozen and serialisable: the same release and question give the same numbers.
+"""The plan: all that a release will do, from public facts alone, printable before anything is spent.
 
-The plan: all that a release will do, from public facts alone, printable before anything is spent.
+What an analyst asks of a release. Frozen and serialisable: the same release and question give the same numbers.
 """
 
 from __future__ import annotations

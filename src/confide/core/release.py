@@ -1,10 +1,10 @@
-"""The parts of a publication: plans in a plan, meters in a meter, releases in a release.
+"""The release: noisy statistics with their guarantee. It is all that leaves the private wing, and it may be published.
+
+The parts of a publication: plans in a plan, meters in a meter, releases in a release.
 
 The spends of a part stand in the whole plan's tree under the name of the part, "model/moments", and its noise is drawn by the meter of the
 whole, which alone knows what was charged: a part has a meter in front of that one (`meter.PartMeter`), which puts its name before what it
 draws and can draw nothing else.
-
-The release: noisy statistics with their guarantee. It is all that leaves the private wing, and it may be published.
 
 Whether a plan's statements are paid for by its spends. The gate asks before it charges, whoever wrote the method.
 """

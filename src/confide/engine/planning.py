@@ -1,6 +1,6 @@
-"""What a release tells the ledger, and the key by which an enforced unit's rows are chosen: one for each ledger.
+"""What a release would spend and give, from public facts: the first step, in which no record is read.
 
-What a release would spend and give, from public facts: the first step, in which no record is read.
+What a release tells the ledger, and the key by which an enforced unit's rows are chosen: one for each ledger.
 """
 
 from __future__ import annotations

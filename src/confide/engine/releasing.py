@@ -51,7 +51,7 @@ def release(
     `cf.noise.SimulatedNoise(seed)`, with ledger=None. charge_delta: where a curve is charged that has a point for each delta;
     convert: turn an (epsilon, delta) ledger into a Gaussian one first, for good (`Ledger.charge`). keep_others: hand over a publication in
     which a question failed; that it failed may depend on the records, and no guarantee covers it. charge_as: "record" charges the release
-    of an enforced unit to a ledger of records, at twice its mu (`protocol.whose.as_record`).
+    of an enforced unit to a ledger of records, at twice its mu (`core.units.privacy_unit.as_record`).
 
     Raises `BudgetExceeded` (nothing drawn), `LedgerBusy` (nothing charged), `PlanError`, `PrivacyError` or `SourceError` (public
     facts, nothing charged; also what fails on simulated rows of the schema, on which the plan is run first), and `ReleaseError` after the
@@ -168,7 +168,7 @@ def _rehearse(method: Method, source: Source, planned: Plan, key: bytes | None) 
 
     The rows are of `Schema.sample`, in the physical types of the source's columns, CSV and Parquet behind their own readers. They are drawn
     with simulated noise, sealed, written as a file and read back. Code on blocks does not run again: the plan tried it by itself
-    (`aggregates.isolation`), and workers of an executor are not asked.
+    (`sums.blocks`), and workers of an executor are not asked.
 
     Raises `PlanError` with the words and the cause of whatever fails; errors that name a public fact stay what they are.
     """

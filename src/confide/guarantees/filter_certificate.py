@@ -1,13 +1,4 @@
-"""The hockey-stick divergence of two normal laws on arrays, with what is missing to 1, both to 2^-40 of themselves.
-
-g_r(a) = H_a(N(r, 1) || N(0, 1)), a = e^t. With A = t/r - r/2, B = A + r, M Mills' ratio and phi the normal density,
-
-    g = phi(A) (M(A) - M(B)),     1 - g = Phi(A) + phi(A) M(B)     for t >= 0,     g(-t) = 1 - e^-t (1 - g(t)).
-
-Neither is ever taken from the other where it is the smaller one: far out g is tiny, and for a large r 1 - g is. Where M(A) and M(B) are
-within a hundredth of each other their difference is the integral of 1 - x M(x).
-
-Whether H_a(D x G_r') <= H_a(G_r) + leak at EVERY order a = e^t >= 1, proved on intervals and not on a grid.
+"""Whether H_a(D x G_r') <= H_a(G_r) + leak at EVERY order a = e^t >= 1, proved on intervals and not on a grid.
 
 D has finitely many losses l_i with P-masses p_i. The loss of D x G_r' under P then has the density sum p_i phi((t - l_i - r'^2/2)/r')/r',
 that of G_r the density phi((t - r^2/2)/r)/r, and their ratio is, with c = 1/r'^2 - 1/r^2 and C = log(r/r') + (r^2 - r'^2)/8,
@@ -23,7 +14,16 @@ that of G_r the density phi((t - r^2/2)/r)/r, and their ratio is, with c = 1/r'^
    the middle - c t^2/2, which is concave, at its lower end. Because it is the *difference* whose bend counts, a few dozen intervals
    prove what chords and tangents of the two sides by themselves need thousands for.
 
-Ends are rounded outwards by 2^-40 of g and of 1 - g (`hockey_stick.py`); an interval that is not proved is halved.
+Ends are rounded outwards by 2^-40 of g and of 1 - g (above); an interval that is not proved is halved.
+
+The hockey-stick divergence of two normal laws on arrays, with what is missing to 1, both to 2^-40 of themselves.
+
+g_r(a) = H_a(N(r, 1) || N(0, 1)), a = e^t. With A = t/r - r/2, B = A + r, M Mills' ratio and phi the normal density,
+
+    g = phi(A) (M(A) - M(B)),     1 - g = Phi(A) + phi(A) M(B)     for t >= 0,     g(-t) = 1 - e^-t (1 - g(t)).
+
+Neither is ever taken from the other where it is the smaller one: far out g is tiny, and for a large r 1 - g is. Where M(A) and M(B) are
+within a hundredth of each other their difference is the integral of 1 - x M(x).
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""A pair that dominates a release, as finitely many losses: what the certificate takes.
-
-Randomised response has two losses. Any other curve is put on a grid by connecting the dots of its hockey-stick divergence, which is
-convex in the order a = e^t: the chords between values that are rounded up are above it, and with them all that is composed with it.
-What lies beyond the last grid point may be infinite for all that is known, and is paid as `leak`.
-
-What a release leaves of a Gaussian state: the remainder, its search and its certificate.
+"""What a release leaves of a Gaussian state: the remainder, its search and its certificate.
 
 A state G(r), L promises that whatever is still asked has H_a <= min(1, g_r(a) + L) at every order a, in both orders. A release that is
 dominated by the pair D may move it to G(r'), L - leak where
@@ -18,6 +12,12 @@ by the outcome, they may be worth a third more than the promise (tests/ledger/te
 enough, as H_a(P||Q) = 1 - a + a H_(1/a)(Q||P).
 
 A pure release costs about epsilon^2, a third less than by its GDP statement; GDP(mu) costs mu^2 exactly.
+
+A pair that dominates a release, as finitely many losses: what the certificate takes.
+
+Randomised response has two losses. Any other curve is put on a grid by connecting the dots of its hockey-stick divergence, which is
+convex in the order a = e^t: the chords between values that are rounded up are above it, and with them all that is composed with it.
+What lies beyond the last grid point may be infinite for all that is known, and is paid as `leak`.
 
 The (epsilon, delta) pair as a state: staying in it by basic composition, and leaving it once for a Gaussian state.
 

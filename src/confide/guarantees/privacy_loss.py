@@ -1,4 +1,22 @@
-"""Sums of independent privacy losses on a grid, by fast Fourier transform, never below the truth.
+"""Privacy losses on a public grid: composition of any releases, numerically, never below the truth.
+
+For two laws P and Q the privacy loss is L = log dP/dQ under P, and their privacy profile is
+
+    delta(epsilon) = H(P || Q) at order e^epsilon = P(L = infinity) + E[(1 - e^(epsilon - L)) where L > epsilon]
+
+Losses of independent releases add, so a composition is a convolution (Koskela, Jalko, Honkela 2020). A continuous
+loss is put on a grid by connecting the dots (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022): the new profile is
+the one that is linear in e^epsilon between the grid points and equal to the true one on them. A profile is convex in
+e^epsilon, so this never understates it; its error is of the square of the step; and it is monotone: a smaller profile
+gives a smaller result, whatever it is composed with. Beyond the last grid point the profile is constant, that is, the
+mass is at infinity; below the first one it is linear down to delta(-infinity) = 1, that is, the mass is at the first.
+
+From one grid to another the dots are connected again: mass at a loss l between neighbours a < b goes to b with share
+(1 - e^(a - l))/(1 - e^(a - b)), which keeps its P- and its Q-mass. A bounded loss has atoms at its ends, so its default
+step divides that end, and a grid is only ever widened by powers of 2: atoms stay where they are. Default grids
+depend on the profile and on the number of compositions alone, never on records.
+
+Sums of independent privacy losses on a grid, by fast Fourier transform, never below the truth.
 
 A loss distribution is an array of masses at step * (first + i). What is asked of a sum of such losses S is, for every
 epsilon, the integral of (1 - e^(epsilon - s)) over s > epsilon: the integrand is positive and rises in s, so mass may
@@ -19,24 +37,6 @@ masses x give, in the 2-norm and therefore in each mass, at most u (8 log2(n) (k
 the last term is for k complex products. This is added to every mass before the tilt is undone.
 
 Grids for privacy losses: default window and step from a profile alone, and its convex envelope.
-
-Privacy losses on a public grid: composition of any releases, numerically, never below the truth.
-
-For two laws P and Q the privacy loss is L = log dP/dQ under P, and their privacy profile is
-
-    delta(epsilon) = H(P || Q) at order e^epsilon = P(L = infinity) + E[(1 - e^(epsilon - L)) where L > epsilon]
-
-Losses of independent releases add, so a composition is a convolution (Koskela, Jalko, Honkela 2020). A continuous
-loss is put on a grid by connecting the dots (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022): the new profile is
-the one that is linear in e^epsilon between the grid points and equal to the true one on them. A profile is convex in
-e^epsilon, so this never understates it; its error is of the square of the step; and it is monotone: a smaller profile
-gives a smaller result, whatever it is composed with. Beyond the last grid point the profile is constant, that is, the
-mass is at infinity; below the first one it is linear down to delta(-infinity) = 1, that is, the mass is at the first.
-
-From one grid to another the dots are connected again: mass at a loss l between neighbours a < b goes to b with share
-(1 - e^(a - l))/(1 - e^(a - b)), which keeps its P- and its Q-mass. A bounded loss has atoms at its ends, so its default
-step divides that end, and a grid is only ever widened by powers of 2: atoms stay where they are. Default grids
-depend on the profile and on the number of compositions alone, never on records. How sums are formed: `privacy_loss`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Plain words for data stewards: what a guarantee lets anyone find out at most.
-
-What all guarantees share: labels, JSON to the bit, short text, plain words.
-
-What is promised: PureDP, ApproxDP, ZCDP, RDP, GDP and TradeOff as frozen values.
+"""What is promised: PureDP, ApproxDP, ZCDP, RDP, GDP and TradeOff as frozen values.
 
 A guarantee bounds how well anyone who sees a release can tell two neighbouring sets of records apart. Each value
 carries the relation that says what a neighbour is, the unit that is protected, who is trusted with the records, and
 the assumptions that its proof rests on. Values compare, print, match patterns, and read back from JSON to the bit.
+
+Plain words for data stewards: what a guarantee lets anyone find out at most.
+
+What all guarantees share: labels, JSON to the bit, short text, plain words.
 """
 
 from __future__ import annotations

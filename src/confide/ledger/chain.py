@@ -1,10 +1,10 @@
-"""The tables of a ledger: `budget` (a row per dataset, running totals), `entry` (each dataset's hash chain) and `stream_output` (what
+"""The hash chain of a dataset: each entry carries the SHA-256 of the one before and of its own canonical JSON.
+
+The tables of a ledger: `budget` (a row per dataset, running totals), `entry` (each dataset's hash chain) and `stream_output` (what
 protected streams published of each record: `confide.ledger.outputs`).
 
 Everything in `budget` can be computed again from `entry`; it is kept so that a charge costs the same on the
 millionth day. What the row says after an entry stands in that entry too, under its hash: a charge compares the two.
-
-The hash chain of a dataset: each entry carries the SHA-256 of the one before and of its own canonical JSON.
 """
 
 from __future__ import annotations

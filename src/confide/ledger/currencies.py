@@ -1,4 +1,6 @@
-"""Ledgers in mu^2 and delta: Gaussian releases by their mu^2, all others by what remains after them.
+"""Which currencies there are: by the kind of a budget, and by what a row of `budget` says.
+
+Ledgers in mu^2 and delta: Gaussian releases by their mu^2, all others by what remains after them.
 
 What is left of such a ledger is a state (r, L): whatever comes after has H_a <= min(1, g_r(a) + L) at every a, in both
 orders (g_r: the hockey-stick divergence of N(r, 1) from N(0, 1)). A release dominated by the pair D leads to (r', L') where
@@ -21,8 +23,6 @@ Ullman, Vadhan 2016). Any release may stay by an (e, d) point of its own curve.
 **Converted**, once and for good. What is left, (epsilon, delta), becomes mu^2 = r^2 and the leak L = delta/50, with r the
 largest such that delta(epsilon; r) <= delta - L: a law with H_a <= min(1, g_r(a) + L) at every a and in both orders is
 (epsilon, delta)-DP. No release is part of this move, so that it may depend on everything seen.
-
-Which currencies there are: by the kind of a budget, and by what a row of `budget` says.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Privacy in whole units: a charge is rounded up, a limit down, both from the exact value of the float.
-
-Sums of integers have no order and no rounding, so the total of a ledger is the same on every machine and can be
-checked by anyone.
-
-What a ledger counts in, and what each guarantee costs there.
+"""What a ledger counts in, and what each guarantee costs there.
 
 | guarantee of the release | GDP | (epsilon, delta), as a pair | ZCDP | PureDP |
 | --- | --- | --- | --- | --- |
@@ -20,6 +15,11 @@ stays within a limit that was fixed in advance (docs/ledger.md). In mu^2 (`curre
 Gaussian is charged by what remains after it, or by the Gaussian curve that covers it where that is cheaper. An
 (epsilon, delta) ledger is a pair and may be converted to mu^2 and delta once (`currencies`). This module has what all
 share, and the two that are plain sums of one number.
+
+Privacy in whole units: a charge is rounded up, a limit down, both from the exact value of the float.
+
+Sums of integers have no order and no rounding, so the total of a ledger is the same on every machine and can be
+checked by anyone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The moves of a ledger beside a charge: opening, converting; and what its rows say as values.
+"""The ledger of a dataset: charge before the noise, receipt after the release, and nothing is ever given back.
 
-The ledger of a dataset: charge before the noise, receipt after the release, and nothing is ever given back.
+The moves of a ledger beside a charge: opening, converting; and what its rows say as values.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What two ledgers over one data set come to for a person: one of an enforced unit, one of records.
+"""What a ledger accounts for: the data set, whose privacy, and how many rows one of them has. Anything else is refused.
+
+What two ledgers over one data set come to for a person: one of an enforced unit, one of records.
 
 A person with m rows is covered by the unit's releases as one unit and by the records' as m records, which is m times their mu (group
 privacy of a Gaussian trade-off, Dong, Roth, Su 2022, Theorem 2.14): in all GDP(sqrt(b_unit + m^2 b_record)), b the sums of mu^2 spent
 (their Corollary 3.3). One relation and no delta on either side, else nothing is said.
-
-What a ledger accounts for: the data set, whose privacy, and how many rows one of them has. Anything else is refused.
 """
 
 from __future__ import annotations

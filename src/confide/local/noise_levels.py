@@ -1,8 +1,8 @@
-"""What a protected table says of itself: which columns carry how much noise, which none, and what that promises.
+"""How much noise a protected column needs: from a guarantee, or as a share of its width; public facts only.
+
+What a protected table says of itself: which columns carry how much noise, which none, and what that promises.
 
 It travels inside the file: as metadata of a Parquet file, as the first line of a CSV file. Whoever analyses needs nothing else.
-
-How much noise a protected column needs: from a guarantee, or as a share of its width; public facts only.
 """
 
 from __future__ import annotations

@@ -247,7 +247,7 @@ def _bare(schema: Schema, name: str, values: NDArray[np.float64]) -> pa.Array:
 def charged(
     made: Planned, ledger: Ledger, about: Mapping[str, Any], charge_delta: float | None, method: str = METHOD
 ) -> Any:
-    """Charge the statement of a planned table; returns the charge, for its receipt. about: what it is about (`gate.terms.pins`)."""
+    """Charge the statement of a planned table; returns the charge, for its receipt. about: what it is about (`engine.planning.pins`)."""
     return ledger.charge(
         (made.statement,),
         **about,
@@ -280,7 +280,7 @@ class Stream:
 
     @classmethod
     def open(cls, planned: Planned, ledger: Ledger, about: Mapping[str, Any], charge_delta: float | None) -> Stream:
-        """Go on with a version that was charged, or charge it. about: what the charge is about (`gate.terms.pins`).
+        """Go on with a version that was charged, or charge it. about: what the charge is about (`engine.planning.pins`).
 
         A table of the same parameters (`protect`) pays for none: its rows have noise of their own. What was charged for another data set,
         unit or number of rows is refused here too.

@@ -2,7 +2,7 @@
 
 P(i) is proportional to the weight l_i e^(-x_i), x_i = epsilon (best - score_i) / (2 D), with l_i the length of candidate i. One uniform
 U picks the candidate whose part of the cumulated weights holds U times their total. Float64 decides it from proved operations
-(`exponential.py`) with a margin for every boundary; u = 2^-53:
+(`noise/standard.py`) with a margin for every boundary; u = 2^-53:
 
     rate, gap and their product rounded: 3.1 u x in the exponent     the exponential: 7.8 u
     a length as a float: u                                           the product: u          hence (11 + 3.1 x) u of each weight

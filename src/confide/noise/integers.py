@@ -1,10 +1,4 @@
-"""The scales of the noise: which numbers are taken, at which exact value, and the fixed point the sampler needs of them.
-
-The variance of each law, for inference.
-
-The plain draws from words: uniform integers, coin flips of any rational bias, a uniform number digit by digit.
-
-The four laws on integers, from standard draws: exact, whatever the rounding of floats does, at any scales.
+"""The four laws on integers, from standard draws: exact, whatever the rounding of floats does, at any scales.
 
 t = scale * z for a standard half normal or exponential z; the grid laws round t to the nearest integer, the discrete
 Laplace takes its floor, which is a geometric variable, and rejects one of the two zeros. The discrete Gaussian rejects
@@ -18,6 +12,12 @@ with theta by less than c + 1, with the digits of r after the 64th by K / 2^64 <
 gap = 512 + 3 + k2 + 1. No sum leaves 64 bits: c <= 511, k2 <= 2^21. When [L, L + gap) holds a boundary, one draw in
 2^23 up to scales of 2^36 and one in 2^11 at 2^57, the draw is settled: scale^2 z^2, or scale z, against the boundary in
 integers, with more digits of r until it is clear.
+
+The scales of the noise: which numbers are taken, at which exact value, and the fixed point the sampler needs of them.
+
+The variance of each law, for inference.
+
+The plain draws from words: uniform integers, coin flips of any rational bias, a uniform number digit by digit.
 
 Cauchy noise rounded to integers, exactly: rint(s X/Y) for a uniform point (X, Y) of the half disc.
 
@@ -38,7 +38,7 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from confide.core import events as exactly
+from confide.core import events
 from confide.errors import PrivacyError
 from confide.noise.standard import (
     TABLE_CELLS,
@@ -235,7 +235,7 @@ def variance(sigma2: object) -> float:
     >>> round(variance(1), 9)
     1.083333322
     """
-    return exactly.rounded_gaussian(exact_variance(sigma2))
+    return events.rounded_gaussian(exact_variance(sigma2))
 
 
 def laplace_variance(scale: object) -> float:
@@ -246,7 +246,7 @@ def laplace_variance(scale: object) -> float:
     >>> round(laplace_variance(1), 6), round(laplace_variance(1000), 3)
     (2.076351, 2000000.083)
     """
-    return exactly.rounded_laplace(exact_scale(scale))
+    return events.rounded_laplace(exact_scale(scale))
 
 
 def discrete_laplace_variance(scale: object) -> float:
@@ -257,7 +257,7 @@ def discrete_laplace_variance(scale: object) -> float:
     >>> round(discrete_laplace_variance(1), 6)
     1.841347
     """
-    return exactly.discrete_laplace(exact_scale(scale))
+    return events.discrete_laplace(exact_scale(scale))
 
 
 def discrete_gaussian_variance(sigma2: object) -> float:
@@ -268,7 +268,7 @@ def discrete_gaussian_variance(sigma2: object) -> float:
     >>> round(discrete_gaussian_variance(1), 9)
     0.999999789
     """
-    return exactly.discrete_gaussian(exact_variance(sigma2))
+    return events.discrete_gaussian(exact_variance(sigma2))
 
 
 WORD_BITS = 64

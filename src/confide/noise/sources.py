@@ -1,6 +1,6 @@
-"""The two discrete laws from OpenDP's samplers: an independent implementation, for whoever prefers to trust that one.
+"""The two sources of noise, secure and simulated, and the generator for repeatable draws that protect nothing.
 
-The two sources of noise, secure and simulated, and the generator for repeatable draws that protect nothing.
+The two discrete laws from OpenDP's samplers: an independent implementation, for whoever prefers to trust that one.
 
 Draws that belong to a release: the same each time for the same drawn integers, and no protection of anything.
 """

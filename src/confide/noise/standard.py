@@ -1,13 +1,4 @@
-"""Where the random bits come from: streams of uniform, independent 64-bit words.
-
-`SecureWords` is the only source for noise that protects anybody: AES-256 in counter mode, keyed by the operating
-system. `SimulatedWords` is its repeatable twin for tests and studies. The samplers see nothing of either but `take`.
-
-e^-x twice: integer bounds to any precision, and a fast float64 whose error is proved.
-
-No call of the C library's exp is made anywhere: it comes without a proved error bound and differs between platforms.
-
-Draws from the standard half normal and the standard exponential, digit by digit: what all laws are made of.
+"""Draws from the standard half normal and the standard exponential, digit by digit: what all laws are made of.
 
 The half line is cut into cells of width 1/16. A try picks cell c with probability proportional to the density at its
 left end and a uniform place r in it, and is accepted with probability e^-x, x = A r (r + 2c) with A = 1/512 for the
@@ -28,6 +19,15 @@ r is below .40, for either law (the tests check this).
 Together < 5 units; allowed for are 2^-48, what the digits of r that are not known may change, and one unit for the floor
 of u = floor(2^b U), b = accept_bits. If 2^b e - u > margin, then 2^b e^-x > u + 1 > 2^b U: accept; if it is below
 -margin, then 2^b e^-x < u <= 2^b U: reject.
+
+Where the random bits come from: streams of uniform, independent 64-bit words.
+
+`SecureWords` is the only source for noise that protects anybody: AES-256 in counter mode, keyed by the operating
+system. `SimulatedWords` is its repeatable twin for tests and studies. The samplers see nothing of either but `take`.
+
+e^-x twice: integer bounds to any precision, and a fast float64 whose error is proved.
+
+No call of the C library's exp is made anywhere: it comes without a proved error bound and differs between platforms.
 """
 
 from __future__ import annotations

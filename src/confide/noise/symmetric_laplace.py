@@ -1,19 +1,4 @@
-"""The symmetric multivariate Laplace rounded to the integer grid, and its zero-inflated version, by rows; exact.
-
-S = sqrt(W) lam N, W a standard exponential (one for each row), N standard normals. Both come as standard draws of `standard.py`:
-(c + r) / 16 with c and the first 64 binary digits of r known and the digits that follow uniform. Float64 forms t = sqrt(W), n = |N|
-and s = lam t n with +, *, / and the square root alone, which IEEE 754 rounds correctly; no other function of the C library is called.
-
-The error of s, with u = 2^-53 and g = 2^-68 for the digits that are not known:
-    W, |N|: c + r and its parts rounded, 2 u of each;  sqrt: half of W's, and u;  lam: u;  two products: 2 u.  Together 7 u s.
-    digits: sqrt(W + g) - sqrt(W) <= g / max(t, sqrt(g)), so at most  lam g (t + (n + g) / max(t, sqrt(g)))
-Allowed for are 8 u (s + 1/2), which covers the rounding of s + 1/2 too, and twice the second line. A coordinate that comes nearer than
-that to a boundary of rounding, one in 2^48 for each step of its size, is settled: 4 lam^2 W N^2 against the squares of odd numbers in
-integers, with more digits of W and of N until they decide. All coordinates of a row see the same digits of W.
-
-Hence the law is that of the real S rounded, exactly. What is drawn for a row, and when, never depends on whether it is kept.
-
-The symmetric Laplace on the integer lattice: a random walk in d dimensions that runs for one exponential time; exact.
+"""The symmetric Laplace on the integer lattice: a random walk in d dimensions that runs for one exponential time; exact.
 
 Every coordinate steps up and down at rate a, S_j = Pois(a W) - Pois(a W), with one W for all. The number N of steps is geometric,
 P(N >= n) = (m / (1 + m))^n with m = 2 a d, and each step is uniform on the 2 d directions. The characteristic function is
@@ -27,6 +12,21 @@ geometric with mean 2 a k, which bounds n in advance; so every row takes the sam
 N = floor(E / log(1 + 1/m)) for a standard exponential E, whose digits `standard.py` draws as they are asked for. In float64 the quotient
 is off by at most 5 * 2^-53 of it (E twice, the logarithm twice, the quotient) and by 2^-68 / log(1 + 1/m) for the digits that are not
 known; what comes nearer to an integer is settled in integers.
+
+The symmetric multivariate Laplace rounded to the integer grid, and its zero-inflated version, by rows; exact.
+
+S = sqrt(W) lam N, W a standard exponential (one for each row), N standard normals. Both come as standard draws of `standard.py`:
+(c + r) / 16 with c and the first 64 binary digits of r known and the digits that follow uniform. Float64 forms t = sqrt(W), n = |N|
+and s = lam t n with +, *, / and the square root alone, which IEEE 754 rounds correctly; no other function of the C library is called.
+
+The error of s, with u = 2^-53 and g = 2^-68 for the digits that are not known:
+    W, |N|: c + r and its parts rounded, 2 u of each;  sqrt: half of W's, and u;  lam: u;  two products: 2 u.  Together 7 u s.
+    digits: sqrt(W + g) - sqrt(W) <= g / max(t, sqrt(g)), so at most  lam g (t + (n + g) / max(t, sqrt(g)))
+Allowed for are 8 u (s + 1/2), which covers the rounding of s + 1/2 too, and twice the second line. A coordinate that comes nearer than
+that to a boundary of rounding, one in 2^48 for each step of its size, is settled: 4 lam^2 W N^2 against the squares of odd numbers in
+integers, with more digits of W and of N until they decide. All coordinates of a row see the same digits of W.
+
+Hence the law is that of the real S rounded, exactly. What is drawn for a row, and when, never depends on whether it is kept.
 """
 
 from __future__ import annotations

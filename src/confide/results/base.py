@@ -5,7 +5,8 @@ from a few words where a family has more to say, ONE renderer makes the text (`s
 the picture (`plot`), the frame, the CSV and the JSON. A family adds rows, not pages. This is a whole one, a mean with its interval:
 
 >>> from confide.guarantees import GDP
->>> from confide.results.inference import simulated_null as student
+>>> from confide.results.inference import simulated_null
+>>> from confide.results.pages.content import Column
 >>> @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 ... class Mean(BaseResult):
 ...     family = "mean"
@@ -13,7 +14,7 @@ the picture (`plot`), the frame, the CSV and the JSON. A family adds rows, not p
 ...     se: float
 ...
 ...     def columns(self, alpha):
-...         half = student.quantile(alpha / 2, float("inf")) * self.se
+...         half = simulated_null.quantile(alpha / 2, float("inf")) * self.se
 ...         return (
 ...             Column("name", [self.response], "name"),
 ...             Column("estimate", [self.mean], head="mean"),

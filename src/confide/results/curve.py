@@ -1,6 +1,6 @@
-"""The picture of a curve: the estimate over its feature, the pointwise band, and around it the band that holds the whole curve.
+"""A curve: estimates over points of one or several features, with pointwise and simultaneous bands, and values in between.
 
-A curve: estimates over points of one or several features, with pointwise and simultaneous bands, and values in between.
+The picture of a curve: the estimate over its feature, the pointwise band, and around it the band that holds the whole curve.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The grid under a numeric column, and the one formula that codes values on it.
+"""The columns of a schema: bounds, grid, levels, the rule for missing values, and where these facts come from.
+
+The grid under a numeric column, and the one formula that codes values on it.
 
 Coding is a deterministic function of one record, so privacy needs only its range. Equal bits everywhere need one
 formula, one IEEE operation per step, in this order:
@@ -10,8 +12,6 @@ formula, one IEEE operation per step, in this order:
 Codes are float64 arrays that hold exact integers; -1 stands for "missing, drop the record".
 
 Columns of labels from a public list.
-
-The columns of a schema: bounds, grid, levels, the rule for missing values, and where these facts come from.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which column of X and y is which, from names, shapes and types alone: no cell is looked at.
+"""What the estimators share: parameters, the release behind `fit`, scikit-learn's tags and clones.
 
-What the estimators share: parameters, the release behind `fit`, scikit-learn's tags and clones.
+Which column of X and y is which, from names, shapes and types alone: no cell is looked at.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""What a source for one draw needs of the records behind it: passes over them, and where codes may be kept.
-
-The records of one draw, coded once: later passes read integer codes, and neither decode files nor clip and round again.
+"""The records of one draw, coded once: later passes read integer codes, and neither decode files nor clip and round again.
 
 The first pass reads the source and keeps each block of codes as whole numbers of 8, 16 or 32 bits (as many as the public number of
 steps asks for): in memory up to a public limit, what is more in a temporary file. Codes are integers, so that a later pass hands the same
 doubles to the statistics as a pass over the source would. It also sees the same records: what happens to the source after the first pass
 no longer matters. While there is memory left, what several passes would compute alike from a block is kept beside it
-(`protocol.Beginning`): of a least-squares line with many features the whitened rows of the last three passes.
+(`core.Beginning`): of a least-squares line with many features the whitened rows of the last three passes.
 
 Nothing of it outlives the draw. The file has no name, or loses it when it is made (`tempfile.TemporaryFile`: O_TMPFILE, or an unlink at
 once), and only its owner may open it, so that a crash or a kill leaves nothing behind; the memory is dropped when the draw ends, whichever
 way, and a method that kept the source gets an error. The file's size shows how many records there are to whoever can watch this machine's
 disk or memory meanwhile, as the source's own size does; nothing that is published follows from it. Where the file cannot be written, as on
 a full disk, nothing is kept and each pass reads the source: an error would tell of a size.
+
+What a source for one draw needs of the records behind it: passes over them, and where codes may be kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Text cells: made valid, and read as numbers, each cell by itself.
+"""Cells to codes: the rows of exact integers that a statistic is handed.
+
+A statistic names its rows: a schema column stands for its codes, `outside(NAME)` for 1 where the value of a numeric
+column lay outside its bounds and 0 elsewhere (a missing value did not). Each column is read once for both.
+
+Text cells: made valid, and read as numbers, each cell by itself.
 
 Physical columns to numbers and labels: each cell by itself, whatever its neighbours are.
 
@@ -22,11 +27,6 @@ Where records come from, piece by piece: what every kind of input gives to the a
 
 An input is a list of parts (one table, or several files); a part is cut into pieces that threads take one after the
 other; a piece streams blocks of rows. Nothing that leaves this room quotes a record: see `guarded`.
-
-Cells to codes: the rows of exact integers that a statistic is handed.
-
-A statistic names its rows: a schema column stands for its codes, `outside(NAME)` for 1 where the value of a numeric
-column lay outside its bounds and 0 elsewhere (a missing value did not). Each column is read once for both.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def _cells(values: Any, kind: Any) -> Any:
 
 @dataclass(frozen=True)
 class _File:
-    """A file in memory, as `parts.Mark`."""
+    """A file in memory, as `coding.Mark`."""
 
     name: str
     content: bytes = field(repr=False)

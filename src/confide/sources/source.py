@@ -164,7 +164,8 @@ class RecordSource(Source):
         """The records of the schema's enforced unit for one draw: read and coded once, at most `rows` rows' worth of each unit.
 
         key: the ledger's, 32 bytes; the schema's digest when left out. What the unit's rule keeps hangs on it, no guarantee does. whole:
-        all rows of a unit are there, up to 2^16, for statistics that weigh them (`protocol.weighted`); others see the kept ones alone.
+        all rows of a unit are there, up to 2^16, for statistics that weigh them (`core.units.privacy_unit`); others see the kept ones
+        alone.
         """
         unit = self._schema.unit if isinstance(self._schema.unit, Unit) else None
         if not self._brought_together:

@@ -1,6 +1,6 @@
-"""How the studio's answers are made: its templates, the one script, a result's own page, and files to take away.
+"""The studio's pages: each GET shows, each POST does one thing and sends the browser to the page that shows it.
 
-The studio's pages: each GET shows, each POST does one thing and sends the browser to the page that shows it.
+How the studio's answers are made: its templates, the one script, a result's own page, and files to take away.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Prepared:
 
     words: what is asked for, in one line; size and changed: of the file, empty of a database elsewhere; others: records of the folder that
     have the schema's columns, too; keep_others: whether the other questions of a publication are kept where one fails after the charge
-    (`gate.release`).
+    (`engine.release`).
     """
 
     nonce: str

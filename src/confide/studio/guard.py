@@ -1,14 +1,14 @@
-"""Whose program is at the other end of a connection within this machine, where the system tells it: Linux does.
-
-A cookie knows no port: a browser sends the studio's to every server on the same address, and another account of this machine may run one.
-So where it can be known, a request of another account is refused whatever it has.
-
-What stands before every page of the studio: who may ask, from where, and what a browser may do with an answer.
+"""What stands before every page of the studio: who may ask, from where, and what a browser may do with an answer.
 
 The page is on this machine only, and other people's pages and programs are on it too. So a session begins with a token that is printed
 once; the browser keeps it as a cookie that no script reads and no foreign page sends; a request must name this host and this port, and a
 form must come from this very page (Origin, Sec-Fetch-Site, and a field that only this page knows). No page may be framed, cached, or load
 anything.
+
+Whose program is at the other end of a connection within this machine, where the system tells it: Linux does.
+
+A cookie knows no port: a browser sends the studio's to every server on the same address, and another account of this machine may run one.
+So where it can be known, a request of another account is refused whatever it has.
 """
 
 from __future__ import annotations

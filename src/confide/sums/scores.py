@@ -11,7 +11,7 @@ to its bound in integers, so that no sensitivity rests on floats, on M or on the
     SizeIndices       the cell of |v| or of |v r|            one count moves by 1
 
 Sensitivities: A and the meat 2^40 in the Frobenius norm, under substitute sqrt(2) times that, since Gram matrices are positive
-(`protocol.Gram`); b 2^20 in the Euclidean norm and TWICE that under substitute, which scores of opposite sign attain (`protocol.Total`);
+(`core.Gram`); b 2^20 in the Euclidean norm and TWICE that under substitute, which scores of opposite sign attain (`core.Total`);
 q, and the total of influences, 2^40 under both, as each is one number that is never negative; a histogram 1, under substitute sqrt(2).
 
 Records in cells that were left out, by their own levels alone, count as nothing, like incomplete ones (`PartialFrame`).

@@ -1,20 +1,20 @@
-"""Records in the coordinates of a frame: v = T'z and r = t - z'theta of each record, by one exact product of integers.
-
-The coordinates of a record are one linear map of its codes. Rounded to integers that keep every sum below 2^53 it is one exact matrix
-product, so that no number depends on the batch, on the order or on the machine; all further float steps are elementwise.
-
-Rounding the map moves no bound: what is coded from v and r is cut to its bound whatever they are, and the map is the same for all records.
-It moves v by at most 2^-28 of the largest |v_j| that the public box allows, far below a step of what is coded.
-
-Records in whitened coordinates: the maps under repeated releases of residual moments.
+"""Records in whitened coordinates: the maps under repeated releases of residual moments.
 
 A round measures a record as u = T'z and r = clip((t - z'theta)/rho, -1, 1), with weight w = min(1, R2/|u|^2). T, theta, rho, R2 and the
 box of z come from earlier noisy outputs, and for ANY of them every record obeys
 
     w |u|^2 <= R2,   w r^2 <= 1,   w^2 r^2 |u|^2 <= R2,
 
-so that the integers obey |m|^2 <= 2^40 (`aggregates.rows`), whose floats do not even matter: a row that breaks it is cut. The plan
+so that the integers obey |m|^2 <= 2^40 (`sums.coding`), whose floats do not even matter: a row that breaks it is cut. The plan
 holds each map with its sensitivity before the numbers are known; `at(frame, ...)` gives the map of one round.
+
+Records in the coordinates of a frame: v = T'z and r = t - z'theta of each record, by one exact product of integers.
+
+The coordinates of a record are one linear map of its codes. Rounded to integers that keep every sum below 2^53 it is one exact matrix
+product, so that no number depends on the batch, on the order or on the machine; all further float steps are elementwise.
+
+Rounding the map moves no bound: what is coded from v and r is cut to its bound whatever they are, and the map is the same for all records.
+It moves v by at most 2^-28 of the largest |v_j| that the public box allows, far below a step of what is coded.
 
 Shrunken solutions of noisy normal equations, and the amount of shrinkage chosen from the noisy numbers themselves.
 
@@ -233,7 +233,7 @@ class Located:
 class Locating(Beginning):
     """What maps in the same coordinates compute alike: from the codes of a design's columns to `Located` records.
 
-    stays: whether later passes ask for the same coordinates, at this line or at another (`protocol.Beginning`).
+    stays: whether later passes ask for the same coordinates, at this line or at another (`core.Beginning`).
     """
 
     design: Design
@@ -319,7 +319,7 @@ class InCoordinates(CodedRows):
 
 
 class LocatedRows(InCoordinates, ABC):
-    """Maps that are a function `of` the located record, so that several of them share its coordinates (`protocol.Beginning`)."""
+    """Maps that are a function `of` the located record, so that several of them share its coordinates (`core.Beginning`)."""
 
     @property
     def begins(self) -> Locating | None:

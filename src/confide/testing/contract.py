@@ -1,15 +1,17 @@
-"""Checks of the contract on what surrounds the statistics: units, relations, opaque noise, small counts, memory, digests.
+"""The executable contract: `check_method(method)` tries everything that a method promises, ours or a third party's.
+
+It works on practice records and simulated noise, so it spends nothing. Each check is named; all run, and the failures are
+reported together.
+
+
+
+Checks of the contract on what surrounds the statistics: units, relations, opaque noise, small counts, memory, digests.
 
 Checks of the contract on what hides: passes that depend on records, ways around the source, and results that know more than a release.
 
 Two releases of one content, made of different records, are had by steering (`confide.audit.replay.recording`): a result that differs
 between them was told something beside the release, by a module's global, a file, a cache. What is kept once and for all is found by a
 process of its own, which has seen no record.
-
-The executable contract: `check_method(method)` tries everything that a method promises, ours or a third party's.
-
-It works on practice records and simulated noise, so it spends nothing. Each check is named; all run, and the failures are
-reported together.
 """
 
 from __future__ import annotations

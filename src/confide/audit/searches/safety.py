@@ -1,10 +1,4 @@
-"""The search for neighbours that break a `SafetyBound`: starts next to the unsafe set, then steps that widen the gap.
-
-A general search rarely meets data with a safety in (0, 1], where bounds break. One record moves gamma by at most 1, so on the way from
-safe data to data without any safety, record by record, there is always such a data set; the climb starts there and moves the two
-records that change, the others one by one, and all of them together.
-
-Try to break a safety bound: the two promises on which propose-test-release rests.
+"""Try to break a safety bound: the two promises on which propose-test-release rests.
 
 A safety bound is a function gamma of the data together with an estimate and a number alpha ("bound"), such that for all
 neighbours X, X'
@@ -16,6 +10,12 @@ C2 needs only one of the two to be safe. The other may be unsafe, and then its e
 gamma = 0 the mechanism never replies and never looks. Where both are safe both estimates must exist. A wrong C1 makes the
 private test too sure of itself, a wrong C2 makes the noise too small; either one breaks the guarantee. A
 statistic that is known up to rounding must be passed on as (gamma - eta)/(1 + 3 eta) cut at 0, or the search finds the rounding.
+
+The search for neighbours that break a `SafetyBound`: starts next to the unsafe set, then steps that widen the gap.
+
+A general search rarely meets data with a safety in (0, 1], where bounds break. One record moves gamma by at most 1, so on the way from
+safe data to data without any safety, record by record, there is always such a data set; the climb starts there and moves the two
+records that change, the others one by one, and all of them together.
 """
 
 from __future__ import annotations

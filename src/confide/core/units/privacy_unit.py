@@ -20,7 +20,7 @@ How far one unit moves a statistic: k rows' worth, or where it counts once in ea
 A unit that counts once in each year, in at most k years, has k rows of different years. Where numbers of different years are different
 numbers of the statistic (`separates`, of the map), what a unit adds in two years is orthogonal: it moves the statistic by at most sqrt(k) B
 when it comes or goes, B the bound of one row. Replaced by another it moves each of up to 2k years by at most B, or k years by at most B',
-that of one row replaced: sqrt(k) max(B', sqrt(2) B). Elsewhere the bound is k B and k B', as for any k rows (`protocol.allowance`). Under
+that of one row replaced: sqrt(k) max(B', sqrt(2) B). Elsewhere the bound is k B and k B', as for any k rows (`core.allowance`). Under
 Laplace noise nothing is won, for absolute values add up. Source: derived here.
 """
 

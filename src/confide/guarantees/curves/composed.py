@@ -1,6 +1,6 @@
-"""A profile whose values are expensive, from a few hundred of them.
+"""Several releases together: in closed form as far as it goes, then as privacy losses on a public grid.
 
-Several releases together: in closed form as far as it goes, then as privacy losses on a public grid.
+A profile whose values are expensive, from a few hundred of them.
 """
 
 from __future__ import annotations

@@ -1,14 +1,4 @@
-"""The smallest Gaussian curve below a trade-off function: what a ledger in (mu^2, delta) is charged.
-
-T >= G_mu - leak exactly when delta_T(e) - leak <= delta(e; mu) for every e >= 0 (and then for every real e, as both are symmetric). In
-x = exp(e) both sides are convex: between two points the left side is below its chord, the right side above any of its
-tangents, and d delta(e; mu)/dx = -Phi(-e/mu - mu/2). A chord below a tangent at both ends proves the whole interval; an interval that
-this does not prove is halved. So the proof covers every e although it looks at few, and the chord of values that were
-rounded up is still above the truth.
-
-Pictures of guarantees.
-
-A trade-off function and everything that follows from it by duality, symmetry and search.
+"""A trade-off function and everything that follows from it by duality, symmetry and search.
 
 For neighbours with output laws P and Q, f(alpha) is the smallest type II error of any test of P against Q whose type I error is at
 most alpha (Dong, Roth, Su 2022). It is convex and falls from at most 1 to 0. All curves here are symmetric: what holds for (P, Q)
@@ -19,6 +9,16 @@ holds for (Q, P). The privacy profile delta(epsilon) is the other face of the sa
     delta(-epsilon) = 1 - e^-epsilon (1 - delta(epsilon))                              by symmetry
 
 Every number is on the safe side: delta and epsilon are rounded up, f down.
+
+The smallest Gaussian curve below a trade-off function: what a ledger in (mu^2, delta) is charged.
+
+T >= G_mu - leak exactly when delta_T(e) - leak <= delta(e; mu) for every e >= 0 (and then for every real e, as both are symmetric). In
+x = exp(e) both sides are convex: between two points the left side is below its chord, the right side above any of its
+tangents, and d delta(e; mu)/dx = -Phi(-e/mu - mu/2). A chord below a tangent at both ends proves the whole interval; an interval that
+this does not prove is halved. So the proof covers every e although it looks at few, and the chord of values that were
+rounded up is still above the truth.
+
+Pictures of guarantees.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The privacy curve that zero-concentrated differential privacy proves, at its best order.
+"""Curves in closed form: no leak at all, Gaussian, Laplace, randomised response, and what is built over another curve.
+
+The privacy curve that zero-concentrated differential privacy proves, at its best order.
 
 rho-zCDP bounds the Renyi divergence of each order a > 1 by a rho, hence (Canonne, Kamath, Steinke 2020)
 
@@ -7,8 +9,6 @@ rho-zCDP bounds the Renyi divergence of each order a > 1 by a rho, hence (Canonn
 With t = a - 1 the logarithm is t((1 + t) rho - epsilon) - log(1 + t) - t log(1 + 1/t), which is convex in t; the best
 order is the root of an increasing function, so every order that the bisection stops at is a valid bound and the best
 to the last bit.
-
-Curves in closed form: no leak at all, Gaussian, Laplace, randomised response, and what is built over another curve.
 """
 
 from __future__ import annotations

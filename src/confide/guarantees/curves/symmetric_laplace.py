@@ -1,4 +1,16 @@
-"""The multivariate symmetric Laplace law in polar coordinates: its density along a radius, and masses of level sets.
+"""Multivariate symmetric Laplace noise: S = sqrt(W) N with one W ~ Exp(1) for the whole row, shifted by c noise standard deviations.
+
+d = 1 is the Laplace mechanism with epsilon = sqrt(2) c. d = infinity is the limit in which W is revealed (a Gaussian with mu =
+c / sqrt(W)), in closed form:
+
+    delta(e) = 1 - exp(-c^2 / (sqrt(e^2 + 2 c^2) + e))
+    type I error (1 - h/s) exp(-c (s + h)/2) / 2 and type II error the same at -h, s = sqrt(2 + h^2), threshold e = c h
+
+In between the exact value is one integral over the radius (`radial.py`). The curves fall with d and with c, and for every d
+delta(0) = 1 - exp(-c / sqrt(2)). For d > 100 the limit is used, which is safe. From d = 3 on the tail is heavier than any Gaussian's:
+no mu with delta = 0 and no rho exist. Source: Lu, Chen, Qiu 2026, sections 2 and 3, with exact finite d instead of its bounds.
+
+The multivariate symmetric Laplace law in polar coordinates: its density along a radius, and masses of level sets.
 
 S = sqrt(W) N with W ~ Exp(1) and N ~ N(0, I_d) has density 2 (2 pi)^(-d/2) (r^2/2)^(-v/2) K_v(sqrt(2) r), v = (d-2)/2, K_v the
 modified Bessel function. In s = log r its logarithm h is decreasing and concave, with slope -x K_(v+1)(x)/K_v(x), x = sqrt(2) r.
@@ -12,18 +24,6 @@ delta of the symmetric Laplace law without cancellation, for small shifts and fa
 `radial.py` has delta as a difference of two probabilities, which is quick, and exact to about 1e-16/c + 1e-16. Where that is not
 enough, delta = E_Q[(1 - e^(epsilon - LLR))+] is integrated as it stands: over the radius rho around the neighbour's centre, and over the
 angle theta there, at distance sqrt((rho - c)^2 + 4 rho c cos^2(theta/2)) from the own centre. All terms are positive.
-
-Multivariate symmetric Laplace noise: S = sqrt(W) N with one W ~ Exp(1) for the whole row, shifted by c noise standard deviations.
-
-d = 1 is the Laplace mechanism with epsilon = sqrt(2) c. d = infinity is the limit in which W is revealed (a Gaussian with mu =
-c / sqrt(W)), in closed form:
-
-    delta(e) = 1 - exp(-c^2 / (sqrt(e^2 + 2 c^2) + e))
-    type I error (1 - h/s) exp(-c (s + h)/2) / 2 and type II error the same at -h, s = sqrt(2 + h^2), threshold e = c h
-
-In between the exact value is one integral over the radius (`radial.py`). The curves fall with d and with c, and for every d
-delta(0) = 1 - exp(-c / sqrt(2)). For d > 100 the limit is used, which is safe. From d = 3 on the tail is heavier than any Gaussian's:
-no mu with delta = 0 and no rho exist. Source: Lu, Chen, Qiu 2026, sections 2 and 3, with exact finite d instead of its bounds.
 """
 
 from __future__ import annotations

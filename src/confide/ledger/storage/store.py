@@ -1,4 +1,6 @@
-"""What the database reports, in words for the steward: busy, read-only, full or damaged, and what to do.
+"""Under a ledger: transactions on a database. Only the back ends (`sqlite.py`, `postgres.py`) know its dialect.
+
+What the database reports, in words for the steward: busy, read-only, full or damaged, and what to do.
 
 What a fork does to open stores: no connection of the parent is ever used, or closed, by a child.
 
@@ -6,8 +8,6 @@ A fork waits for running transactions (up to the store's timeout), so that it fi
 end says what becomes of those.
 
 Room for a receipt, taken before its charge is on disk: a full disk refuses the charge, and never the receipt alone.
-
-Under a ledger: transactions on a database. Only the back ends (`sqlite.py`, `postgres.py`) know its dialect.
 """
 
 # Some hooks have nothing to do in one of the back ends.

@@ -129,7 +129,7 @@ def _least(firm: float) -> float:
 
 
 def fitted(loss: Loss, method: str, rows: Rows, *, seed: int = 0, h: float | None = None, box: float = BOX) -> Fitted:
-    """Fit `loss` to protected rows by `method` (`corrected.METHODS`).
+    """Fit `loss` to protected rows by `method` (`losses.METHODS`).
 
     The mean corrected loss is not convex, and for some samples has no minimum: its bend is weighed negatively. So it is minimised within
     a box from the naive fit, from the corrected least-squares fit and from points around them, and the lowest minimum counts that is

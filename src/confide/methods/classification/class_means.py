@@ -1,8 +1,4 @@
-"""Shares and class means without privacy, on practice records as their schema reads them: what intervals of classes are judged against.
-
-What the methods of classes share: features in a ball, sums of squares where variances are released, and the reference.
-
-Class sums: means and shares of classes with intervals, and the classifier that they make, from one Gaussian release.
+"""Class sums: means and shares of classes with intervals, and the classifier that they make, from one Gaussian release.
 
 Estimates the share of each class and the mean of each feature within it, for records moved into the public bounds and, in half-widths
 from their middle, into the ball |u| <= R. A Gaussian classifier follows: log share - |x - mean|^2/(2 variance).
@@ -17,6 +13,10 @@ Interval: normal, mean_k +- z sqrt(v_k/n_k + s^2 (1 + mean_k^2/t^2)/n_k^2), n_k 
 shares and class means of the population for records moved as above. v_k is 1 in the data's units for variance="identity", which is an
 assumption then, else the released variance with an allowance for its own noise.
 Source: the class statistics of Shen, Tong, Wang 2026, section 3, without their test: docs/methods/class_means.md.
+
+Shares and class means without privacy, on practice records as their schema reads them: what intervals of classes are judged against.
+
+What the methods of classes share: features in a ball, sums of squares where variances are released, and the reference.
 """
 
 from __future__ import annotations

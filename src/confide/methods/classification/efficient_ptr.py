@@ -1,18 +1,4 @@
-"""Class means where every class is large: what efficient propose-test-release tests and releases, in exact integers.
-
-Relation substitute. `rows` are class rows with T = 1 step for a count, so that their sum holds S_k and n_k exactly; |S u| <= B = 2^20. L
-is public, at least 2.
-
-    safety      gamma = (min_k n_k - (L - 1))_+ over all public classes. One record changes each n_k by at most 1, hence gamma too.
-    gamma > 0   every n_k >= L. The mean of class k moves by at most 2 B/n_k when one of its records is replaced or leaves, since
-                S_k/n_k - (S_k - u)/(n_k - 1) = (sum over the others of (u_i - u))/(n_k (n_k - 1)), and by 2 B/(n_k + 1) when one joins. A
-                record that changes class does both to two classes, and moves their counts by 1 each. So (means, w counts) move by
-                alpha = sqrt(4 B^2 (1/L^2 + 1/(L + 1)^2) + 2 w^2) at most, whatever the size of gamma on the other side.
-
-Released is rint(2^20 (means, w counts)/alpha): it moves by 2^20 steps and sqrt(dimension) for rounding, which is exact in Fractions.
-Proportions n_k/n with weight n w are the same block. Source: Shen, Tong, Wang 2026, Algorithm 3, with smaller constants (docs/errata.md).
-
-Efficient propose-test-release for class means: noise for classes of at least L records, where a hidden test finds them that large.
+"""Efficient propose-test-release for class means: noise for classes of at least L records, where a hidden test finds them that large.
 
 Estimates the share of each class and the mean of each feature within it, as `ClassMeans` does, which needs no test and is the default:
 this method releases the means themselves, with noise 2.9 R/L instead of 2 R/n_k, or nothing.
@@ -26,6 +12,20 @@ Source: Shen, Tong, Wang 2026, Algorithm 3, with a smaller alpha, a larger safet
 
 Interval: normal, mean_k +- z sqrt(v_k/n_k + s^2) and shares as in `ClassMeans`; covers the shares and class means of the population for
 records moved into the bounds and the ball; given a reply, where `conditional_on_reply` is flagged.
+
+Class means where every class is large: what efficient propose-test-release tests and releases, in exact integers.
+
+Relation substitute. `rows` are class rows with T = 1 step for a count, so that their sum holds S_k and n_k exactly; |S u| <= B = 2^20. L
+is public, at least 2.
+
+    safety      gamma = (min_k n_k - (L - 1))_+ over all public classes. One record changes each n_k by at most 1, hence gamma too.
+    gamma > 0   every n_k >= L. The mean of class k moves by at most 2 B/n_k when one of its records is replaced or leaves, since
+                S_k/n_k - (S_k - u)/(n_k - 1) = (sum over the others of (u_i - u))/(n_k (n_k - 1)), and by 2 B/(n_k + 1) when one joins. A
+                record that changes class does both to two classes, and moves their counts by 1 each. So (means, w counts) move by
+                alpha = sqrt(4 B^2 (1/L^2 + 1/(L + 1)^2) + 2 w^2) at most, whatever the size of gamma on the other side.
+
+Released is rint(2^20 (means, w counts)/alpha): it moves by 2^20 steps and sqrt(dimension) for rounding, which is exact in Fractions.
+Proportions n_k/n with weight n w are the same block. Source: Shen, Tong, Wang 2026, Algorithm 3, with smaller constants (docs/errata.md).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Source: Shen, Tong, Wang 2026 have means and proportions; sums and counts in one
 
 The covariance of class means and shares where several rows of a unit count: a Gram matrix of units, one column of scores each.
 
-At released means c_kj and shares q_k the score of a unit is, over its usable rows with their weights v (`protocol.weighted`),
+At released means c_kj and shares q_k the score of a unit is, over its usable rows with their weights v (`core.units.privacy_unit`),
 
     g_kj = sum v (u_j - c_kj)/d_j over its rows of class k,    s_k = sum v (1[class k] - q_k),
 
@@ -22,7 +22,7 @@ d_j a released standard deviation, so that the sum of g g' over units is n_k n_l
 units of d, and that of s s' n^2 times that of the shares. |g| is cut at G, |s| at S = sqrt(2) times the rows that count, and (g/G, s/S) is
 coded with |m|^2 <= 2 2^40.
 
-Guarantee: one unit moves the Gram matrix by at most 2 2^40 in the Frobenius norm, sqrt(2) times that under substitute (`protocol.Gram`),
+Guarantee: one unit moves the Gram matrix by at most 2 2^40 in the Frobenius norm, sqrt(2) times that under substitute (`core.Gram`),
 whatever c, q and G are: they follow from what was drawn before. Source: cluster-robust covariances (Liang, Zeger 1986).
 """
 

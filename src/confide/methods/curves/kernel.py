@@ -1,16 +1,4 @@
-"""From noisy kernel sums to a curve with bands: all post-processing, in units of K(x, x) = 1 and half-ranges of the response.
-
-N and D are the noisy numerator and denominator, each with noise of sd s; f = N/max(D, 2). The error of f at x is that of
-sum_i K_i (y_i - f(x)) over D, whose sampling variance is E sum_i K_i^2 (y_i - f(x))^2. With e_i = y_i - f(x_i) that is
-
-    M(x) = sum_i K_i^2 e_i^2 + sum_i K_i^2 (f(x_i) - f(x))^2,
-
-the cross term has mean zero. The first sum is released (residuals at the released curve, clipped at tau), one sd of its own noise added
-before it is floored at 0 (three for a band that holds the whole curve: some place along it has a moment that noise made small); the second
-follows from the released curve, with D/(h sqrt(2 pi)) for the records' density. Neither can make M larger than the response's bounds allow:
-sum_i K_i^2 (1 - f^2), with |f| made smaller by one sd.
-
-Kernel regression (Nadaraya, Watson) of one feature: a whole curve, released once with Gaussian-process noise.
+"""Kernel regression (Nadaraya, Watson) of one feature: a whole curve, released once with Gaussian-process noise.
 
 Estimates f_h(x) = E[K(x, X) Y]/E[K(x, X)], K the Gaussian kernel of a public bandwidth h, Y clipped to its declared bounds. The release is
 one vector of exact kernel sums at nodes h/2 apart (`sums`), from which numerator and denominator follow at every x:
@@ -28,6 +16,18 @@ Interval: Fieller's, from sampling and privacy noise of numerator and denominato
 of the share that is asked about, as Wilson's (1927); where the denominator is lost in noise, or fewer than five records at the kernel's
 peak are seen, it is all that the response's bounds allow. Covers f_h, the smoothed curve, at each point, or as a whole (`simultaneous`);
 the bias f_h - f stays in it, and `undersmooth` makes that small beside the interval at the price of a wider one.
+
+From noisy kernel sums to a curve with bands: all post-processing, in units of K(x, x) = 1 and half-ranges of the response.
+
+N and D are the noisy numerator and denominator, each with noise of sd s; f = N/max(D, 2). The error of f at x is that of
+sum_i K_i (y_i - f(x)) over D, whose sampling variance is E sum_i K_i^2 (y_i - f(x))^2. With e_i = y_i - f(x_i) that is
+
+    M(x) = sum_i K_i^2 e_i^2 + sum_i K_i^2 (f(x_i) - f(x))^2,
+
+the cross term has mean zero. The first sum is released (residuals at the released curve, clipped at tau), one sd of its own noise added
+before it is floored at 0 (three for a band that holds the whole curve: some place along it has a moment that noise made small); the second
+follows from the released curve, with D/(h sqrt(2 pi)) for the records' density. Neither can make M larger than the response's bounds allow:
+sum_i K_i^2 (1 - f^2), with |f| made smaller by one sd.
 """
 
 from __future__ import annotations

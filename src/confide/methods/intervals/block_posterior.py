@@ -1,12 +1,14 @@
 """Intervals from any sampler: a posterior or a bootstrap on disjoint blocks of records, private medians of what the blocks say.
 
-The records are divided into K blocks; the caller's sampler is run on each, in a process of its own (`aggregates.isolated`); a block says
+The records are divided into K blocks; the caller's sampler is run on each, in a process of its own (`sums.blocks.isolated_process`); a
+block says
 mean and sd of its draws of each parameter, cut to the public box, and its middle where the sampler fails. Released are two private medians
 for each of the p parameters, of the K means and of the K sds, by the exponential mechanism on ranks over a public grid (Smith 2011;
 McSherry, Talwar 2007), epsilon/(2 p) each.
 
 Guarantee: PureDP(epsilon), substitute (n public) or add-remove, single records, whatever the sampler does on its block, converged or not.
-One record moves what one block says (`aggregates.shards`), so that a rank moves by at most 1. It rests on a sampler that reads nothing but
+One record moves what one block says (`sums.blocks.record_block`), so that a rank moves by at most 1. It rests on a sampler that reads
+nothing but
 its block and leaves nothing behind that another one finds, and on `jobs` times `memory` MB; the time taken is public.
 
 Interval: the centre's, as often as wide as |centre* - centre| in the whole release simulated anew with K normal blocks at the released
@@ -30,6 +32,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._helpers import later
 from confide.core import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total
 from confide.core.units.contributions import shown
@@ -45,7 +48,6 @@ from confide.sums.columns import ColumnCodes, chosen_columns
 
 stats = later("scipy.stats")
 
-Array = NDArray[np.float64]
 #: (table of the block, generator) -> draws: (draws,) of one parameter, (draws, p) of several, or parameter -> (draws,).
 Sampler = Callable[[Array, np.random.Generator], Any]
 
@@ -67,7 +69,8 @@ class BlockPosterior(Method):
 
     sampler: (table, generator) -> draws; table: (rows, columns) in the columns' units, a level as its position; parameters: name -> (low,
     high), public, what each may be at all; blocks: K, at least 10; columns: of the table, in this order (None: all of the schema);
-    seconds, memory, jobs: of all blocks together, MB of each, blocks side by side (`aggregates.isolated.Room`); allow_uninformative: plan
+    seconds, memory, jobs: of all blocks together, MB of each, blocks side by side (`sums.blocks.isolated_process.Room`);
+    allow_uninformative: plan
     below K epsilon/p = 100 all the same; progress: is told (waves done, waves).
 
     >>> import confide as cf

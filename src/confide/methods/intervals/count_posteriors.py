@@ -52,9 +52,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide.methods.intervals.marginals import BetaMixture, GridMarginal, NoiseLaw, normal_laplace
-
-Array = NDArray[np.float64]
 
 _TINY = 1e-300
 # Numbers that are held at once.

@@ -4,7 +4,8 @@ Guarantee: PureDP(epsilon) or mu-GDP, substitute, n public; the sizes of the gro
 for all four at once.
 
 Credible interval: the exact joint posterior of the four cells under Dirichlet(1/2, ...) given all noisy counts and the public sum
-(`counted.Cells`), drawn 20,000 times; the difference of the two shares, and each share by itself. Confidence intervals of the three: by
+(`count_posteriors.Cells`), drawn 20,000 times; the difference of the two shares, and each share by itself. Confidence intervals of the
+three: by
 the profile of the noisy counts, no size of a group known (`count_posteriors.NoisyTable`). For means and groups of several levels: the
 tables
 (cf.tables.shares(...).diff), which `cf.intervals.difference` asks under add-remove.
@@ -18,8 +19,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.core import Release
 from confide.errors import PlanError
 from confide.methods.intervals.count_posteriors import Cells, NoisyTable
@@ -32,8 +33,6 @@ from confide.noise import keyed_generator
 from confide.schema import Categorical, Integer, Practice, Schema
 from confide.schema.formulas.names import bare, column_named, sides
 from confide.sums.coding import ends
-
-Array = NDArray[np.float64]
 
 _DRAWS = 20_000
 # Dirichlet's a of each cell, where nothing is asked for.

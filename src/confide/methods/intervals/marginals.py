@@ -28,12 +28,10 @@ from math import ceil, inf, log, pi, sqrt
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide.core import Noisy
-
-Array = NDArray[np.float64]
 
 # A component of a mixture below this share of the largest is left out.
 _SMALL = 1e-12

@@ -25,8 +25,8 @@ from math import inf, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.core import Question, Release
 from confide.errors import PlanError
 from confide.guarantees.validation import is_finite
@@ -44,8 +44,6 @@ from confide.methods.intervals.results import BOX_ACTIVE, ConfidenceIntervals, L
 from confide.methods.intervals.sums import STEP, ColumnSums, MomentRows, numeric
 from confide.results.pages.content import Flag
 from confide.schema import Integer, Practice, Schema
-
-Array = NDArray[np.float64]
 
 _SHOWN = ("mean", "variance")
 # Half of a 95 % interval in standard errors.

@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide.methods.intervals.count_posteriors import ClippedNormal, ColumnShape
 from confide.methods.intervals.marginals import (
     GridMarginal,
@@ -46,8 +47,6 @@ from confide.methods.intervals.marginals import (
     risen,
     two_normal_laplace,
 )
-
-Array = NDArray[np.float64]
 
 PRIORS = ("uniform", "reference", "jeffreys")
 # Sides of the grids, each over where the one before had its mass, until it fills most of one; the first one is rough.

@@ -5,11 +5,14 @@ levels the whole vector of counts: one replaced record moves one count down and 
 share of the budget for each would cost J and sqrt J. Two-sided geometric noise on whole numbers (Ghosh, Roughgarden, Sundararajan 2012), or
 rounded Gaussian noise (Dong, Roth, Su 2022). Of two levels one share says both.
 
-Credible interval of one level: the exact posterior under a beta prior, Beta(1/2, 1/2) when left out (`counted.share_posterior`): under the
+Credible interval of one level: the exact posterior under a beta prior, Beta(1/2, 1/2) when left out (`count_posteriors.share_posterior`):
+under the
 prior it covers at its level at any n and budget; at one fixed share it may cover less, .928 at least at n = 100 and epsilon = .5, as the
 tests sum up. Of all levels: the exact posterior of each share under Beta(1/2, 1/2), or Beta(a, b), from its own noisy count and the sum of
-the others' (`counted.level_posterior`), however many levels there are. Under Dirichlet(a, ...), where that is asked for, the exact joint
-posterior from all counts and the public sum (`counted.Cells`); with many levels it says much of how large the largest can be. Draws of all
+the others' (`count_posteriors.level_posterior`), however many levels there are. Under Dirichlet(a, ...), where that is asked for, the
+exact joint
+posterior from all counts and the public sum (`count_posteriors.Cells`); with many levels it says much of how large the largest can be.
+Draws of all
 shares together are of Dirichlet(a, ...), a = 1/2 when left out. Confidence interval: of each level by itself, equal tails of the exact
 distribution of its own noisy count; it covers at least at its level, at every n, share and budget.
 """

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._helpers import later
 from confide.errors import PlanError
 from confide.methods.intervals.marginals import Marginal
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Array]
 Reached = Callable[[float], Sequence[tuple[bool, bool]]]
 Limits = Callable[[float], tuple[Sequence[float], Sequence[float]]]

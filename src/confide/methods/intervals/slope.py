@@ -17,9 +17,9 @@ from math import inf, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide.core import Release
 from confide.errors import PlanError
 from confide.methods.intervals.count_posteriors import ClippedNormal
@@ -32,8 +32,6 @@ from confide.noise import keyed_generator
 from confide.results.inference import simulated_null
 from confide.results.pages.content import Flag
 from confide.schema import Design, Practice, Schema
-
-Array = NDArray[np.float64]
 
 _CLIPPED = Flag(
     "clipping_not_modelled",

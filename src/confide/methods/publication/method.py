@@ -5,7 +5,7 @@ GDP(mu_k), mu_k the largest double with mu_k^2 <= share_k mu^2, exactly, in frac
 gets the epsilon whose mu(epsilon) is at most mu_k. Composition is adaptive, and costs add up exactly: the event is the `Together` of the
 questions' own. Source: Dong, Roth, Su 2022, Corollary 3.3; pure guarantees enter by `PureDP.to_gdp`.
 
-The questions are drawn in lock step: whatever they ask of the records at the same time is one pass (`protocol.rounds`). A question that
+The questions are drawn in lock step: whatever they ask of the records at the same time is one pass (`core.meter`). A question that
 fails after the charge leaves the others; that it failed may depend on the records, no guarantee covers it, and the release says so.
 
 A publication as a file: its questions in TOML, with the schema, the privacy and the accuracy that they are asked for at.
@@ -384,7 +384,7 @@ class Asked:
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Asked:
-        """Read a file: a table `questions.NAME` for each question with `method`, its parameters and `share`; beside them `schema` (a path,
+        """Read a file: a table `analyses.NAME` for each question with `method`, its parameters and `share`; beside them `schema` (a path,
         from the file's own folder), `privacy` (mu, rho or epsilon, and delta, relation) and `n`. In place of privacy and shares each
         question may have an `accuracy`, as in { all = 0.02 }, of n records: half-widths of 95 % intervals; or a `cv`, as in 0.02 or
         { count = 0.02 }: standard errors over the numbers.
@@ -430,7 +430,7 @@ class Asked:
         return self.privacy is not None or self.accuracy is not None or self.cv is not None
 
     def terms(self, privacy: Guarantee | None = None) -> dict[str, Any]:
-        """What `gate.plan` is asked for: the file's privacy, another one, or how sharp the questions must be.
+        """What `engine.plan` is asked for: the file's privacy, another one, or how sharp the questions must be.
 
         Raises `PlanError` where a budget stands beside targets, which it would leave unmet.
         """

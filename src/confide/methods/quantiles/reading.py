@@ -1,6 +1,6 @@
 r"""What cumulative counts say: quantiles, the distribution function with its band, numbers between edges, of one group of records.
 
-Quantiles are hulls of whole bins (`aggregates.distributions.cumulative_counts`).
+Quantiles are hulls of whole bins (`sums.distributions.cumulative`).
 
 Band. Its half-width is the 95 % quantile of the largest error over the edges, of draws of a multinomial at the released distribution and
 noise; never below Kolmogorov's. The monotone estimate, the mean of the running maximum and the running minimum from the right, is nowhere

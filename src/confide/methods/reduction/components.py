@@ -1,11 +1,7 @@
-"""Eigenvalues and eigenvectors of noisy moments, with what a record and the noise move them by.
-
-Principal components as they are shown: explained variances, loadings, scores of public records, a scree plot.
-
-Principal components of bounded columns: directions, explained variances with intervals, and correlations, from one release.
+"""Principal components of bounded columns: directions, explained variances with intervals, and correlations, from one release.
 
 Guarantee: mu-GDP, add-remove or substitute, two statistics. Nine tenths of mu^2: the noisy Gram matrix of joint moments, sensitivity 1 +
-p in the Frobenius norm (`aggregates.moments.joint_moments`), exact Gaussian noise (Analyze Gauss with the exact curve in place of sqrt(2
+p in the Frobenius norm (`methods.reduction.sums`), exact Gaussian noise (Analyze Gauss with the exact curve in place of sqrt(2
 log(1.25/delta)), and half the variance off the diagonal). One tenth: at the noisy components, sums of squared influences on each
 eigenvalue, each cut at a public cap (`InfluenceRows`, k numbers in [0, 1] for a record).
 
@@ -18,6 +14,10 @@ to l^2, sum I^2/N^2 at the estimate, I its influence by record, plus one standar
 method. It covers the eigenvalue of the population's matrix where components are apart; where two are closer than noise and sampling can
 tell, the flag "close" says that their directions are not determined. Sources: Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022;
 influence of an eigenvalue: Critchley 1985.
+
+Eigenvalues and eigenvectors of noisy moments, with what a record and the noise move them by.
+
+Principal components as they are shown: explained variances, loadings, scores of public records, a scree plot.
 """
 
 from __future__ import annotations

@@ -1,16 +1,7 @@
-"""What a plan says of columns whose spread must stand above its noise, and a result of those whose spread does not.
-
-From public facts alone: declared bounds, the sds of noise, typical spreads where the schema states them. A column whose spread does not
-stand above its noise has no correlation and no component: better told before than after.
-
-A correlation matrix with its intervals, and its picture.
-
-Which columns a reduction is of.
-
-The correlation matrix of several bounded columns, with intervals, from one release.
+"""The correlation matrix of several bounded columns, with intervals, from one release.
 
 Guarantee: mu-GDP, add-remove or substitute. A record gives (1, phi(u_1), ..., phi(u_p)), |phi| <= 1, and the release is the noisy Gram
-matrix of that, in exact integers (`aggregates.moments.joint_moments`): sensitivity 1 + p in the Frobenius norm (sqrt(2) times that under
+matrix of that, in exact integers (`methods.reduction.sums`): sensitivity 1 + p in the Frobenius norm (sqrt(2) times that under
 substitute), variance half as large off the diagonal; rounded Gaussian noise. Fourth moments, which intervals need, ride for free.
 
 Interval: all r within the normal quantile times the standard error that they would have, (1 - r^2)^2 k/N and the variance by noise, which
@@ -18,6 +9,15 @@ does not fall near 1; k >= 1 the influence variance from fourth moments over (1 
 into their bounds. "weak" where a column's spread is below ten noise standard deviations, which a note of the plan says beforehand.
 Sources: Dwork, Talwar, Thakurta, Zhang 2014 with exact noise (Dong, Roth, Su 2022); influence variance: Devlin, Gnanadesikan,
 Kettenring 1975.
+
+What a plan says of columns whose spread must stand above its noise, and a result of those whose spread does not.
+
+From public facts alone: declared bounds, the sds of noise, typical spreads where the schema states them. A column whose spread does not
+stand above its noise has no correlation and no component: better told before than after.
+
+A correlation matrix with its intervals, and its picture.
+
+Which columns a reduction is of.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.core import Plan, Release, Source, Statistic
 from confide.core.statistic import Behind
 from confide.core.units.subgroup import Subset
@@ -35,8 +36,6 @@ from confide.sums.clusters.cluster_covariance import (
     too_few_psus,
 )
 from confide.sums.clusters.psu_covariance import Listed, bits_for
-
-Array = NDArray[np.float64]
 
 #: The name of the histogram of weights.
 WEIGHTS = "(weights)"

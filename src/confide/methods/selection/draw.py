@@ -1,7 +1,8 @@
 """What private selection does with records: a split into two parts, runs of other methods on one, clipped losses on the other.
 
 Split. Records are taken by content: the codes of the columns in use. The c-th copy of a record r goes to validation where its keyed hash
-h(r, c) is small (`aggregates.shards.keyed_hashes`): for any fixed h one record more in the data is one record more in exactly one part. So
+h(r, c) is small (`sums.blocks.record_block.keyed_hashes`): for any fixed h one record more in the data is one record more in exactly one
+part. So
 what protects against one record of either part protects against one record, for each h; h is drawn without the records, and hockey-stick
 divergences are jointly convex, so that it protects over h. No order of the records enters; coins by the place in the file would make the
 release depend on it.

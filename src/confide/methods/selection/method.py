@@ -1,6 +1,4 @@
-"""Candidates of a selection as plain values, by registered names; and losses that a user registers.
-
-Private selection: several settings of a method, or several methods, are tried on part of the records and the best one is released.
+"""Private selection: several settings of a method, or several methods, are tried on part of the records and the best one is released.
 
 Estimates what the winner estimates. K runs, K drawn from a public law before any record is read; each run draws a candidate evenly,
 releases it on the training part and scores it on the validation part: minus the sum of clipped losses, plus Gaussian noise. The winner's
@@ -18,6 +16,8 @@ public, but sources have no places.)
 
 Interval: none. The winner was chosen for what its noise and its validation records made of it.
 Sources: Liu, Talwar 2019; Papernot, Steinke 2022; Koskela, Redberg, Wang 2024; Redberg, Zhu, Wang 2023. The bound is proved here.
+
+Candidates of a selection as plain values, by registered names; and losses that a user registers.
 """
 
 from __future__ import annotations

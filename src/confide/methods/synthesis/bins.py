@@ -1,10 +1,4 @@
-"""Bins over the columns of a schema: ranges of codes that are cut again and again, by noisy counts.
-
-All columns are cut in the codes of their own grids (a level's position, an integer's place, a step of a numeric grid): a bin is a range
-of codes per column, half open, so that every record lies in exactly one bin, integers and midpoints included. A categorical column is
-cut into its single levels at once when at most 16 are left, else into halves of its list of levels.
-
-The noisy table of bins: counts of the levels of a tree, then the noisy count and centred sums of every leaf.
+"""The noisy table of bins: counts of the levels of a tree, then the noisy count and centred sums of every leaf.
 
 Guarantee: each level of the tree is a histogram over disjoint bins, in which one record moves one count by 1 (sqrt(2) under substitute).
 Whether a bin is cut follows from earlier noisy counts and public facts alone. For the leaves one record gives (C, o_1, .., o_c, l), C = the
@@ -12,6 +6,12 @@ integer S ceil(sqrt(width)), |o_j| <= S its places within the bin and |l| <= S t
 squares at most C^2 + (width - 1) S^2 = B. Under substitute two records in different bins give at most 2 B, and two in one bin the square of
 their difference, in which C cancels: at most 4 (width - 1) S^2 <= 2 B, as (width - 1) S^2 <= C^2. Gaussian noise throughout; mu^2 adds up
 over levels and leaves (Dong, Roth, Su 2022, Corollary 2).
+
+Bins over the columns of a schema: ranges of codes that are cut again and again, by noisy counts.
+
+All columns are cut in the codes of their own grids (a level's position, an integer's place, a step of a numeric grid): a bin is a range
+of codes per column, half open, so that every record lies in exactly one bin, integers and midpoints included. A categorical column is
+cut into its single levels at once when at most 16 are left, else into halves of its list of levels.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The files of a synthetic table: Parquet or CSV, and beside it a JSON with the release that its numbers come from.
+"""What `synthesize` gives: rows, the release that they were made from, and the files of both.
+
+The files of a synthetic table: Parquet or CSV, and beside it a JSON with the release that its numbers come from.
 
 A file alone cannot give intervals: whoever treats its rows as records is too sure. The sidecar holds the whole release, so that the
 intervals can be computed from what was really released, and a digest of the rows' content, the same for CSV and Parquet. A Parquet file
 carries its sidecar in its own metadata as well.
-
-What `synthesize` gives: rows, the release that they were made from, and the files of both.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The columns of synthetic records, from noisy bins alone: how many in each bin, and where within it.
+"""From a release to rows: what a synthetic table holds, and how far plain OLS on it is from the line it was put on.
+
+Pure post-processing: the draws come from generators keyed by the release's digest and the number of the file, so that one release and
+one set of options give one file, on every run.
+
+The columns of synthetic records, from noisy bins alone: how many in each bin, and where within it.
 
 Post-processing of a release: the draws come from a generator keyed by its digest, so that one release gives one file.
 
 A response on a given line: residuals that are orthogonal to the model matrix of the file, so that plain OLS returns the line.
-
-From a release to rows: what a synthetic table holds, and how far plain OLS on it is from the line it was put on.
-
-Pure post-processing: the draws come from generators keyed by the release's digest and the number of the file, so that one release and
-one set of options give one file, on every run.
 
 The line of a release in the units of the data: what the rows of a file are put on, so that plain OLS on them returns it.
 

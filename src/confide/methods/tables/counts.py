@@ -1,11 +1,4 @@
-"""Tables of counts and of shares: counts of cells, in records or in weight, their intervals, and the tests that they answer.
-
-Counts by the noise that is wanted, `Counts("region * age", precision={"total": 5, "1-way": 5, "2-way": 3})`, at the least budget.
-
-The wishes are standard deviations of the noise of a cell, by marginal; no number of records is needed, and nothing tells of one. The
-shares of the marginals are those of the least mu^2 at which every wish is met (`Strategy.for_precision`).
-
-Counts and shares over a crossing, with margins that add up and intervals for the population or for the data set.
+"""Counts and shares over a crossing, with margins that add up and intervals for the population or for the data set.
 
 Guarantee: mu-GDP, add-remove or substitute. For each marginal A of the strategy (`strategy`) a record adds 1 to one cell: sensitivity 1
 under add-remove, sqrt(2) under substitute (`cell_sums`); independent rounded Gaussian noise with the share s_A of mu^2, sum s_A = 1
@@ -13,6 +6,13 @@ under add-remove, sqrt(2) under substitute (`cell_sums`); independent rounded Ga
 
 Interval of a count: population (Poisson sampling) Y + z^2/2 +- z sqrt(Y + v + z^2/4), data set Y +- z sqrt(v); of a share: the p with
 (Y - p N)^2 <= z^2 (N p (1 - p) + V(Y - p N)), Wilson's and Fieller's at once; V by least squares over all marginals (`margins`).
+
+Tables of counts and of shares: counts of cells, in records or in weight, their intervals, and the tests that they answer.
+
+Counts by the noise that is wanted, `Counts("region * age", precision={"total": 5, "1-way": 5, "2-way": 3})`, at the least budget.
+
+The wishes are standard deviations of the noise of a cell, by marginal; no number of records is needed, and nothing tells of one. The
+shares of the marginals are those of the least mu^2 at which every wish is met (`Strategy.for_precision`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from confide.core.units.privacy_unit import per_of
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.validation import is_number
-from confide.methods.tables.comparing import chi_square as tests
+from confide.methods.tables.comparing import chi_square
 from confide.methods.tables.comparing.chi_square import refused
 from confide.methods.tables.comparing.comparisons import compared, standardised
 from confide.methods.tables.draw import (
@@ -125,14 +125,16 @@ class CountedTable(CellTable):
             )
         if kind == "independence" and len(attributes) in (0, 2):
             first, second = attributes or (None, None)
-            return tests.independence(self, first, second, given, **settings)
+            return chi_square.independence(self, first, second, given, **settings)
         if kind == "fit" and len(attributes) == 1:
-            return tests.fit(self, attributes[0], settings.pop("expected", None), **settings)
+            return chi_square.fit(self, attributes[0], settings.pop("expected", None), **settings)
         if kind == "trend" and len(attributes) == 2:
-            return tests.trend(self, *attributes, settings.pop("scores", None), settings.pop("level", None), **settings)
+            return chi_square.trend(
+                self, *attributes, settings.pop("scores", None), settings.pop("level", None), **settings
+            )
         if kind == "proportion" and len(attributes) == 1 and "p" in settings:
             rest = (settings.pop("level", None), settings.pop("p"), settings.pop("alternative", "two-sided"))
-            return tests.proportion(self, attributes[0], *rest, **settings)
+            return chi_square.proportion(self, attributes[0], *rest, **settings)
         raise refused(self, kind, *attributes)
 
 

@@ -33,7 +33,8 @@ persons: sums over years are no numbers of persons, and are not shown; differenc
 the population, as what a person is in one year and in the next hang together.
 
 Every marginal that is drawn has the year among its attributes, so that a person moves it by sqrt(groups) rows at most
-(`protocol.orthogonal`); the shares are the best ones of the table of one year. Simultaneous intervals take years as independent, which for
+(`core.units.privacy_unit`); the shares are the best ones of the table of one year. Simultaneous intervals take years as independent, which
+for
 normal errors is on the safe side whatever their correlation (Royen 2014, the Gaussian correlation inequality).
 """
 
@@ -372,7 +373,7 @@ class UnitMargins(Margins):
     """Margins of units that lie in several cells: only some numbers of a block add up from cell to margin, by which least squares goes.
 
     raw: the released marginals as they are, with the noise variance of each, for the other numbers; linear: which numbers add up. A block
-    is of two halves, sums of omega m and of omega (1 - omega) m (`aggregates.cells.unit_blocks`).
+    is of two halves, sums of omega m and of omega (1 - omega) m (`methods.tables.sums`).
     """
 
     raw: Mapping[Axes, tuple[Array, float]] = field(default_factory=dict)

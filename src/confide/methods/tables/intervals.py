@@ -458,7 +458,7 @@ def margin_word(levels: Sequence[str]) -> str:
 
 
 class Numbers(Protocol):
-    """The numbers of a table (`numbers.CellNumbers`)."""
+    """The numbers of a table (`reading.CellNumbers`)."""
 
     @property
     def layout(self) -> Layout: ...
@@ -502,7 +502,7 @@ class Numbers(Protocol):
 
 
 class Cells(Numbers, Protocol):
-    """A table of cells, as it is shown (`result.CellTable`)."""
+    """A table of cells, as it is shown (`results.CellTable`)."""
 
     @property
     def noun(self) -> str: ...

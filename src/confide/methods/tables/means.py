@@ -31,7 +31,7 @@ from confide._arrays import Array
 from confide._helpers import later
 from confide.core import Release, Statistic
 from confide.errors import PlanError
-from confide.methods.tables.comparing import mean_tests as own
+from confide.methods.tables.comparing import mean_tests
 from confide.methods.tables.comparing.chi_square import refused
 from confide.methods.tables.comparing.comparisons import standardised
 from confide.methods.tables.counts import OF_ROWS
@@ -114,9 +114,9 @@ class MeanTable(MeasuredTable):
         if self.layout.of_units:
             raise PlanError(OF_ROWS)
         if kind in ("t", "f") and len(attributes) <= 1:
-            return own.groups(self, attributes[0] if attributes else None, self.column(of), names=kind)
+            return mean_tests.groups(self, attributes[0] if attributes else None, self.column(of), names=kind)
         if kind == "mean" and not attributes:
-            return own.one_mean(self, value, self.column(of))
+            return mean_tests.one_mean(self, value, self.column(of))
         raise refused(self, kind, *attributes)
 
     def strata(self, axes: Axes, column: int) -> tuple[Array, Array, Array, float, float]:

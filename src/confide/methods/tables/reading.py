@@ -6,7 +6,7 @@ any of the two readings, needs nothing else of the release.
 Weighted means: sums of omega and of omega^2 by cell, omega = w/W, and what intervals and tests make of them.
 
 The weighted mean m = sum omega u/sum omega has, to first order, the sampling variance sum omega^2 (u - m)^2/(sum omega)^2; its
-skewness follows from sum omega^2 (u - m)^3. Both are released beside the sums for nothing (`aggregates.cells.weighted_cells`). The
+skewness follows from sum omega^2 (u - m)^3. Both are released beside the sums for nothing (`sums.cells.weighted_cells`). The
 effective number of records is Kish's, (sum omega)^2/sum omega^2.
 """
 
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide._helpers import later
 from confide.errors import PlanError
 from confide.methods.tables.draw import Margins
@@ -366,8 +367,6 @@ def cell_names(layout: Layout, shown: Sequence[Axes], measured: Sequence[str] = 
                 found.append(f"{variable} | {cell}" if variable and cell else variable or cell or "total")
     return tuple(found)
 
-
-Array = NDArray[np.float64]
 
 _LEAST = 1e-4
 # Of a cell's own weights and those of all records: as many records of the latter as this many noise sds of the cell's number.

@@ -1,9 +1,9 @@
-"""What a table says of missing values: the schema's rules, which are public, and numbers as far as the release or the plan holds them.
+"""A table: one estimate with its interval for each cell of each marginal that was asked for, as it is compared and shown.
+
+What a table says of missing values: the schema's rules, which are public, and numbers as far as the release or the plan holds them.
 
 Nothing is paid for it. A record that is left out is in no cell, so that the noisy numbers of the table are of those that remain. How many
 were left out is known where the number of all records is public; of several columns each has a released number of missing values.
-
-A table: one estimate with its interval for each cell of each marginal that was asked for, as it is compared and shown.
 
 Pictures of a table: dots with intervals, or a heat map of a crossing of two attributes.
 """

@@ -17,7 +17,7 @@ under equal laws.
 
 One sample. The mean of sign(d) H(|d|) is P(d + d' > 0) - 1/2, d' another record; its variance 4 Var F(-d)/n likewise.
 
-Variances of rank statistics from two noisy rounds (`reading` says what they are).
+Variances of rank statistics from two noisy rounds.
 
 What a rank test will find, before anything is spent: its power at n records in groups of equal size.
 

@@ -1,6 +1,4 @@
-"""The answer of a vote: who won, and how likely this kind of vote is wrong at each gap, which is public.
-
-Which of two or several levels most records have.
+"""Which of two or several levels most records have.
 
 Rules. "noisy_max": mu-GDP with Gaussian noise, or epsilon with Laplace noise where a pure guarantee is asked for, add-remove or substitute.
 One count for each level; a record moves one of them by 1 (a replaced one two: sqrt(2), and 2 in l1). All noisy counts leave: they cost what
@@ -19,6 +17,8 @@ N, N' two numbers of the noise: if another level has the most votes, some level 
 Interval: none of the winner; counts have theirs in `cf.tables.counts`. Of a rule between two the chances of a wrong answer at each gap are
 exact and public, and in the result. Sources: report noisy max (Dwork, Roth 2014); Dong, Roth, Su 2022; Dwork, Lei 2009; Redberg, Zhu, Wang
 2023, corrected; the optimal rule is derived in confide.
+
+The answer of a vote: who won, and how likely this kind of vote is wrong at each gap, which is public.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""How many ballots must change before the labels of noisy votes cost more than proposed: an integer that one ballot moves by at most 1.
+"""Noise and test of teachers' votes, chosen from public facts alone: the budget, the sizes, and how much teachers are expected to agree.
+
+Votes are simulated under that expectation, by teachers none of which fails; no private vote is looked at. Where less noise with a
+certificate gets more labels right than the plain Gaussian mechanism of the same (epsilon, delta), and its test would pass, it is taken.
+
+How many ballots must change before the labels of noisy votes cost more than proposed: an integer that one ballot moves by at most 1.
 
 Votes are integers (queries, options), every row adds up to K; winners are y_i = argmax_j (n_ij + sigma N_ij). The options are the classes
 and "failed", for a teacher that gives no class, so that every teacher has one ballot on each query whatever becomes of it. One record
@@ -24,11 +29,6 @@ The proof holds for any number of options, which enters by the sum over j alone.
 epsilon and delta alone. A composition on a grid of privacy losses would be tighter; its transforms and windows round in ways that depend
 on the votes, and no sensitivity of 1 would be proved of it.
 Source: derived in confide; the test is that of Redberg, Zhu, Wang 2023 (Theorem 4.3).
-
-Noise and test of teachers' votes, chosen from public facts alone: the budget, the sizes, and how much teachers are expected to agree.
-
-Votes are simulated under that expectation, by teachers none of which fails; no private vote is looked at. Where less noise with a
-certificate gets more labels right than the plain Gaussian mechanism of the same (epsilon, delta), and its test would pass, it is taken.
 """
 
 from __future__ import annotations

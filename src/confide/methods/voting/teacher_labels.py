@@ -1,11 +1,8 @@
-"""Labels that teachers' votes gave to public records.
-
-Teachers: any classifier with fit and predict, each on a block of its own records, and its votes on public records.
-
-Labels of public records by the noisy votes of teachers, each fitted to a block of the private records (PATE).
+"""Labels of public records by the noisy votes of teachers, each fitted to a block of the private records (PATE).
 
 Guarantee. Records fall into K blocks, by position after a fresh permutation (substitute) or by a fresh keyed hash (add-remove), so that one
-record is in one block (`aggregates.shards`). A teacher is fitted to each, in a process of its own, and has one ballot on each of T public
+record is in one block (`sums.blocks.record_block`). A teacher is fitted to each, in a process of its own, and has one ballot on each of T
+public
 records: for one of C classes, or "failed" on all of them where it raises, is late or predicts what is no class. So the K ballots of a
 query fall on C + 1 options; one record changes what one block says, whatever that is, and moves one ballot of each query from one option
 to another. What leaves is y_i = argmax_j (n_ij + noise) over the C + 1 options. All below is proved for any number of options and knows
@@ -25,6 +22,10 @@ A query that "failed" wins has no label. Where it wins most of those that were a
 rest is what noise made of the few ballots that are left.
 
 Interval: none. Sources: Papernot et al. 2017, 2018; Redberg, Zhu, Wang 2023, Algorithm 4, replaced: docs/errata.md.
+
+Labels that teachers' votes gave to public records.
+
+Teachers: any classifier with fit and predict, each on a block of its own records, and its votes on public records.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Linear restrictions on estimates, read from text: "age = 0, educ = 2*income + 1" becomes a matrix and a vector.
-
-Names may hold any characters ("log(income)", "a:b", "region[T.S]"): at each place the longest name that fits is taken,
-so no quoting is needed. A name that begins like a number or an operator is written between backticks.
-
-Joint tests of linear restrictions on estimates (Wald), referred to F(rank, df), or to a simulated distribution (`simulated_null`).
+"""Joint tests of linear restrictions on estimates (Wald), referred to F(rank, df), or to a simulated distribution (`simulated_null`).
 
 W = (R b - r)' (R V R')^{-1} (R b - r) / rank. Restrictions are first put in units of standard errors, so that what
 counts as redundant does not depend on the units of the data.
 Source: Greene, Econometric Analysis, section 5.4.
+
+Linear restrictions on estimates, read from text: "age = 0, educ = 2*income + 1" becomes a matrix and a vector.
+
+Names may hold any characters ("log(income)", "a:b", "region[T.S]"): at each place the longest name that fits is taken,
+so no quoting is needed. A name that begins like a number or an operator is written between backticks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Columns of public frames, for prediction: numbers as float64, labels as positions in their levels.
-
-A formula over a schema as columns of integers: names, public bounds, grids, and the evaluation of one batch.
+"""A formula over a schema as columns of integers: names, public bounds, grids, and the evaluation of one batch.
 
 A plain numeric column keeps its own grid and is handed on untouched. An indicator is 0 or 1. Any other term is computed
 in float64 from the decoded columns and coded on a grid of 2^20 steps between its public bounds (interval arithmetic, or
@@ -10,6 +8,8 @@ What a record gives must not depend on the batch it comes in, or no exact sensit
 elementwise, in one fixed order, and never a matrix product; and because the vector loops of a mathematical library may
 treat the ends of an array, or an array that is not contiguous, otherwise than its middle, all values are computed in
 aligned blocks of one fixed length, padded at the end.
+
+Columns of public frames, for prediction: numbers as float64, labels as positions in their levels.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a formula meant that asks for a summary by name, as `mean(income) ~ region`: a table's columns are what it sums up.
-
-One factor of a formula: an arithmetic expression of columns, read with Python's `ast` and evaluated here.
+"""One factor of a formula: an arithmetic expression of columns, read with Python's `ast` and evaluated here.
 
 Allowed are columns, finite constants, + - * /, powers with a constant exponent, log, log1p, sqrt, exp, abs (also as
 np.log and so on) and I(). Everything is elementwise: what a record gives depends on that record alone. Whatever learns
 from data (a mean, a spread, knots, levels) is refused with the reason.
+
+What a formula meant that asks for a summary by name, as `mean(income) ~ region`: a table's columns are what it sums up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Which levels of a categorical factor get a column, so that no column of the model is a sum of others.
+"""The columns of a model matrix: each a product of factors, with public bounds and a grid of its own.
+
+Which levels of a categorical factor get a column, so that no column of the model is a sum of others.
 
 A factor f of a term T is coded by contrasts (all levels but the first) where the span of T without f is in the model
 already, and with one indicator per level where it is not: `1 + g` has the levels but the first, `0 + g` all levels,
@@ -7,8 +9,6 @@ makes columns that add up to others (`1 + g:h`), a term is divided into several 
 nothing twice: an analysis with noise has no use for columns that cannot be told apart.
 
 Source: N. J. Smith, patsy, "Redundancy and categorical factors" (the algorithm behind statsmodels' formulas).
-
-The columns of a model matrix: each a product of factors, with public bounds and a grid of its own.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A Spark DataFrame as a part, and what workers do with its batches: to codes, units bounded, states to JSON.
-
-Passes on Spark: `mapInArrow` over a DataFrame, or over a list of files that its Python workers read themselves.
+"""Passes on Spark: `mapInArrow` over a DataFrame, or over a list of files that its Python workers read themselves.
 
 Units are brought together by `repartition` on the canonical id as binary and `sortWithinPartitions`; the rows of a portion must come in
 ascending order of the bytes of their ids, or the pass is an error. Rows of one id are sorted by their codes, so that a portion that is made
 again is the same one. Spark runs a failed task again, and counts one result of each; coded
 units are persisted on the executors until the release ends, and a block that is lost is made again: from other records, it is found
 (`remote.RemoteSource`) and is an error.
+
+A Spark DataFrame as a part, and what workers do with its batches: to codes, units bounded, states to JSON.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""States of statistics as JSON: what alone comes back from workers.
-
-A state is made of integers: arrays of them, in tuples, in the fields of dataclasses or by keys (`protocol.keyed`). It is read into the
-shape of the statistic's own zero, so that what arrives chooses no types and no sizes of parts, and no code is unpickled on the way back. A
-state that holds anything else, such as the records that a method of order statistics or likelihoods collects, is refused before a release
-is charged.
-
-What a worker does: records of one portion to codes, codes to states, states to JSON. It shows nothing, whatever happens.
+"""What a worker does: records of one portion to codes, codes to states, states to JSON. It shows nothing, whatever happens.
 
 A worker codes records by float steps that are the same for each record alone (rule 5 of the protocol), on one kind of machine. Workers
 whose elementwise functions round differently are refused: which of them codes a record would else depend on the others.
+
+States of statistics as JSON: what alone comes back from workers.
+
+A state is made of integers: arrays of them, in tuples, in the fields of dataclasses or by keys (`core.units.privacy_unit`). It is read
+into the
+shape of the statistic's own zero, so that what arrives chooses no types and no sizes of parts, and no code is unpickled on the way back. A
+state that holds anything else, such as the records that a method of order statistics or likelihoods collects, is refused before a release
+is charged.
 
 Whole units on workers: rows dealt out by a hash of the canonical id, brought together, and bounded by the same rule as everywhere.
 

@@ -1,6 +1,6 @@
-"""Columns without the extension types that databases give to what Arrow lacks.
+"""Records in memory: NumPy, mappings of arrays, pandas, polars, Arrow; by slices, without a copy of the whole.
 
-Records in memory: NumPy, mappings of arrays, pandas, polars, Arrow; by slices, without a copy of the whole.
+Columns without the extension types that databases give to what Arrow lacks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Lines of delimited text to fields. One line is one record, whatever is in it.
+"""CSV files, plain or gzipped, in blocks of whole lines.
+
+Lines of delimited text to fields. One line is one record, whatever is in it.
 
 Parsers that follow quotes over the end of a line let one stray quote swallow the records below it, and then no bound
 on what one record changes would hold. Here the newline byte alone ends a record, and what a line gives depends on
@@ -10,8 +12,6 @@ that line alone:
   than `LONGEST` bytes is a record whose cells are all missing;
 - bytes that are not UTF-8 become U+FFFD, in their own line;
 - an empty line is no record.
-
-CSV files, plain or gzipped, in blocks of whole lines.
 """
 
 from __future__ import annotations

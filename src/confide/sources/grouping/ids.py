@@ -1,6 +1,4 @@
-"""Records with their ids while units are brought together: in memory, or dealt out to files without names.
-
-Canonical ids: which cells of an id column name the same unit.
+"""Canonical ids: which cells of an id column name the same unit.
 
 The canonical id is bytes, and a function of one cell and its declared type alone, never of other cells, files or batches: whole numbers
 are decimal text, dates ISO text, text and binary their bytes, neither trimmed nor folded; text of the form -?(0|[1-9][0-9]*)(.0+)? is
@@ -10,6 +8,8 @@ more, which no longer tells neighbouring integers apart, are no id. In columns o
 their text.
 
 Nothing here raises on a value, and no id leaves this room.
+
+Records with their ids while units are brought together: in memory, or dealt out to files without names.
 
 Which rows of a unit count, where it has more than the rule allows: those of the smallest priorities.
 

@@ -1,12 +1,12 @@
-"""Which rows count where a unit counts once in each level of a column: in each year, month, region.
+"""Which rows of a unit count: those of the smallest priorities under the gate's key, the rest are dropped.
+
+What a rule makes of rows lies unit after unit, with the row of codes `UNIT_ROW` that says where a unit begins and how many rows it has.
+
+Which rows count where a unit counts once in each level of a column: in each year, month, region.
 
 Of the levels that a unit's rows name, the `groups` with the smallest hashes of (id, level) under the key count, a missing level last, and
 in each of these one row, that of the smallest priority (`priorities`). Both follow from the unit's own rows as a multiset and the key, so
 that nobody else's rows move when a unit leaves. So a unit has at most `groups` rows, no two of one level.
-
-Which rows of a unit count: those of the smallest priorities under the gate's key, the rest are dropped.
-
-What a rule makes of rows lies unit after unit, with the row of codes `UNIT_ROW` that says where a unit begins and how many rows it has.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""Rows of one unit brought together: coded with their ids, held in memory or dealt out to files.
+"""Records of an enforced unit: one pass that brings the rows of each id together and bounds what one unit contributes.
+
+After it a spool holds coded blocks of whole units (`code_cache.Blocks`), which every later pass, the gate's count and the histogram of
+contributions read: one look at the records for one draw. Under "keep" at most `rows` rows of a unit are there, those of the smallest
+priorities (`keep`); a row without an id is nowhere. Units are told apart by their canonical ids, never by a hash of them
+(`ids`). Ids are dropped when the pass ends.
+
+Rows of one unit brought together: coded with their ids, held in memory or dealt out to files.
 
 Rows are gathered in memory up to a public number of cells and of megabytes, else in 64 files without names (as in `kept`), by a hash of
 the id, and each file is finished by itself. A file too large for that is dealt out once more by another hash of the id. What is too large
@@ -6,13 +13,6 @@ then is one unit's, or few units', and is dealt out by a hash of the rows' codes
 to the 65,536 rows of smallest priority that any unit may have.
 Their sizes show to whoever can watch this machine's disk or memory meanwhile what the source's own size shows, and how unevenly ids have
 rows; nothing that is published follows from it. A full disk is an error with a fixed sentence: there is no release without the bound.
-
-Records of an enforced unit: one pass that brings the rows of each id together and bounds what one unit contributes.
-
-After it a spool holds coded blocks of whole units (`kept.Blocks`), which every later pass, the gate's count and the histogram of
-contributions read: one look at the records for one draw. Under "keep" at most `rows` rows of a unit are there, those of the smallest
-priorities (`keep`); a row without an id is nowhere. Units are told apart by their canonical ids, never by a hash of them
-(`ids`). Ids are dropped when the pass ends.
 """
 
 from __future__ import annotations

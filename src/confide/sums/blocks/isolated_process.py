@@ -28,7 +28,7 @@ nobody has read belongs into a container without a network.
 On simulated records code on blocks needs no processes. Within `in_place`, of the audit and of tests, it runs in the caller's process and
 without a clock: the numbers are those of the processes on a machine of any pace, but no block is kept apart, and how long it takes can be
 seen. Within `fallbacks_only`, of the gate's rehearsal, it does not run at all, and each block says its fallback: the plan has tried the
-code by itself (`shards.BlockWork.rehearse`). A switch holds for the thread that sets it; a release in another one has its processes.
+code by itself (`record_block.BlockWork.rehearse`). A switch holds for the thread that sets it; a release in another one has its processes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,14 @@
-"""Crossings: into which cell of which marginal a record falls, from public columns and public cuts.
+"""Sums by cell of a marginal, as exact integers: counts, and blocks of numbers that stand in the cell of their record.
+
+Counts. A record adds 1 to one cell. Squared sensitivity 1 under add-remove; under substitute 2, two records in different cells.
+
+Blocks. A record adds a block m of integers with |m|^2 <= L to the numbers of its own cell. Squared sensitivity L under add-remove. Under
+substitute two records in different cells do not overlap, |m|^2 + |m'|^2 <= 2 L; two in one cell differ by |m - m'|^2, which the map of the
+block bounds (`together`). Either may also give way to a record in no cell, which is the case of add-remove.
+
+Marginals are counted one by one: noise, and with it the budget, is the marginal's own.
+
+Crossings: into which cell of which marginal a record falls, from public columns and public cuts.
 
 An attribute puts a record into one of its public levels: a categorical column, an integer column of few values, or a numeric column cut at
 public points. A crossing is a list of attributes; a marginal is a set of them (their positions), its cells the combinations of their levels
@@ -8,16 +18,6 @@ Missing values follow the columns' `on_missing`; a record with a missing value l
 all marginals are about the same records and add up.
 
 Counts of records by cell: every table of which one record moves one cell by 1.
-
-Sums by cell of a marginal, as exact integers: counts, and blocks of numbers that stand in the cell of their record.
-
-Counts. A record adds 1 to one cell. Squared sensitivity 1 under add-remove; under substitute 2, two records in different cells.
-
-Blocks. A record adds a block m of integers with |m|^2 <= L to the numbers of its own cell. Squared sensitivity L under add-remove. Under
-substitute two records in different cells do not overlap, |m|^2 + |m'|^2 <= 2 L; two in one cell differ by |m - m'|^2, which the map of the
-block bounds (`together`). Either may also give way to a record in no cell, which is the case of add-remove.
-
-Marginals are counted one by one: noise, and with it the budget, is the marginal's own.
 """
 
 from __future__ import annotations
@@ -453,7 +453,7 @@ class CellRows(RecordMap, ABC):
 
     @property
     def separates(self) -> tuple[str, ...]:
-        """The columns whose different values lie in numbers of their own (`protocol.orthogonal`)."""
+        """The columns whose different values lie in numbers of their own (`core.units.privacy_unit`)."""
         return self.crossing.separated(self.axes)
 
     @property

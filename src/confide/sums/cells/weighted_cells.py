@@ -61,6 +61,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide.core import Noisy, RecordMap
 from confide.core.exact import digest
 from confide.schema import Schema
@@ -70,7 +71,6 @@ from confide.sums.cells.moments import Measure, MomentRows
 from confide.sums.coding import BITS, BOUND
 from confide.sums.columns import codes_of, columns_of
 
-Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 _ONE = 1 << BITS

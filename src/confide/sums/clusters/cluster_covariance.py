@@ -1,4 +1,21 @@
-"""How far the scores of persons and of PSUs count in a meat: from three standard deviations on, as far as the noise allows.
+"""The meat of clusters: the Gram matrix of cluster sums, where what is protected is one of a cluster's members.
+
+A map of units gives each unit integers with |m| <= s = 2^20 (`scores.unit_scores`); T is their sum over a cluster, cut to G = g s and
+rounded, and M = sum T T' over clusters.
+
+Guarantee. A cut to a ball moves no two points further apart (it is the projection on a convex set), so that a unit that is added or removed
+moves its cluster's cut sum by at most s, and rounding and the floats of the cut move it by sqrt(p) + 1 more. With
+|aa' - bb'|_F <= |a - b| (|a| + |b|) and |T| <= G + sqrt(p)/2 it moves M by at most
+
+    (s + sqrt(p) + 1) (2 G + sqrt(p)),
+
+about 2 G s. Behind M on the diagonal stand how far the cut goes (`beyond`), and how many clusters hold units, at least (`fewest`), each of
+which a unit moves by at most a third of that: sqrt(11/9) of it in all. Replaced, a unit may leave one cluster and enter another, or change
+its scores where it is: twice that. Which cluster a unit is in follows from its own rows alone. G follows from public facts (size, icc),
+caps of units from these and earlier noisy numbers. Products are of Python integers. Source: derived here; the estimator is the
+cluster-robust covariance of Liang, Zeger 1986.
+
+How far the scores of persons and of PSUs count in a meat: from three standard deviations on, as far as the noise allows.
 
 A person's score is cut at s, the sum of a PSU at G; one person moves the meat by about 2 s G (4 s G centred in strata), so that its noise
 is that over mu of the meat. What it measures in one of p cells is about
@@ -34,23 +51,6 @@ With Z_i the sum of cluster i before it is cut to length G,
 run over lengths from 1 to 32 G. Of one Z_i at most one ramp moves at a time, so that sum_k |T_k/2^k| moves by no more than |Z_i| does: a
 person, whose scores are of length s, moves it by s/G of a cluster. A count of clusters beyond the cut is told by far fewer of them than
 their squares would need. Source: derived here.
-
-The meat of clusters: the Gram matrix of cluster sums, where what is protected is one of a cluster's members.
-
-A map of units gives each unit integers with |m| <= s = 2^20 (`scores.unit_scores`); T is their sum over a cluster, cut to G = g s and
-rounded, and M = sum T T' over clusters.
-
-Guarantee. A cut to a ball moves no two points further apart (it is the projection on a convex set), so that a unit that is added or removed
-moves its cluster's cut sum by at most s, and rounding and the floats of the cut move it by sqrt(p) + 1 more. With
-|aa' - bb'|_F <= |a - b| (|a| + |b|) and |T| <= G + sqrt(p)/2 it moves M by at most
-
-    (s + sqrt(p) + 1) (2 G + sqrt(p)),
-
-about 2 G s. Behind M on the diagonal stand how far the cut goes (`beyond`), and how many clusters hold units, at least (`fewest`), each of
-which a unit moves by at most a third of that: sqrt(11/9) of it in all. Replaced, a unit may leave one cluster and enter another, or change
-its scores where it is: twice that. Which cluster a unit is in follows from its own rows alone. G follows from public facts (size, icc),
-caps of units from these and earlier noisy numbers. Products are of Python integers. Source: derived here; the estimator is the
-cluster-robust covariance of Liang, Zeger 1986.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide.core import Gram, Noisy, RecordMap, Release, Statistic
 from confide.core.exact import digest, pack
 from confide.core.statistic import MapOver
@@ -227,8 +228,6 @@ def too_few_psus(
         f"{ceil(10 * share / _WARNED) / 10:.1f} times the mu, would do{f' {IF_EVEN}' if outcome else ''}",
     )
 
-
-Array = NDArray[np.float64]
 
 #: How many numbers say it.
 COUNTED = 2

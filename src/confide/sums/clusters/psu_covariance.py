@@ -47,6 +47,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.core import RecordMap, Statistic
 from confide.core.exact import digest
 from confide.core.statistic import MapOver
@@ -139,7 +140,7 @@ class Listed:
         return np.asarray(self._table[np.minimum(stratum, strata - 1), np.minimum(psu, psus - 1)])
 
     def __call__(self, codes: Codes) -> NDArray[np.bool_]:
-        """Which records are in a listed PSU: a condition as `protocol.where` takes them."""
+        """Which records are in a listed PSU: a condition as `core.units.subgroup` takes them."""
         return np.asarray(self.numbers(codes) >= 0)
 
 
@@ -417,7 +418,6 @@ def design_of(schema: Schema) -> SurveyDesign | None:
     return SurveyDesign(psu=own.column, size=own.size, icc=own.icc, largest=own.most, count=own.count)
 
 
-Array = NDArray[np.float64]
 Caps = tuple[tuple[int, ...], tuple[int, ...]]
 
 

@@ -1,6 +1,4 @@
-"""The integer strategy K of cumulative counts, and what least squares makes of it (`cumulative` says what it is and proves it).
-
-Numbers of records up to public edges, by cell: the integer strategy under distribution functions, quantiles and ranks.
+"""Numbers of records up to public edges, by cell: the integer strategy under distribution functions, quantiles and ranks.
 
 A measure is cut at public edges into m bins. What is released of a cell's numbers of records h (m,) is K h, three integers a bin:
 
@@ -18,6 +16,8 @@ Scores: a record that gives its cell (T, S u, S (1 - u^2)), u in [-1, 1] public 
 squared length is at most T^2 + S^2; two records in one cell have the same T, and |S phi - S phi'|^2 <= 4 S^2.
 
 Everything is a public table times the histogram of a cell, so that one pass over the records, which adds up bins, serves them all.
+
+The integer strategy K of cumulative counts, and what least squares makes of it.
 
 What noisy cumulative counts say of quantiles: sums that do not fall, and the bins that a quantile may lie in.
 

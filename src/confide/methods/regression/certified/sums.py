@@ -1,6 +1,6 @@
 """Moments of records whose length is clipped: sums of z z', of z t and of z clip(t - z'theta), and the smallest eigenvalue of the first.
 
-A record is u = min(1, B/|z|) z with z = (1, x~), and the response t in [-1, 1], both coded as integers (`aggregates.rows`):
+A record is u = min(1, B/|z|) z with z = (1, x~), and the response t in [-1, 1], both coded as integers (`sums.coding`):
 m = rint(S u) with |m|^2 <= 2^40, and r = rint(2^20 t) with r^2 <= 2^40. One exact Gram matrix of (m, r) holds every sum; a spend is a
 part of it:
 

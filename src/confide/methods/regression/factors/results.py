@@ -1,6 +1,6 @@
-"""The figures of a release of level sums: residual squares, sampling and noise variances of the coefficients, and their joint law.
+"""The table of least squares on factors: estimates, sandwich covariance, which coefficients are told, R squared, residual sd.
 
-The table of least squares on factors: estimates, sandwich covariance, which coefficients are told, R squared, residual sd.
+The figures of a release of level sums: residual squares, sampling and noise variances of the coefficients, and their joint law.
 """
 
 from __future__ import annotations

@@ -311,7 +311,7 @@ _CHUNK = 1 << 20
 class LevelRows(RecordMap):
     """One record as units in the places of its levels, shape (width, records); zeros for a dropped record.
 
-    counts: U_b of each block; pairs: U_ab, in the order of `levels.pairs`; sums: W_b. The order of the entries: counts of the blocks,
+    counts: U_b of each block; pairs: U_ab, in the order of `sums.pairs`; sums: W_b. The order of the entries: counts of the blocks,
     counts of the pairs, sums of the blocks.
     """
 

@@ -1,4 +1,6 @@
-"""A formula with an outcome of two values, and the way from the scaled units of the fit to log-odds in the data's units.
+"""The figures of a release of Fisher scoring: its last round in units of the data, and what may move each coefficient unseen.
+
+A formula with an outcome of two values, and the way from the scaled units of the fit to log-odds in the data's units.
 
 The covariance of a one-step estimate from released sums, and what is known of its noise.
 
@@ -11,8 +13,6 @@ M is the meat where the data can tell it from A/R, the information, which it is 
 dev = W - I, of which noise makes E2 = (R^2 sB^2/2) ((tr A^-1)^2 + tr A^-2) in the squared Frobenius norm, eigenvalues of dev above
 2 sqrt(E2/k) count in full and others (1 - E2/|dev|^2)_+ times; negative ones count as 0, so that noise never makes an interval shorter
 than the model's. The variance of counts is often a multiple of the model's: theirs is told from max(tr W/k, 1) A/R in the same way.
-
-The figures of a release of Fisher scoring: its last round in units of the data, and what may move each coefficient unseen.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._special import stdtrit
 from confide.errors import PlanError
 from confide.methods.regression.evidence.sample_size_advice import far
@@ -50,8 +51,6 @@ from confide.sums.coding import BOUND, Box
 from confide.sums.fisher_families import LOGIT, Counts, Family
 from confide.sums.fisher_rows import FisherRows, FisherScores, InformationIndices
 from confide.sums.whitened_rows import Frame
-
-Array = NDArray[np.float64]
 
 
 def binary_design(

@@ -1,14 +1,6 @@
-"""One round's sums as a release holds them: decoded, shrunken, solved; what a line is read from.
+"""The rounds behind a line of Fisher scoring: ranges, a linear fit, steps, how far out records count, further steps, its meat.
 
-Where Fisher scoring starts: a fit to points that are made from noisy moments. All of it is post-processing.
-
-Slopes of a least-squares line, scaled to log-odds, are no safe start: Newton's steps run away from them on a rare level. So the start is
-the family's own fit to made points: draws with the noisy means, variances and correlations of the features (a Gaussian copula;
-two-valued terms at their values), each with the linear prediction, cut to what shares can be, as its outcome.
-
-The rounds behind a line of Fisher scoring: ranges, a linear fit, steps, how far out records count, further steps, its meat.
-
-Guarantee: mu-GDP, add-remove or substitute. The count, the ranges, the linear round (`aggregates.blocks`), every step and the last round
+Guarantee: mu-GDP, add-remove or substitute. The count, the ranges, the linear round (`sums.linear_rows`), every step and the last round
 (`fisher_rows`), the histograms of N^2, of counts (`sums`) and of outcomes (`sums`), the excess and the meat are Gaussian
 mechanisms on exact integers, adaptively composed: mu^2 adds up, and is the same in all branches, of which a noisy count chooses one.
 Coordinates, lines, bounds and the cut of counts follow from what was drawn before. The meat's rows are taken at the line after the last
@@ -17,6 +9,14 @@ step with N, w and r all recomputed there: with the weights of one line and the 
 Scores of counts count more than their information far out (`Family.score_part`). What A so lacks of the score's derivative, sum (w - v) h
 u u', follows from made points (`draw`); what they get wrong moves the line by that part of the last step. Sources:
 Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
+
+One round's sums as a release holds them: decoded, shrunken, solved; what a line is read from.
+
+Where Fisher scoring starts: a fit to points that are made from noisy moments. All of it is post-processing.
+
+Slopes of a least-squares line, scaled to log-odds, are no safe start: Newton's steps run away from them on a rare level. So the start is
+the family's own fit to made points: draws with the noisy means, variances and correlations of the features (a Gaussian copula;
+two-valued terms at their values), each with the linear prediction, cut to what shares can be, as its outcome.
 """
 
 from __future__ import annotations

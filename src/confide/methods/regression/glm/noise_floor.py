@@ -12,7 +12,8 @@ second moments I, hence sum u_S over the records of L is about nothing, and
 
 The mean of rho over L meets that sum; what is left is its variation about the mean. By Cauchy and Schwarz c'delta_S moves by at most
 (correlation) n_L sd(rho) |A_SS^-1 c_S|, with the moments of u_S within L those of all records. The interval is widened by that bound with
-a correlation of 1/2 (`left_out.CORRELATED`), a spread of 1/2, the largest that shares have, times the span of the family (1 of the logit),
+a correlation of 1/2 (`sparse_levels.CORRELATED`), a spread of 1/2, the largest that shares have, times the span of the family (1 of the
+logit),
 and n_L with one sd of its noise, which also pays for the noise in T. Which levels are held follows from A and counts, never from the
 score: no answer is chosen by its value. All of it is post-processing of noisy numbers. The idea of the identity is that of Frisch, Waugh
 1933; Lovell 1963.

@@ -1,4 +1,6 @@
-"""Levels of which next to no records have one of the two outcomes: their coefficients are at a boundary, or cannot be told from it.
+"""A release of Fisher scoring read as a table: which coefficients are answered, their intervals, what the others need.
+
+Levels of which next to no records have one of the two outcomes: their coefficients are at a boundary, or cannot be told from it.
 
 A level is any cell of the design, up to all records (`evidence.cells`); all have one rule. So have other directions that no record stands
 against (`noise_floor`), whose counts are a histogram's.
@@ -20,8 +22,6 @@ The variance of a level's log-odds grows by what is missing; a level for which L
 interval grows with it, without need. Counts of any size have the same rule with what a level counts in all, r of the Poisson's; and the
 number of the level's records in the linear round must stand above its noise: within it, all that follows from it is luck, and a few records
 of large counts look like many.
-
-A release of Fisher scoring read as a table: which coefficients are answered, their intervals, what the others need.
 """
 
 from __future__ import annotations

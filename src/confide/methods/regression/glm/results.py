@@ -1,4 +1,6 @@
-"""The mean slope of a released line, E dm/deta, from its last noisy information: what average marginal effects are made of.
+"""What a line of a generalised linear model gives its user beyond its coefficients: predicted means and average marginal effects.
+
+The mean slope of a released line, E dm/deta, from its last noisy information: what average marginal effects are made of.
 
 In the last round's coordinates A = sum w h u u', and with v = T^-1 e_0, for which v'u = 1 of every record,
 
@@ -23,8 +25,6 @@ standard error. The c are those with the least sum of that and of the noise of f
 left: E d is told as well as E exp(eta). Records that count less take at most B max |d| from it.
 All of it is post-processing.
 
-What a line of a generalised linear model gives its user beyond its coefficients: predicted means and average marginal effects.
-
 What a logistic regression gives its user beyond a table of coefficients: odds ratios, probabilities, predicted levels.
 
 What a Poisson regression gives its user beyond a table of coefficients: rate ratios and predicted means.
@@ -42,8 +42,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._helpers import later
 from confide._special import expit, ndtr
 from confide.errors import NoResult, PlanError
@@ -392,8 +392,6 @@ if TYPE_CHECKING:
     import pandas as pd
 else:
     pd = later("pandas")
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,17 +1,4 @@
-"""The rounds of Fisher scoring under a survey's design: weights, the public PSUs, and the meat of persons or PSUs.
-
-Before the rounds a noisy histogram of weights says where these are cut (`cells/weighted_cells`). Then a person's part of every sum of
-scores and
-information is omega = min(w, W)/W times what it would be (`fisher_rows`), moments are those of records scaled by the root of omega
-(`least_squares/survey`), and the meat is that of `clusters/psu_covariance`: scores of persons are cut at D times the root of E omega^2/E
-omega, sums of PSUs at
-three standard deviations, or as far beyond as their noise allows (`clusters/cluster_covariance`).
-
-Guarantee: mu-GDP, add-remove or substitute: that of `draw`, whose bounds hold for any omega in [0, 1]; one cell of the histogram
-moves by 1; the meat states its own. Weights, strata and PSUs are taken to follow from the person's own record, which plans and results
-print. Sources: those of `draw`; Binder 1983.
-
-A logistic or probit line of a population from a sample with a design: weights, strata and PSUs.
+"""A logistic or probit line of a population from a sample with a design: weights, strata and PSUs.
 
 Estimates the root of sum over the population of z (y - P(z'theta)): its plain maximum-likelihood coefficients, whether or not the model
 holds, from records that count by their weights. With capped weights it is the line of these, off by A^-1 sum (w - W)+ z r, to first order
@@ -23,6 +10,19 @@ Guarantee: mu-GDP, add-remove or substitute (`survey`).
 Interval: Student t with a sandwich covariance whose meat is that of persons, or of PSUs, within strata over public lists: R's `svyglm`
 without noise. Degrees of freedom are at most PSUs less strata less slopes. What records far out in their features may move is treated as
 without a design (`method`). Source: Binder 1983; the cap as for `cf.tables.means`.
+
+The rounds of Fisher scoring under a survey's design: weights, the public PSUs, and the meat of persons or PSUs.
+
+Before the rounds a noisy histogram of weights says where these are cut (`cells/weighted_cells`). Then a person's part of every sum of
+scores and
+information is omega = min(w, W)/W times what it would be (`fisher_rows`), moments are those of records scaled by the root of omega
+(`least_squares/survey`), and the meat is that of `clusters/psu_covariance`: scores of persons are cut at D times the root of E omega^2/E
+omega, sums of PSUs at
+three standard deviations, or as far beyond as their noise allows (`clusters/cluster_covariance`).
+
+Guarantee: mu-GDP, add-remove or substitute: that of `draw`, whose bounds hold for any omega in [0, 1]; one cell of the histogram
+moves by 1; the meat states its own. Weights, strata and PSUs are taken to follow from the person's own record, which plans and results
+print. Sources: those of `draw`; Binder 1983.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.core import Allowance, Meter, Plan, Question, Release, Source, Spend, Statistic
 from confide.core.events import leaves
 from confide.errors import PlanError
@@ -178,9 +179,6 @@ class SurveyRounds(FisherRounds):
             made = planned.at(scores)
         facts = {"meat_form": np.array([float(made.longest), float(limits.centred), whole, person])}
         return made, facts | ({"meat_beyond": made.ruler} if isinstance(made, PsuMeat) else {})
-
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

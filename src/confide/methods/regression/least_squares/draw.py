@@ -1,11 +1,11 @@
-"""Where the rounds of a least-squares line stand, and what of it is public: the line, the metric, the limits.
-
-The rounds behind a least-squares line: first fit, metric, limits, and the sums of scores that the line is read from.
+"""The rounds behind a least-squares line: first fit, metric, limits, and the sums of scores that the line is read from.
 
 Guarantee: mu-GDP, add-remove or substitute. Count, clipped responses, ranges, two rounds of moments, two histograms, A, b, q, the meat, and
 for R squared the squares of influences (`explained`) are Gaussian mechanisms on exact integers (`sums/scores`, `blocks`,
 `ranges`), adaptively composed: mu^2 adds up, and is the same in both branches, of which a noisy count chooses one. Metric, line and limits
 follow from what was drawn before. Sources: Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
+
+Where the rounds of a least-squares line stand, and what of it is public: the line, the metric, the limits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What a way to a line must answer, so that one method may choose among several from public facts.
-
-What the methods of one line share: from a formula to the way that leads to the line, and the three steps along it.
-
-The default for one regression: the population's least-squares line, from rounds of noisy moments of scores.
+"""The default for one regression: the population's least-squares line, from rounds of noisy moments of scores.
 
 Estimates the population's least-squares line of the response, each of the columns as declared (clipped to its public bounds). Which way
 leads there follows from the formula: of one factor, or of factors alone, exact sums by level (`FactorMeans`), where records, or kept rows
@@ -10,6 +6,10 @@ of units, are independent; of others, rounds of noisy moments in whitened coordi
 many questions there is `SSP`. Under the design of a survey it is the population's line, weighted (`SurveyLine`).
 
 Guarantee: mu-GDP, add-remove or substitute; what is drawn, its sensitivity and its source stand with each way.
+
+What a way to a line must answer, so that one method may choose among several from public facts.
+
+What the methods of one line share: from a formula to the way that leads to the line, and the three steps along it.
 """
 
 from __future__ import annotations

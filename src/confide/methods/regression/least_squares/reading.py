@@ -1,6 +1,6 @@
-"""The figures of a release of score sums: the line in corrections of where the rounds stood, and which coefficients are answered.
+"""A release of score sums read as a regression table: which coefficients are answered, their intervals, what the others need.
 
-A release of score sums read as a regression table: which coefficients are answered, their intervals, what the others need.
+The figures of a release of score sums: the line in corrections of where the rounds stood, and which coefficients are answered.
 """
 
 from __future__ import annotations

@@ -1,15 +1,4 @@
-"""In which coordinates the scores of a least-squares line are limited: a metric v = M z that is cheapest in noise for every coefficient.
-
-Gaussian noise on b = sum v r costs in proportion to the longest |v r|, so that M should make all records about equally long and all
-coefficients about equally well known. Full whitening does not: an indicator of a rare level has |v|^2 = 1/share there. The smallest sum
-of variances under a bound on max |v| has the diagonal weights
-
-    f_k^2 prop. s_k for the cells of a factor (s_k: shares of its levels),   f_j^2 prop. 1/m_j for other columns (m_j: their longest),
-
-on columns that are centred, divided by their sds and decorrelated by the symmetric root of their correlations. The largest factor stands
-as its one-hot cells, in place of the intercept and its indicators. All of it is post-processing of noisy numbers; no bound rests on it.
-
-Where the scores of a least-squares line are limited: as far out as the noise allows, from noisy histograms of their sizes.
+"""Where the scores of a least-squares line are limited: as far out as the noise allows, from noisy histograms of their sizes.
 
 A limit R on |v r| costs noise of sd R/mu_b on b, and what it cuts off is a bias that no interval shows. So R is set where the estimated
 excess, sum (|v r| - R)^+, is .3 of b's own standard deviation; beyond the last edge that can be counted tails are taken to fall at
@@ -21,6 +10,17 @@ cells has sqrt(m) times as much. So the histogram has fine cells up to the least
 times as wide, where what counts is whether anybody is there. Records in such a cell are believed from an error of 5 % on: where there are
 none that costs width in one release of twenty, up to noise as large as b's own sd. More is asked before a limit may cost more. The
 squares that the meat's limit cuts off there are added to it.
+
+In which coordinates the scores of a least-squares line are limited: a metric v = M z that is cheapest in noise for every coefficient.
+
+Gaussian noise on b = sum v r costs in proportion to the longest |v r|, so that M should make all records about equally long and all
+coefficients about equally well known. Full whitening does not: an indicator of a rare level has |v|^2 = 1/share there. The smallest sum
+of variances under a bound on max |v| has the diagonal weights
+
+    f_k^2 prop. s_k for the cells of a factor (s_k: shares of its levels),   f_j^2 prop. 1/m_j for other columns (m_j: their longest),
+
+on columns that are centred, divided by their sds and decorrelated by the symmetric root of their correlations. The largest factor stands
+as its one-hot cells, in place of the intercept and its indicators. All of it is post-processing of noisy numbers; no bound rests on it.
 """
 
 from __future__ import annotations

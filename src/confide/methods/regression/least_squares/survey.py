@@ -1,4 +1,15 @@
-"""Located records by a bounded weight: least squares of a survey as least squares of records that are scaled.
+"""The least-squares line of a population from a sample with a design: weights, strata and PSUs.
+
+Estimates argmin sum over the population of (y - z'theta)^2, from records that count by their weights: sum w v r = 0. With capped weights
+it is the line of these, which is off by A^-1 sum (w - W)+ v r: at most by e/(1 - e) times the sum of omega times `DISTANCE` root mean
+squares of a score, e the lost share of weight with what may hide in noise (`cells/weighted_cells`); every interval is widened by that.
+
+Guarantee: mu-GDP, add-remove or substitute (`survey_sums`).
+
+Interval: Student t with a sandwich covariance whose meat is that of persons, or of PSUs, within strata over public lists: R's `svyglm`
+without noise. Degrees of freedom are at most PSUs less strata. Source: Fuller 1975; Binder 1983; the cap as for `cf.tables.means`.
+
+Located records by a bounded weight: least squares of a survey as least squares of records that are scaled.
 
 A record at (v, r) that counts by omega = min(w, W)/W in [0, 1] counts as one at (sqrt(omega) v, sqrt(omega) r): its part of A is then
 omega v v', that of b and of the scores omega v r, that of q omega r^2. Maps of located records state bounds that hold for ANY v and r,
@@ -30,17 +41,6 @@ the line's own residuals, as R's `calibrate` has it (raking is the same to first
 Xbar'beta is the intercept of the same line over columns less their population means, so that its variance and its degrees of freedom are
 those of that coefficient: with u = A^-1 C' Xbar its sampling variance is u'Mu, the noise in it has the variance sd^2 |u|^4 (entries of M
 have one noise sd on the diagonal, 1/sqrt(2) of it and twice off it), and Satterthwaite's df = 2 V^2/(that + 2 (u'Mu)^2/records).
-
-The least-squares line of a population from a sample with a design: weights, strata and PSUs.
-
-Estimates argmin sum over the population of (y - z'theta)^2, from records that count by their weights: sum w v r = 0. With capped weights
-it is the line of these, which is off by A^-1 sum (w - W)+ v r: at most by e/(1 - e) times the sum of omega times `DISTANCE` root mean
-squares of a score, e the lost share of weight with what may hide in noise (`cells/weighted_cells`); every interval is widened by that.
-
-Guarantee: mu-GDP, add-remove or substitute (`survey_sums`).
-
-Interval: Student t with a sandwich covariance whose meat is that of persons, or of PSUs, within strata over public lists: R's `svyglm`
-without noise. Degrees of freedom are at most PSUs less strata. Source: Fuller 1975; Binder 1983; the cap as for `cf.tables.means`.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide._helpers import later
 from confide.core import Allowance, Event, Gram, Meter, Plan, Question, Release, Source, Spend, Statistic, Total
 from confide.core.events import leaves
@@ -103,8 +104,6 @@ from confide.sums.columns import codes_of, columns_of
 from confide.sums.reference import least_squares
 from confide.sums.scores import LimitedFeatures, LimitedScores
 from confide.sums.whitened_rows import Frame, Located, LocatedRows
-
-Array = NDArray[np.float64]
 
 
 class _Long(LongRows):

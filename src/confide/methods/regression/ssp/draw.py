@@ -1,4 +1,6 @@
-"""Where leverage weights min(1, R2/|z|^2) begin: beyond the records of a noisy histogram of |z|^2; and how far a public box reaches.
+"""What a shared release consists of: its statistics, their shares of the budget, and the way back from integers to moments.
+
+Where leverage weights min(1, R2/|z|^2) begin: beyond the records of a noisy histogram of |z|^2; and how far a public box reaches.
 
 Weights are silent as long as they are 1. A record beyond the cap R2 loses a part of its weight, and the line leans away from it, by
 A^{-1} sum (1 - w) z e; no private number bounds this sharply while such records are too few to be counted. So the cap lies above everything
@@ -8,9 +10,7 @@ thins out slowly has room to go on. A feature whose bounds lie more than 25 of i
 records out there would do to its coefficient is beyond any margin.
 
 Guarantee of the histogram: a record lies in one of its 12 cells, so that one record moves it by 1 under add-remove and by sqrt(2) under
-substitute (`aggregates.whitened_rows.LeverageCells`); its edges are public, and the box is that of earlier noisy ranges.
-
-What a shared release consists of: its statistics, their shares of the budget, and the way back from integers to moments.
+substitute (`sums.whitened_rows.LeverageCells`); its edges are public, and the box is that of earlier noisy ranges.
 """
 
 from __future__ import annotations

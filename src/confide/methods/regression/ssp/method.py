@@ -3,11 +3,11 @@
 Estimates the population's least-squares line of one or several responses on d terms. z = (1, x~), x~ scaled by the public bounds or by
 noisy ranges; rows are weighted by w = min(1, R2/|z|^2). In the public box R2 = 1 + d, which no |z|^2 exceeds: nothing is weighed. In a
 re-centred box, whose corners lie far out, R2 follows from a noisy histogram of |z|^2, beyond all records that can be counted
-(`leverage.chosen_cap`). With a `leverage_cap` of the user's own the line is another one, and the table's title says so.
+(`draw.chosen_cap`). With a `leverage_cap` of the user's own the line is another one, and the table's title says so.
 
 Guarantee: mu-GDP, add-remove, or substitute with sqrt(2) times the noise (for several responses: a factor computed exactly). With
 v = (z, sqrt(g2) t) the moments are the Gram matrix sum w v v' plus symmetric Gaussian noise; |w v v'|_F = w (|z|^2 + g2 t^2) <= R2 + g2.
-For m responses without their products it is at most sqrt(R2^2 + 2 m g2 R2 + m g2^2), with them R2 + m g2 (`aggregates.linear_rows`). The
+For m responses without their products it is at most sqrt(R2^2 + 2 m g2 R2 + m g2^2), with them R2 + m g2 (`sums.linear_rows`). The
 meat sum w^2 r^2 z z' of a response has |.|_F <= R2, the count of clipped values moves by 1, and so does the count of records; a record
 lies in one cell of each range, and in one of the histogram. All bounds hold in any box and for any R2, since |z| >= 1, and rows are coded
 for the R2 in use so that the integers' bound is the same. All are Gaussian mechanisms on exact integers with rounded

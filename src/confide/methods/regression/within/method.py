@@ -6,7 +6,7 @@ taken. Persons with one complete row say nothing about it, and columns that neve
 
 Guarantee: mu-GDP, add-remove or substitute: the rounds of the least-squares line (`least_squares/draw`) over rows of deviations, of which
 a person
-has as many as rows count (`aggregates.deviations`). No person's own mean or effect is released.
+has as many as rows count (`methods.regression.within.sums`). No person's own mean or effect is released.
 
 Interval: Student t with a sandwich covariance whose terms are persons: rows of one may hang together in any way; sampling, privacy noise,
 unequal variances. Source: Wooldridge 2010, 10.5.4; Arellano 1987; what is drawn, as for the least-squares line.

@@ -6,7 +6,8 @@ unit with one such row has nothing to say, and gives none. The means of a unit f
 
 Guarantee: deviations are again at most as many rows as the unit had, each within public bounds (`Deviations.inner`), and they hang on the
 unit's own rows alone. So a sum over them moves by no more, when a unit comes, goes or is replaced, than a sum over that many rows of the
-inner schema may: k times the bound of one under "keep", and k by weight (`protocol.weighted`, m the rows of deviations). Nothing is taken
+inner schema may: k times the bound of one under "keep", and k by weight (`core.units.privacy_unit`, m the rows of deviations). Nothing
+is taken
 from sum (t - tbar)^2 <= sum t^2, so that no bound hangs on rounding. Maps of units move as they state, once for each unit.
 Source: derived here; the estimator is the within (fixed effects) estimator, e.g. Wooldridge 2010, 10.5, with its unit-clustered covariance.
 """

@@ -1,6 +1,4 @@
-"""Which tests a released table answers: as calls of its own, and under their names in scipy.stats with the table's own columns.
-
-Chi-square tests on released counts: independence, fit, and the trend of a proportion, aware of the noise.
+"""Chi-square tests on released counts: independence, fit, and the trend of a proportion, aware of the noise.
 
 Independence: with N the records and p, q the shares of rows and columns, D_ij = N_ij - N p_i q_j has the covariance
 
@@ -10,6 +8,8 @@ V the noise covariance of the cells; T = D' C^-1 D without the last row and colu
 Strata add up. Levels and strata that the noise does not tell from empty are left out.
 Where a cell is expected below 5, or a margin below ten sds of its noise, the null distribution is 1,999 tables simulated
 at the released margins with noise of their own. Source: C as Kifer, Rogers 2017; the simulated null here.
+
+Which tests a released table answers: as calls of its own, and under their names in scipy.stats with the table's own columns.
 """
 
 from __future__ import annotations

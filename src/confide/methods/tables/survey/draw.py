@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.core import Allowance, Either, Event, Meter, Noisy, Plan, Source, Spend, Statistic, Together, Total
 from confide.core.units.subgroup import Subset
 from confide.errors import PlanError
@@ -60,8 +61,6 @@ from confide.sums.clusters.psu_covariance import (
     design_of,
 )
 from confide.sums.coding import BITS
-
-Array = NDArray[np.float64]
 
 # The least sd in half-widths; noise sds of a count at which a cell's own spread counts as much as that of all.
 _LEAST, _BORROWED = 1e-3, 10.0

@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.methods.tables.draw import Margins
 from confide.methods.tables.layout import Layout
 from confide.sums.cells.cell_sums import Axes
 from confide.sums.cells.moments import Measure, MomentRows
-
-Array = NDArray[np.float64]
 
 #: The methods that a design reads, by name.
 KINDS = ("counts", "shares", "means", "totals", "ratios")

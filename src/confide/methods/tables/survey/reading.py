@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.core import Noisy, Release
 from confide.methods.tables.draw import Margins
 from confide.methods.tables.intervals import MeanSums
@@ -22,8 +22,6 @@ from confide.schema import Categorical
 from confide.sums.cells.weighted_cells import DISTANCE, Cap, CappedWeight, ended_words
 from confide.sums.clusters.cluster_covariance import Beyond, fewest
 from confide.sums.coding import BITS
-
-Array = NDArray[np.float64]
 
 _CAPPED = Flag(
     "weights_capped",

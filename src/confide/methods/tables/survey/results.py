@@ -1,11 +1,4 @@
-"""Calibration after the release: estimates moved to public totals of the population, at no further cost.
-
-Post-stratification. With public numbers N_g of persons in the cells g of one attribute, sum_g (N_g/N) theta_g of the released means
-of the cells has the covariance of these, p'Vp, p = N_g/N: linearised about the cells' own means, as R's `postStratify` has it.
-A person is in one cell, and PSUs in several: V holds the covariances between cells. The noise of p'Mp is that of M's entries, |p|^4 times
-one entry's.
-
-A survey's table: estimates of the population, with intervals from the meat of persons or PSUs.
+"""A survey's table: estimates of the population, with intervals from the meat of persons or PSUs.
 
 Of one estimate theta = k Y/X (or k Y) the variance is k^2/X^2 times the noise of Y - theta X, and M C/(C - 1) in the steps of its scores,
 C the number of PSUs, or of persons; the centred form has the factor within. M has noise of its own: the degrees of freedom are those of
@@ -20,6 +13,13 @@ their number, less one (Satterthwaite 1946); a small draw of M leaves few. Below
 weights (`cells/weighted_cells.allowed`). Where scores were cut short, for means, M is taken up by the part of the squares that the cut
 left out,
 which the released moments tell.
+
+Calibration after the release: estimates moved to public totals of the population, at no further cost.
+
+Post-stratification. With public numbers N_g of persons in the cells g of one attribute, sum_g (N_g/N) theta_g of the released means
+of the cells has the covariance of these, p'Vp, p = N_g/N: linearised about the cells' own means, as R's `postStratify` has it.
+A person is in one cell, and PSUs in several: V holds the covariances between cells. The noise of p'Mp is that of M's entries, |p|^4 times
+one entry's.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
+from confide._arrays import Array
 from confide._helpers import later
 from confide.errors import NoResult, PlanError
 from confide.methods.tables.intervals import MeanSums
@@ -115,8 +116,6 @@ def poststratified(table: Any, totals: Any, over: str, of: str | None, alpha: fl
         index=[f"{table.names_of[column]}, post-stratified by {over}"],
     )
 
-
-Array = NDArray[np.float64]
 
 _FEW, _ONE_SIDED = 5.0, 1.645
 # Fewer persons above noise than this and an interval is not to be relied on.

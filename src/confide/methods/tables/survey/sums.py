@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide._arrays import Array
 from confide.core.exact import digest
 from confide.core.statistic import MapOver
 from confide.sums.cells.cell_sums import Axes, Crossing
@@ -28,8 +29,6 @@ from confide.sums.cells.weighted_cells import (
 )
 from confide.sums.coding import BITS, LongRows, round_within
 from confide.sums.columns import codes_of, columns_of
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ class Squares(MapOver):
 
 @dataclass(frozen=True)
 class Complete(OfMeasures):
-    """Which records have a value of every measure: a condition as `protocol.where` takes them."""
+    """Which records have a value of every measure: a condition as `core.units.subgroup` takes them."""
 
     def to_list(self) -> list[Any]:
         """For digests."""

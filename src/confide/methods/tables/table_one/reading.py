@@ -1,4 +1,6 @@
-"""What Table One is about: its groups, its rows, and the exact sums behind each.
+"""Rows of Table One from a release. All records are the sum of the groups, with the sum of their noise.
+
+What Table One is about: its groups, its rows, and the exact sums behind each.
 
 Rows of Table One: what a numeric column or a level says of all records and of each group, and standardised differences.
 
@@ -8,8 +10,6 @@ d = D/S, D the difference of two means, S^2 the mean of two variances. By the de
 
 V(S^2) a quarter of the sum of the variances of s_g^2, C half of C(m_1, s_1^2) - C(m_2, s_2^2); each is sampling, (m4 - s^4)/n and m3/n, and
 noise. Of levels m = p and s^2 = p (1 - p), so that all follows from the variance of p.
-
-Rows of Table One from a release. All records are the sum of the groups, with the sum of their noise.
 """
 
 from __future__ import annotations
