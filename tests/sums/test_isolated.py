@@ -357,7 +357,7 @@ def test_large_answers_and_empty_blocks_come_back():
 @patient
 def test_progress_is_told_by_waves():
     told = []
-    _run(_honest, room=Room(0.3, jobs=2), progress=lambda done, of: told.append((done, of)))
+    _run(_honest, room=Room(0.3 * slow(), jobs=2), progress=lambda done, of: told.append((done, of)))
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
@@ -401,8 +401,8 @@ def test_whoever_is_told_of_progress_loses_no_release():
     def falls(done: int, of: int) -> None:
         raise ZeroDivisionError
 
-    told = _run(_honest, room=Room(0.3, jobs=2), progress=falls)
-    assert np.array_equal(told, _run(_honest, room=Room(0.3, jobs=2)))
+    told = _run(_honest, room=Room(0.3 * slow(), jobs=2), progress=falls)
+    assert np.array_equal(told, _run(_honest, room=Room(0.3 * slow(), jobs=2)))
 
 
 def test_two_threads_that_are_silenced_leave_output_as_it_was():
