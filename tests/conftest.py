@@ -14,6 +14,12 @@ from hypothesis import HealthCheck, settings
 from confide.errors import ConfideError
 from tests.advice import checked
 from tests.in_place import blocks_in_place as blocks_in_place
+from tests.messages import (
+    pytest_collection_modifyitems as pytest_collection_modifyitems,
+    pytest_runtest_call as pytest_runtest_call,
+    pytest_sessionfinish as pytest_sessionfinish,
+    pytest_testnodedown as pytest_testnodedown,
+)
 
 # no clock: the first example of a process loads the libraries that it needs, and the machine may be busy
 unhurried = settings(print_blob=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])

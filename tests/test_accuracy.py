@@ -15,6 +15,7 @@ from confide.errors import PlanError
 from confide.methods.publication import Asked
 from confide.noise import SimulatedNoise
 from confide_lab.methods.quantile.ranks import Quantile
+from tests.messages import refuses
 
 SCHEMA = cf.Schema(
     {
@@ -76,27 +77,27 @@ def test_the_accuracy_is_reached() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "given", "words"),
+    ("method", "given"),
     [
-        (COUNTS, {"accuracy": {"regoin": 5}, "n": 5000}, "did you mean 'region'"),
-        (COUNTS, {"accuracy": {"region": 5}}, "needs n"),
-        (COUNTS, {"accuracy": {"region": 0}, "n": 5000}, "above 0"),
-        (COUNTS, {"accuracy": {}, "n": 5000}, "above 0"),
-        (COUNTS, {"accuracy": {"region": 5}, "n": 5000, "privacy": cf.GDP(1.0)}, "give one of them"),
-        (COUNTS, {"cv": 0.02, "n": 5000, "privacy": cf.GDP(1.0)}, "give one of them"),
-        (COUNTS, {"cv": 0.02}, "needs n"),
-        (COUNTS, {"cv": "2%", "n": 5000}, r"\.02 for 2 %"),
-        (COUNTS, {"cv": {"region": 0.0}, "n": 5000}, "above 0"),
-        (COUNTS, {"cv": {"regoin": 0.02}, "n": 5000}, "did you mean 'region'"),
-        (MEANS, {"accuracy": {"mean": "2%"}, "n": 5000}, r"is a cv: write cf\.plan\(method, schema, cv=0\.02"),
-        (MEANS, {"cv": 0.02, "n": 5000}, r"declare where the values of its column lie, typical="),
-        (cf.regression.LeastSquares("y ~ x"), {"cv": 0.02, "n": 5000}, r"do not tell 'Intercept'; write accuracy="),
-        (MEANS, {"accuracy": {"region": 0.003}, "n": 5000}, "at least 0.03"),
-        (Quantile("x"), {"accuracy": {"x": 0.1}, "n": 5000}, "forecasts no standard errors"),
+        (COUNTS, {"accuracy": {"regoin": 5}, "n": 5000}),
+        (COUNTS, {"accuracy": {"region": 5}}),
+        (COUNTS, {"accuracy": {"region": 0}, "n": 5000}),
+        (COUNTS, {"accuracy": {}, "n": 5000}),
+        (COUNTS, {"accuracy": {"region": 5}, "n": 5000, "privacy": cf.GDP(1.0)}),
+        (COUNTS, {"cv": 0.02, "n": 5000, "privacy": cf.GDP(1.0)}),
+        (COUNTS, {"cv": 0.02}),
+        (COUNTS, {"cv": "2%", "n": 5000}),
+        (COUNTS, {"cv": {"region": 0.0}, "n": 5000}),
+        (COUNTS, {"cv": {"regoin": 0.02}, "n": 5000}),
+        (MEANS, {"accuracy": {"mean": "2%"}, "n": 5000}),
+        (MEANS, {"cv": 0.02, "n": 5000}),
+        (cf.regression.LeastSquares("y ~ x"), {"cv": 0.02, "n": 5000}),
+        (MEANS, {"accuracy": {"region": 0.003}, "n": 5000}),
+        (Quantile("x"), {"accuracy": {"x": 0.1}, "n": 5000}),
     ],
 )
-def test_what_cannot_be_had_is_said(method: Any, given: dict[str, Any], words: str) -> None:
-    with pytest.raises(PlanError, match=words):
+def test_what_cannot_be_had_is_said(method: Any, given: dict[str, Any]) -> None:
+    with refuses(PlanError):
         cf.plan(method, SCHEMA, **given)
 
 
@@ -110,7 +111,7 @@ def test_what_cannot_be_had_is_said(method: Any, given: dict[str, Any], words: s
 )
 def test_no_number_of_records_is_said_to_do(method: Any, given: dict[str, Any]) -> None:
     """An error relative to the number of records falls with them; that of a total or a count does not."""
-    with pytest.raises(PlanError, match="beyond what 5,000 records give at any budget") as found:
+    with refuses(PlanError) as found:
         cf.plan(method, SCHEMA, n=5000, **given)
     assert "would do" not in str(found.value)
 
@@ -194,7 +195,7 @@ def test_a_wished_noise_beside_a_smaller_budget_is_refused() -> None:
     wished = replace(COUNTS, precision={"total": 5, "region": 5})
     least = cf.plan(wished, SCHEMA).requested
     assert cf.plan(wished, SCHEMA, least).guarantee == cf.plan(wished, SCHEMA, cf.GDP(least.mu)).guarantee
-    with pytest.raises(PlanError, match=r"leave the privacy out, or write GDP\("):
+    with refuses(PlanError):
         cf.plan(wished, SCHEMA, cf.GDP(least.mu / 2))
 
 
@@ -221,8 +222,8 @@ def test_a_kind_stands_for_the_numbers_of_its_kind_alone() -> None:
     by_name = cf.plan(one, SCHEMA, accuracy={"age: mean": 0.8, "region": 0.03, "age: median": 0.02}, n=5_000)
     assert forecast.guarantee == by_name.guarantee
     # a count that is known to .05 of a record costs mu = 31
-    for method, kind, words in ((COUNTS, "share", "no share, but counts"), (MEANS, "count", "no count, but means")):
-        with pytest.raises(PlanError, match=words):
+    for method, kind in ((COUNTS, "share"), (MEANS, "count")):
+        with refuses(PlanError):
             cf.plan(method, SCHEMA, accuracy={kind: 0.05}, n=5_000)
 
 
@@ -244,7 +245,7 @@ def test_a_publication_is_planned_for_the_accuracy_of_each_question(tmp_path: An
     for name, method in both.methods.items():
         alone = cf.plan(method, SCHEMA, accuracy=wishes[name], n=5000).guarantee.mu
         assert alone <= plan.children[name].guarantee.mu <= alone * 1.001
-    with pytest.raises(PlanError, match="each question"):
+    with refuses(PlanError):
         cf.plan(both, SCHEMA, accuracy={"counts": {"count": 10.0}}, n=5000)
     path = tmp_path / "publication.toml"
     path.write_text(
@@ -255,10 +256,10 @@ def test_a_publication_is_planned_for_the_accuracy_of_each_question(tmp_path: An
     asked = Asked.from_toml(path)
     again = cf.plan(asked.publication, SCHEMA, n=asked.n, **asked.terms())
     assert again.guarantee.mu == plan.guarantee.mu
-    with pytest.raises(PlanError, match="says how sharp it must be"):
+    with refuses(PlanError):
         asked.terms(cf.GDP(1.0))
     path.write_text(path.read_text().replace("n = 5000", "n = 5000\nprivacy = { mu = 1 }"))
-    with pytest.raises(PlanError, match="says how sharp it must be"):
+    with refuses(PlanError):
         Asked.from_toml(path).terms()
     path.write_text(
         path.read_text().replace("accuracy = { count = 10 }", "cv = 0.02").replace("privacy = { mu = 1 }", "")
@@ -277,5 +278,5 @@ def test_a_budget_at_which_next_to_nothing_is_answered_is_no_answer():
     wish = Targets.of({"b": 0.1}, n=4_000)
     method = cf.regression.Logistic("y ~ b")
     assert smallest(plan_at, wish, method)[0].level == pytest.approx(0.5, rel=0.01)
-    with pytest.raises(PlanError, match="no interval is expected"):
+    with refuses(PlanError):
         smallest(lambda level: plan_at(0.1), wish, method)

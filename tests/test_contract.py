@@ -17,6 +17,7 @@ from confide.sums import ColumnMoments
 from confide.testing import check_method
 from confide.testing.checks import CHECKS, Case
 from confide.testing.contract import HIDDEN, tried
+from tests.messages import refuses
 from tests.third_party import Mean
 
 SCHEMA = cf.Schema({"v": cf.Numeric(0, 10), "w": cf.Integer(0, 5)}, dataset="d")
@@ -155,7 +156,7 @@ def test_the_contract_catches_planted_faults(fault: str) -> None:
 
 
 def test_a_broken_contract_raises_with_every_check_that_failed() -> None:
-    with pytest.raises(AssertionError, match="FAILED"):
+    with refuses(AssertionError):
         check_method(Broken("v", fault="fraction"), SCHEMA, replications=2)
 
 
@@ -183,18 +184,18 @@ def test_a_method_without_columns_in_its_text_asks_for_a_schema() -> None:
     class Nameless(Mean):
         column: Any = 3
 
-    with pytest.raises(cf.PlanError, match="schema"):
+    with refuses(cf.PlanError):
         check_method(Nameless())
 
 
 def test_the_registry_refuses_what_it_does_not_know() -> None:
-    with pytest.raises(cf.PlanError, match="did you mean 'ssp'"):
+    with refuses(cf.PlanError):
         registry.get("sspp")
-    with pytest.raises(cf.PlanError, match="no parameter 'formulae'"):
+    with refuses(cf.PlanError):
         registry.make("ssp", formulae="y ~ a")
-    with pytest.raises(cf.PlanError, match="not given: formula"):
+    with refuses(cf.PlanError):
         registry.make("ssp")
-    with pytest.raises(cf.PlanError, match="exists already"):
+    with refuses(cf.PlanError):
 
         @registry.register
         class Other(Mean):
@@ -209,7 +210,7 @@ def test_a_broken_package_harms_nobody_else(monkeypatch: pytest.MonkeyPatch) -> 
     installed = {**registry._installed(), "broken_one": broken, "misnamed": other}
     monkeypatch.setattr(registry, "_installed", lambda: installed)
     assert registry.get("ssp") is cf.regression.SSP
-    with pytest.raises(cf.PlanError, match="no_such_module"):
+    with refuses(cf.PlanError):
         registry.get("broken_one")
-    with pytest.raises(cf.PlanError, match="same name"):
+    with refuses(cf.PlanError):
         registry.get("misnamed")

@@ -16,6 +16,7 @@ import confide as cf
 from confide.core.events import Spend, leaves
 from confide.disclosures import FORMAT, schema_text
 from confide.noise import SimulatedNoise
+from tests.messages import refuses
 
 COLUMNS = {
     "x": cf.Numeric(0, 4, on_missing="midpoint"),
@@ -211,7 +212,7 @@ def test_no_record_of_a_release_whose_statements_are_not_paid_for(releases: dict
 
     better = cf.GDP(0.1, relation="add-remove")
     forged = replace(releases["line"], guarantees=(better,), plan=replace(releases["line"].plan, guarantees=(better,)))
-    with pytest.raises(cf.ReleaseError, match="does not agree with its own plan"):
+    with refuses(cf.ReleaseError):
         cf.disclosure(forged)
 
 

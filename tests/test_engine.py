@@ -20,6 +20,7 @@ from confide.noise import SimulatedNoise
 from confide.sources import RecordSource
 from confide.sources.simulated import SIMULATED_ROWS
 from confide.testing import ZeroNoise
+from tests.messages import refuses
 from tests.third_party import Mean
 
 SCHEMA = cf.Schema({"a": cf.Numeric(0, 1), "y": cf.Numeric(0, 2)})
@@ -77,7 +78,7 @@ def test_over_the_budget_no_noise_is_drawn(book: cf.Ledger) -> None:
 
 def test_simulated_noise_is_never_charged(book: cf.Ledger) -> None:
     for noise in (SimulatedNoise(1), ZeroNoise()):
-        with pytest.raises(cf.PrivacyError, match="ledger=None"):
+        with refuses(cf.PrivacyError):
             cf.release(METHOD, source(), cf.GDP(1.0), ledger=book, noise=noise)
     assert _left(book) == pytest.approx(4.0, abs=0.02)
 
@@ -85,7 +86,7 @@ def test_simulated_noise_is_never_charged(book: cf.Ledger) -> None:
 def test_an_open_relation_is_the_ledgers(tmp_path: Path) -> None:
     book = cf.Ledger.create(tmp_path / "b.db", dataset="d", budget=cf.GDP(2.0, relation="substitute"))
     assert cf.release(METHOD, source(), cf.GDP(1.0), ledger=book).plan.relation == "substitute"
-    with pytest.raises(cf.PrivacyError, match="substitute"):
+    with refuses(cf.PrivacyError):
         cf.release(METHOD, source(), cf.GDP(1.0, relation="add-remove"), ledger=book)
     assert cf.plan(METHOD, SCHEMA, cf.GDP(1.0), ledger=book).relation == "substitute"
     assert cf.plan(METHOD, SCHEMA, cf.GDP(1.0)).relation == "add-remove"
@@ -93,7 +94,7 @@ def test_an_open_relation_is_the_ledgers(tmp_path: Path) -> None:
 
 def test_n_is_public_under_substitute_alone(book: cf.Ledger, tmp_path: Path) -> None:
     public = cf.Ledger.create(tmp_path / "b.db", dataset="d", budget=cf.GDP(2.0, relation="substitute"))
-    with pytest.raises(cf.PlanError, match="n = 499"):
+    with refuses(cf.PlanError):
         cf.release(METHOD, source(), cf.GDP(1.0), ledger=public, n=499)
     assert cf.release(METHOD, source(), cf.GDP(1.0), ledger=public, n=500).plan.n == 500
     nominal = cf.release(METHOD, source(), cf.GDP(1.0), ledger=book, n=12)
@@ -101,20 +102,20 @@ def test_n_is_public_under_substitute_alone(book: cf.Ledger, tmp_path: Path) -> 
 
 
 def test_another_dataset_is_refused_before_the_charge(book: cf.Ledger) -> None:
-    with pytest.raises(cf.PlanError, match="'other'"):
+    with refuses(cf.PlanError):
         cf.release(METHOD, source(dataset="other"), cf.GDP(1.0), ledger=book)
     assert _left(book) == pytest.approx(4.0, abs=0.02)
 
 
 def test_missing_columns_and_one_shot_sources_are_refused_before_the_charge(book: cf.Ledger) -> None:
-    with pytest.raises((cf.SourceError, cf.SchemaError), match=r"\ba\b"):
+    with refuses((cf.SourceError, cf.SchemaError)):
         cf.release(METHOD, cf.read(pd.DataFrame({"y": [1.0]}), SCHEMA, dataset="d"), cf.GDP(1.0), ledger=book)
 
     class Once(RecordSource):
         rereadable = False
 
     once = Once(SCHEMA, cf.read(SCHEMA.sample(10, 1), SCHEMA)._parts, dataset="d")
-    with pytest.raises(cf.SourceError, match="once"):
+    with refuses(cf.SourceError):
         cf.release(METHOD, once, cf.GDP(1.0), ledger=book)
     assert _left(book) == pytest.approx(4.0, abs=0.02)
 
@@ -205,9 +206,9 @@ def test_a_plan_from_a_file_is_made_again_not_believed(book: cf.Ledger) -> None:
     cheap = replace(
         plan, event=replace(plan.event, parts=(replace(spend, scale=spend.scale / 100), *plan.event.parts[1:]))
     )
-    with pytest.raises(cf.PlanError, match="altered"):
+    with refuses(cf.PlanError):
         cf.release(cf.Plan.from_json(cheap.to_json()), source(), ledger=book)
-    with pytest.raises(cf.PlanError, match="privacy"):
+    with refuses(cf.PlanError):
         cf.release(plan, source(), cf.GDP(1.0), ledger=book)
     assert _left(book) == pytest.approx(3.0, abs=0.02)
 
@@ -236,27 +237,27 @@ class Understated(Mean):
 
 
 @pytest.mark.parametrize(
-    ("fault", "words"),
+    "fault",
     [
-        ("half", "smaller sensitivity"),
-        ("a hair", "smaller sensitivity"),
-        ("finer steps", "smaller sensitivity"),
-        ("another map", "smaller sensitivity"),
-        ("another name", "holds no statistic"),
-        ("less noise", "spends exceed"),
+        "half",
+        "a hair",
+        "finer steps",
+        "another map",
+        "another name",
+        "less noise",
     ],
 )
 def test_a_plan_that_says_less_than_its_maps_is_refused_from_a_file_too(
-    book: cf.Ledger, fault: str, words: str, monkeypatch: pytest.MonkeyPatch
+    book: cf.Ledger, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Made again it has the same digest, since its method says the same each time: what it spends must be compared with its maps."""
     monkeypatch.setitem(registry._registered, Understated.name, Understated)
     made = Understated("y", fault=fault).plan(SCHEMA, cf.GDP(1.0, relation="add-remove"))
     stored = cf.Plan.from_json(made.to_json())
     assert registry.remake(stored, SCHEMA)[1] == stored
-    with pytest.raises(cf.PlanError, match=words):
+    with refuses(cf.PlanError):
         cf.release(stored, source(), ledger=book)
-    with pytest.raises(cf.PlanError, match=words):
+    with refuses(cf.PlanError):
         cf.release(Understated("y", fault=fault), source(), cf.GDP(1.0), ledger=book)
     assert not [row for row in book.show().rows if row.kind == "charge"]
     fair = cf.Plan.from_json(Understated("y", fault="none").plan(SCHEMA, cf.GDP(1.0, relation="add-remove")).to_json())
@@ -266,7 +267,7 @@ def test_a_plan_that_says_less_than_its_maps_is_refused_from_a_file_too(
 def test_a_plan_for_another_schema_is_refused(book: cf.Ledger) -> None:
     wider = cf.Schema({"a": cf.Numeric(0, 2), "y": cf.Numeric(0, 2)})
     plan = cf.Plan.from_json(cf.plan(METHOD, wider, cf.GDP(1.0)).to_json())
-    with pytest.raises(cf.PlanError, match="schema"):
+    with refuses(cf.PlanError):
         cf.release(plan, source(), ledger=book)
 
 
@@ -276,8 +277,8 @@ def test_epsilon_delta_and_mu_give_the_same_noise() -> None:
         cf.release(METHOD, source(), privacy, ledger=None, noise=SimulatedNoise(4))
         for privacy in (cf.GDP(mu), cf.ApproxDP(1.0, 1e-6))
     )
-    assert {name: noisy.to_dict() for name, noisy in one.statistics.items()} == {
-        name: noisy.to_dict() for name, noisy in two.statistics.items()
+    assert {name: noisy.sha256 for name, noisy in one.statistics.items()} == {
+        name: noisy.sha256 for name, noisy in two.statistics.items()
     }
 
 
@@ -288,18 +289,16 @@ def test_the_cheapest_statement_is_charged(tmp_path: Path) -> None:
 
 
 def test_pure_dp_is_refused_with_what_to_ask_instead(book: cf.Ledger) -> None:
-    with pytest.raises(cf.NoConversion, match="GDP"):
+    with refuses(cf.NoConversion):
         cf.release(METHOD, source(), cf.PureDP(1.0), ledger=book)
 
 
 def test_damaged_files_and_other_formats_are_refused() -> None:
     text = cf.release(METHOD, source(), cf.GDP(1.0), ledger=None).to_json()
-    with pytest.raises(cf.ReleaseError, match="SHA-256"):
+    with refuses(cf.ReleaseError):
         cf.Release.from_json(text.replace('"simulated":false', '"simulated":true'))
     for other in ("1.1", "0.9", "2.0", "1"):
-        with pytest.raises(
-            cf.ReleaseError, match=rf"has the format '{other}'.*reads 1.0; read it with the confide that wrote it"
-        ):
+        with refuses(cf.ReleaseError):
             cf.Release.from_json(text.replace('"format_version":"1.0"', f'"format_version":"{other}"'))
     for junk in ("", "[]", "{}", '{"confide":"plan"}', text[: len(text) // 2]):
         with pytest.raises(cf.ReleaseError):
@@ -325,27 +324,27 @@ def test_without_its_receipt_nothing_is_released(book: cf.Ledger, monkeypatch: p
         raise cf.LedgerBusy("charge 2 stays, unfinished: locked")
 
     monkeypatch.setattr(book, "receipt", busy)
-    with pytest.raises(cf.ReleaseError, match="charge 2 stays"):
+    with refuses(cf.ReleaseError):
         cf.release(METHOD, source(), cf.GDP(1.0), ledger=book)
 
 
 @pytest.mark.parametrize("wrong", [None, 1.0, "1", object()])
 def test_arguments_of_another_type_get_typed_errors(book: cf.Ledger, wrong: Any) -> None:
-    with pytest.raises(cf.PrivacyError, match=r"cf\.GDP"):
+    with refuses(cf.PrivacyError):
         cf.release(METHOD, source(), wrong, ledger=book)
-    with pytest.raises(cf.PrivacyError, match=r"cf\.GDP"):
+    with refuses(cf.PrivacyError):
         METHOD.plan(SCHEMA, wrong)
     if wrong is not None:
-        with pytest.raises(cf.PlanError, match=r"cf\.Ledger\.open"):
+        with refuses(cf.PlanError):
             cf.release(METHOD, source(), cf.GDP(1.0), ledger=wrong)
-        with pytest.raises(cf.PrivacyError, match="SimulatedNoise"):
+        with refuses(cf.PrivacyError):
             cf.release(METHOD, source(), cf.GDP(1.0), ledger=None, noise=wrong)
 
 
 def test_infer_repeats_no_statement_that_the_spends_exceed() -> None:
     release = cf.release(METHOD, source(), cf.GDP(1.0), ledger=None)
     cheap = replace(release, guarantees=(cf.GDP(0.01, relation="add-remove"),))
-    with pytest.raises(cf.ReleaseError, match="altered"):
+    with refuses(cf.ReleaseError):
         cf.infer(cf.Release.from_json(cheap.to_json()))
 
 
@@ -358,32 +357,28 @@ def test_a_table_is_no_source() -> None:
         lambda: cf.release(cf.regression.SSP("y ~ a"), frame, cf.GDP(1.0), ledger=None),
         lambda: cf.linear_regression("y ~ a", frame, privacy=cf.GDP(1.0), ledger=None),
     ):
-        with pytest.raises(
-            cf.PlanError, match=r"data must come from cf.read, got DataFrame; write cf.read\(frame, schema\)"
-        ):
+        with refuses(cf.PlanError):
             call()
 
 
 def test_what_linear_regression_lacks_or_does_not_know_is_a_typed_error() -> None:
-    with pytest.raises(cf.PrivacyError, match=r"privacy=cf.GDP\(1.0\)"):
+    with refuses(cf.PrivacyError):
         cf.linear_regression("y ~ a", source(), ledger=None)
-    with pytest.raises(cf.PlanError, match=r"ledger=cf.Ledger.open\(.*ledger=None"):
+    with refuses(cf.PlanError):
         cf.linear_regression("y ~ a", source(), privacy=cf.GDP(1.0))
-    with pytest.raises(
-        cf.PlanError, match=r"no option 'limitt' \(did you mean 'limit'\?\); its options are privacy, ledger"
-    ):
+    with refuses(cf.PlanError):
         cf.linear_regression("y ~ a", source(), privacy=cf.GDP(1.0), ledger=None, limitt="none")
 
 
 def test_infer_takes_a_question_and_says_how() -> None:
     release = cf.release(cf.regression.SSP("y ~ a"), source(), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(2))
-    with pytest.raises(cf.PlanError, match=r"write cf.infer\(release, cf.Question\(subset=\['a'\]\)\)"):
+    with refuses(cf.PlanError):
         cf.infer(release, subset=["a"])
-    with pytest.raises(cf.PlanError, match="a question has the fields subset"):
+    with refuses(cf.PlanError):
         cf.infer(release, colour="red")
-    with pytest.raises(cf.PlanError, match=r"must be a cf.Question or None, got list"):
+    with refuses(cf.PlanError):
         cf.infer(release, ["a"])
-    with pytest.raises(cf.PlanError, match="infer takes a release, got str"):
+    with refuses(cf.PlanError):
         cf.infer("release.json")
 
 
@@ -394,7 +389,7 @@ def test_a_pure_request_of_a_gaussian_method_names_methods_that_plan_for_the_sam
         cf.tables.Counts("g", covers="dataset"),
         cf.tables.Means("y ~ g", covers="dataset"),
     ):
-        with pytest.raises(cf.NoConversion, match="pure guarantee") as refused:
+        with refuses(cf.NoConversion) as refused:
             cf.plan(method, schema, cf.PureDP(1.0))
         _, named, names = str(refused.value).partition("a method with a pure guarantee: ")
         assert named or "no method here has a pure guarantee for this question" in str(refused.value)
@@ -408,7 +403,7 @@ def test_a_request_that_the_guarantee_does_not_give_is_an_altered_file() -> None
     data = cf.read(schema.sample(100, seed=1), schema)
     done = cf.release(cf.tables.Means("x", covers="population"), data, cf.GDP(1.0), ledger=None)
     for forged in (cf.GDP(0.01, relation="add-remove"), cf.GDP(1.0, relation="substitute")):
-        with pytest.raises(cf.errors.ReleaseError, match="altered"):
+        with refuses(cf.errors.ReleaseError):
             cf.infer(replace(done, plan=replace(done.plan, requested=forged)))
 
 
@@ -421,14 +416,14 @@ class _Wordy(Mean):
 
 def test_what_no_file_can_hold_is_refused_before_the_charge_and_where_it_is_written(book: cf.Ledger) -> None:
     method = _Wordy("y")
-    with pytest.raises(cf.PlanError, match="beyond what a file of confide holds"):
+    with refuses(cf.PlanError):
         cf.release(method, source(), cf.GDP(1.0), ledger=book)
     assert _left(book) == pytest.approx(4.0, abs=0.02)
     plan = cf.plan(method, SCHEMA, cf.GDP(1.0))
-    with pytest.raises(cf.PlanError, match="beyond what a file of confide holds"):
+    with refuses(cf.PlanError):
         plan.to_json()
     release = cf.release(method, source(), cf.GDP(1.0), ledger=None)
-    with pytest.raises(cf.ReleaseError, match="at most 100000"):
+    with refuses(cf.ReleaseError):
         release.to_json()
 
 

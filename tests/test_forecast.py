@@ -17,16 +17,17 @@ from confide.advice import advise
 from confide.core import Gram, Total, seal
 from confide.forecast import Forecast, Simulated, _entry, run
 from confide.methods.regression.glm.coefficients import binary_design
+from confide.methods.regression.glm.fisher_rows import FisherRows, FisherScores, InformationIndices
 from confide.methods.regression.glm.sums import Excess, FisherSum
+from confide.methods.regression.sums.linear_rows import BlockGram, CellIndices, RangeCells
+from confide.methods.regression.sums.whitened_rows import Frame, WhitenedRows
 from confide.noise import SimulatedNoise
 from confide.scenarios import Columns, scenario_frame
 from confide.schema import Design
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.coding import Box
-from confide.sums.fisher_rows import FisherRows, FisherScores, InformationIndices
 from confide.sums.integer_functions import OfRecords
-from confide.sums.linear_rows import BlockGram, CellIndices, RangeCells
-from confide.sums.whitened_rows import Frame, WhitenedRows
+from tests.messages import refuses
 from tests.third_party import Mean
 
 TOLD = cf.Schema(
@@ -115,9 +116,7 @@ class _Broken(Mean):
 
 
 def test_what_fails_in_a_forecast_is_told_with_its_cause() -> None:
-    with pytest.raises(
-        cf.PlanError, match=r"toy_mean cannot be forecast: .* it raises ValueError: no mean; its release"
-    ):
+    with refuses(cf.PlanError):
         dict(cf.plan(_Broken("a"), TOLD, cf.GDP(0.2), n=4_000).forecast)
 
 
@@ -156,7 +155,7 @@ def test_a_release_does_not_pay_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cf.infer(done).names == ("Intercept", "a") and not done.plan.forecast
     plan = cf.plan(cf.regression.LeastSquares("y ~ a"), TOLD, cf.GDP(1.0), n=4_000)
     assert "forecast" not in plan.to_json() and plan == cf.plan(plan, TOLD)
-    with pytest.raises(AssertionError, match="was simulated"):
+    with refuses(AssertionError):
         plan.summary()
 
 

@@ -18,6 +18,7 @@ import confide as cf
 from confide.errors import ConfideError
 from confide.noise import SimulatedNoise
 from tests.advice import checked, codes, followed, public
+from tests.messages import refuses
 
 SCHEMA = """cf.Schema({
     "x": cf.Numeric(0, 1), "x2": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3), "age": cf.Integer(0, 100), "k": cf.Integer(0, 1),
@@ -115,32 +116,30 @@ def test_the_first_call_of_an_interval_is_answered(verb: str) -> None:
     column = {"proportion": "smoker", "mean": "x", "difference": "smoker ~ sex"}[verb]
     found = made(asked(verb, column))
     assert found.status == "ok" and np.isfinite(found.conf_int().to_numpy()).all()
-    with pytest.raises(ConfideError, match="on_missing="):
+    with refuses(ConfideError):
         made(asked(verb, column, "cf.GDP(1.0, relation='substitute')"))
 
 
 def test_public_doors_tell_the_call_that_works() -> None:
     schema = made(SCHEMA)
     data, line = cf.read(schema.sample(50, seed=1), schema), cf.regression.LeastSquares("y ~ x")
-    with pytest.raises(
-        ConfideError, match=r"got RecordSource.* write cf\.plan\(method, data\.schema, cf\.GDP\(1\.0\)\)"
-    ):
+    with refuses(ConfideError):
         cf.plan(line, data, cf.GDP(1.0))
     for given in ({"x": cf.Numeric(0, 1)}, schema.sample(50, seed=1), None):
-        with pytest.raises(ConfideError, match=rf"got {type(given).__name__}; write ") as refused:
+        with refuses(ConfideError) as refused:
             cf.plan(line, given, cf.GDP(1.0))
         advised = made(next(codes(str(refused.value))))
         cf.plan(line, advised, cf.GDP(1.0))
-    with pytest.raises(ConfideError, match=r"got str; write cf\.plan\(cf\.regression\.LeastSquares\('y ~ x'\)"):
+    with refuses(ConfideError):
         cf.release("y ~ x", data, cf.GDP(1.0), ledger=None)
     release = cf.release(line, data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
-    with pytest.raises(ConfideError, match=r"got str; write cf\.verify"):
+    with refuses(ConfideError):
         cf.verify("release.json", None)
     for ledger in (None, "book.db"):
-        with pytest.raises(ConfideError, match=r"write ledger=cf\.Ledger\.open"):
+        with refuses(ConfideError):
             cf.verify(release, ledger)
     for path in (3, data):
-        with pytest.raises(ConfideError, match=r'write cf\.refit\("table\.parquet"\)'):
+        with refuses(ConfideError):
             cf.refit(path)
 
 

@@ -26,6 +26,7 @@ from confide.sources.simulated import SIMULATED_ROWS, simulated_source
 from confide.testing.checks import _holds_code
 from tests.golden.golden_cases import CASES, frame_of, schema_of
 from tests.in_place import in_place
+from tests.messages import refuses
 from tests.third_party import Mean
 
 SCHEMA = cf.Schema({"v": cf.Numeric(0, 10), "g": cf.Categorical(["a", "b"])}, dataset="d")
@@ -86,7 +87,7 @@ class Faulty(Mean):
 @pytest.mark.parametrize(("how", "said"), [("raises", "KeyError: 'theta'"), ("text", "finite numbers")])
 def test_what_always_fails_is_told_in_full_and_costs_nothing(how: str, said: str, tmp_path: Path) -> None:
     book = ledger(tmp_path)
-    with pytest.raises(cf.PlanError, match="nothing was charged") as error:
+    with refuses(cf.PlanError) as error:
         cf.release(Faulty("v", how=how), cf.read(SCHEMA.sample(N, 1), SCHEMA), cf.GDP(1.0), ledger=book)
     assert said in str(error.value)
     assert error.value.__cause__ is not None
@@ -97,7 +98,7 @@ def test_a_question_that_fails_among_others_is_named_with_its_cause(tmp_path: Pa
     book = ledger(tmp_path)
     registry._registered["toy_mean"] = Faulty
     both = cf.Publication({"one": cf.tables.Counts("g", covers="population"), "two": Faulty("v")})
-    with pytest.raises(cf.PlanError, match="theta"):
+    with refuses(cf.PlanError):
         cf.release(both, cf.read(SCHEMA.sample(N, 1), SCHEMA), cf.GDP(1.0), ledger=book)
     assert untouched(book)
 
@@ -189,7 +190,7 @@ def test_a_reader_that_cannot_read_such_a_column_is_told_of_before_the_charge(
     source = cf.read(_KINDS[kind](tmp_path), SCHEMA)
     book = ledger(tmp_path)
     monkeypatch.setattr(coding.Labels, "text", lacking)
-    with pytest.raises(cf.PlanError, match="string_view"):
+    with refuses(cf.PlanError):
         cf.release(cf.tables.Counts("g", covers="population"), source, cf.GDP(1.0), ledger=book)
     assert untouched(book)
 
@@ -233,7 +234,7 @@ def test_a_release_that_no_file_can_hold_is_told_of_before_the_charge(
         raise TypeError("no exact text form for ndarray; use numbers, text, booleans, lists or mappings")
 
     monkeypatch.setattr(Release, "to_json", odd)
-    with pytest.raises(cf.PlanError, match="no exact text form for ndarray"):
+    with refuses(cf.PlanError):
         cf.release(Mean("v"), cf.read(SCHEMA.sample(N, 1), SCHEMA), cf.GDP(1.0), ledger=book)
     assert untouched(book)
 
@@ -259,7 +260,7 @@ def test_a_method_that_was_edited_is_rehearsed_again(tmp_path: Path) -> None:
         def draw(self, source: Any, plan: Plan, meter: Any) -> Mapping[str, Any]:
             raise NameError("name 'totl' is not defined")
 
-    with pytest.raises(cf.PlanError, match="totl"):
+    with refuses(cf.PlanError):
         cf.release(Edited("v"), source, cf.GDP(1.0), ledger=book)
     assert [row for row in book.show().rows if row.kind == "charge"] == charges
 

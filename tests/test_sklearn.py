@@ -32,6 +32,7 @@ from confide.core import Method
 from confide.noise import SimulatedNoise
 from confide.sklearn import EXPECTED_FAILED_CHECKS, Pate, PrivatePCA, PrivateRegressor, StatusWarning
 from confide.testing import ZeroNoise
+from tests.messages import refuses, warns
 
 ROWS = 3_000
 SCHEMA = cf.Schema(
@@ -285,7 +286,7 @@ def test_the_response_is_the_column_that_X_lacks() -> None:
     assert line(regressor(schema=first).fit(X, y.to_numpy())) == expected
     assert line(regressor(schema=first).fit(X.to_numpy(), y)) == expected  # y is named after it
     assert line(regressor(schema=wide).fit(X, y)) == expected
-    with pytest.raises(cf.SchemaError, match=r"'score', 'unused'.*fit\(frame\[features\]"):
+    with refuses(cf.SchemaError):
         regressor(schema=wide).fit(X, y.to_numpy())
     assert regressor(schema=first).fit(X.to_numpy(), y.to_numpy()).result_.response == "income"  # the last one
 
@@ -359,31 +360,31 @@ def test_formulas_work_with_bounds_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    "change",
     [
-        (lambda X, y: (X.assign(more=1.0), y), r"schema lacks 'more'.*write fit"),
-        (lambda X, y: (X.assign(score=y), y), "X has every column of the schema"),
-        (lambda X, y: (X, X["age"]), "y is named 'age', but the response is 'score'"),
-        (lambda X, y: (X.to_numpy()[:, :1], y), r"X has 1 columns without names.*'age', 'income'"),
-        (lambda X, y: (X.set_axis(["age", "age"], axis=1), y), "different names"),
-        (lambda X, y: (X.set_axis(["age", 1], axis=1), y), "different names, all of them text"),
+        lambda X, y: (X.assign(more=1.0), y),
+        lambda X, y: (X.assign(score=y), y),
+        lambda X, y: (X, X["age"]),
+        lambda X, y: (X.to_numpy()[:, :1], y),
+        lambda X, y: (X.set_axis(["age", "age"], axis=1), y),
+        lambda X, y: (X.set_axis(["age", 1], axis=1), y),
     ],
 )
-def test_columns_that_do_not_fit_the_schema(change: Any, said: str) -> None:
-    with pytest.raises(cf.SchemaError, match=said):
+def test_columns_that_do_not_fit_the_schema(change: Any) -> None:
+    with refuses(cf.SchemaError):
         regressor().fit(*change(*records(20)))
 
 
 def test_columns_that_do_not_fit_the_formula() -> None:
     X, y = records(20)
     method = cf.regression.SSP("score ~ age + income")
-    with pytest.raises(cf.SchemaError, match="X lacks 'income' of the formula"):
+    with refuses(cf.SchemaError):
         regressor(method).fit(X[["age"]], y)
-    with pytest.raises(cf.SchemaError, match=r"X holds the response 'score'; write fit\(X.drop"):
+    with refuses(cf.SchemaError):
         regressor(method).fit(X.assign(score=y), y)
-    with pytest.raises(cf.SchemaError, match="y is named 'age'"):
+    with refuses(cf.SchemaError):
         regressor(method).fit(X.to_numpy(), X["age"])
-    with pytest.raises(cf.PlanError, match="one column"):
+    with refuses(cf.PlanError):
         regressor(cf.regression.SSP("I(score + age) ~ income")).fit(X, y)
 
 
@@ -412,8 +413,8 @@ def test_rows_of_bounds_belong_to_their_features() -> None:
     for form in ([(18, 90), (0, 100)], {"income": (0, 100), "age": (18, 90)}):
         model = regressor(bounds={"X": form, "y": (-10, 30)}).fit(X, y)
         drawn, other = (one.fit(X, y).release_.statistics for one in (model, regressor()))
-        assert {name: noisy.to_dict() for name, noisy in drawn.items()} == {
-            name: noisy.to_dict() for name, noisy in other.items()
+        assert {name: noisy.sha256 for name, noisy in drawn.items()} == {
+            name: noisy.sha256 for name, noisy in other.items()
         }
 
 
@@ -427,46 +428,45 @@ def test_a_response_takes_a_name_that_is_free() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bounds", "said"),
+    "bounds",
     [
-        ((0, 1), r'"X" and "y", got tuple; write bounds='),
-        ({}, "got the keys none"),
-        ({"X": (0, 1)}, "got the keys 'X'"),
-        ({"X": (0, 1), "Y": (0, 1)}, "got the keys 'X', 'Y'"),
-        ({"X": 3, "y": (0, 1)}, r"one pair.*shape \(2, 2\); got the shape \(\)"),
-        ({"X": [(0, 1)], "y": (0, 1)}, r"got the shape \(1, 2\)"),
-        ({"X": [(0, 1)] * 3, "y": (0, 1)}, r"got the shape \(3, 2\)"),
-        ({"X": (0, 1), "y": [(0, 1)]}, r'bounds\["y"\] must be one pair \(low, high\); got the shape \(1, 2\)'),
-        ({"X": ("a", "b"), "y": (0, 1)}, "must hold numbers, got"),
-        ({"X": None, "y": (0, 1)}, "must"),
-        ({"X": (1, 0), "y": (0, 1)}, r'bounds\["X"\], column .age.: .*low must be below high'),
-        ({"X": (0, 1), "y": (2, 1)}, r'bounds\["y"\]: .*low must be below high'),
-        ({"X": (0, np.inf), "y": (0, 1)}, r'bounds\["X"\]'),
-        ({"X": (0, np.nan), "y": (0, 1)}, r'bounds\["X"\]'),
-        ({"X": {"age": (0, 1)}, "y": (0, 1)}, "exactly the columns of X: 'age', 'income'"),
-        ({"X": {"age": (0, 1), "income": (0, 1), "b": (0, 1)}, "y": (0, 1)}, "names 'age', 'income', 'b'"),
-        ({"X": {"age": (0, 1), "income": 4}, "y": (0, 1)}, r"bounds\[\"X\"\]\['income'\] must be one pair"),
+        (0, 1),
+        {},
+        {"X": (0, 1)},
+        {"X": (0, 1), "Y": (0, 1)},
+        {"X": 3, "y": (0, 1)},
+        {"X": [(0, 1)], "y": (0, 1)},
+        {"X": [(0, 1)] * 3, "y": (0, 1)},
+        {"X": (0, 1), "y": [(0, 1)]},
+        {"X": ("a", "b"), "y": (0, 1)},
+        {"X": None, "y": (0, 1)},
+        {"X": (1, 0), "y": (0, 1)},
+        {"X": (0, 1), "y": (2, 1)},
+        {"X": (0, np.inf), "y": (0, 1)},
+        {"X": (0, np.nan), "y": (0, 1)},
+        {"X": {"age": (0, 1)}, "y": (0, 1)},
+        {"X": {"age": (0, 1), "income": (0, 1), "b": (0, 1)}, "y": (0, 1)},
+        {"X": {"age": (0, 1), "income": 4}, "y": (0, 1)},
     ],
 )
-def test_impossible_bounds(bounds: Any, said: str) -> None:
-    with pytest.raises(cf.SchemaError, match=said):
+def test_impossible_bounds(bounds: Any) -> None:
+    with refuses(cf.SchemaError):
         regressor(bounds=bounds).fit(*records(20))
 
 
 def test_transposed_bounds_are_told_what_to_write() -> None:
     X, y = records(20)
-    with pytest.raises(cf.SchemaError, match=r"np.column_stack\(\[lows, highs\]\)"):
+    with refuses(cf.SchemaError):
         regressor(bounds={"X": np.zeros((2, 3)), "y": (0, 1)}).fit(X.assign(c=1), y)
 
 
 def test_bounds_or_a_schema_but_not_both_and_not_neither() -> None:
     X, y = records(20)
-    call = r"PrivateRegressor\(privacy=cf.GDP\(1.0\), ledger=None, bounds=.*schema=cf.Schema\("
-    with pytest.raises(cf.PlanError, match="neither schema nor bounds.*" + call):
+    with refuses(cf.PlanError):
         regressor(schema=None).fit(X, y)
-    with pytest.raises(cf.PlanError, match="both schema and bounds.*" + call):
+    with refuses(cf.PlanError):
         regressor(schema=SCHEMA, bounds={"X": (0, 1), "y": (0, 1)}).fit(X, y)
-    with pytest.raises(cf.SchemaError, match=r"got dict; write schema=cf.Schema"):
+    with refuses(cf.SchemaError):
         regressor(schema={"age": (0, 1)}).fit(X, y)
 
 
@@ -479,30 +479,30 @@ def test_bounds_are_not_read_from_the_data() -> None:
 # shapes and types: public facts, told without records ---------------------------------------------------------------
 
 SHAPES = [
-    (lambda X, y: (X[:, 0], y), "Reshape your data"),
-    (lambda X, y: (X[:, :, None], y), "two dimensions"),
-    (lambda X, y: (X[:, :0], y), r"0 feature\(s\)"),
-    (lambda X, y: (X, y[1:]), "not have the same number of records"),
-    (lambda X, y: (X, np.column_stack([y, y])), "got 2 columns"),
-    (lambda X, y: (X, y[:, None, None]), "1d array"),
-    (lambda X, y: (X, y[0]), "1d array"),
-    (lambda X, y: (X, None), "requires y to be passed, but the target y is None"),
-    (lambda X, y: (X + 1j, y), "Complex data not supported: X"),
-    (lambda X, y: (X, y + 1j), "Complex data not supported: y"),
-    (lambda X, y: (sparse.csr_array(X), y), "sparse"),
-    (lambda X, y: (X, sparse.csr_array(y[:, None])), "sparse"),
-    (lambda X, y: ([*X.tolist(), [1.0]], [*y, 1.0]), "two dimensions"),
-    (lambda X, y: ("X", y), "two dimensions"),
-    (lambda X, y: (None, y), "two dimensions"),
+    lambda X, y: (X[:, 0], y),
+    lambda X, y: (X[:, :, None], y),
+    lambda X, y: (X[:, :0], y),
+    lambda X, y: (X, y[1:]),
+    lambda X, y: (X, np.column_stack([y, y])),
+    lambda X, y: (X, y[:, None, None]),
+    lambda X, y: (X, y[0]),
+    lambda X, y: (X, None),
+    lambda X, y: (X + 1j, y),
+    lambda X, y: (X, y + 1j),
+    lambda X, y: (sparse.csr_array(X), y),
+    lambda X, y: (X, sparse.csr_array(y[:, None])),
+    lambda X, y: ([*X.tolist(), [1.0]], [*y, 1.0]),
+    lambda X, y: ("X", y),
+    lambda X, y: (None, y),
 ]
 
 
-@pytest.mark.parametrize(("change", "said"), SHAPES)
-def test_an_impossible_shape_or_type_is_told_without_a_word_about_records(change: Any, said: str) -> None:
+@pytest.mark.parametrize("change", SHAPES)
+def test_an_impossible_shape_or_type_is_told_without_a_word_about_records(change: Any) -> None:
     texts = set()
     for rows, seed in ((20, 1), (31, 2)):
         X, y = records(rows, seed)
-        with pytest.raises(cf.PlanError, match=said) as caught:
+        with refuses(cf.PlanError) as caught:
             regressor().fit(*change(X.to_numpy(), y.to_numpy()))
         texts.add(str(caught.value))
         assert not hasattr(caught.value.__cause__, "args")
@@ -527,7 +527,7 @@ def test_sample_weights_are_not_supported() -> None:
 def test_a_method_must_be_a_regression() -> None:
     X, y = records(20)
     for wrong in ("ssp", cf.regression.SSP, LinearRegression(), 3):
-        with pytest.raises(cf.PlanError, match=r"write method=cf.regression.LeastSquares\('score ~ age \+ income'\)"):
+        with refuses(cf.PlanError):
             regressor(wrong).fit(X, y)
 
 
@@ -582,19 +582,19 @@ def test_a_fit_over_the_budget_keeps_the_earlier_one(book: cf.Ledger) -> None:
     assert vars(model) == before
 
 
-@pytest.mark.parametrize(("change", "said"), SHAPES)
-def test_nothing_is_charged_for_what_public_facts_forbid(book: cf.Ledger, change: Any, said: str) -> None:
+@pytest.mark.parametrize("change", SHAPES)
+def test_nothing_is_charged_for_what_public_facts_forbid(book: cf.Ledger, change: Any) -> None:
     X, y = records(20)
-    with pytest.raises(cf.PlanError, match=said):
+    with refuses(cf.PlanError):
         secure(book).fit(*change(X.to_numpy(), y.to_numpy()))
     assert charges(book) == 0
 
 
 def test_a_physical_type_without_rule_is_refused_before_the_charge(book: cf.Ledger) -> None:
     X, y = records(20)
-    with pytest.raises(cf.SourceError, match="age"):
+    with refuses(cf.SourceError):
         secure(book).fit(X.assign(age=pd.Timestamp("2020-01-01")), y)
-    with pytest.raises(cf.SourceError, match="masked"):
+    with refuses(cf.SourceError):
         secure(book).fit(np.ma.masked_invalid(X.to_numpy()), y)
     assert charges(book) == 0
 
@@ -613,9 +613,7 @@ def test_a_text_column_under_numeric_bounds_is_refused_before_the_charge(book: c
     said = set()
     for text in (["7.5"] * 20, ["north", "?"] * 10):  # the type says it: the text of the cells is not looked at
         for change in (lambda t: (X.assign(age=column(t)), y), lambda t: (X, column(t).rename("score"))):
-            with pytest.raises(
-                cf.SchemaError, match=r"'(age|score)' has bounds and the type .*astype\(float\)"
-            ) as caught:
+            with refuses(cf.SchemaError) as caught:
                 secure(book).fit(*change(text))
             said.add(str(caught.value))
     assert len(said) == 2  # one for each column
@@ -631,10 +629,10 @@ def test_text_is_refused_in_every_container_with_a_type_for_it(book: cf.Ledger) 
         polars.with_columns(age=pl.Series(words, dtype=pl.Categorical)),
         np.array([words, words]).T,
     ):
-        with pytest.raises(cf.SchemaError, match="'age' has bounds and the type"):
+        with refuses(cf.SchemaError):
             secure(book).fit(given, y)
     bounded = PrivateRegressor(privacy=cf.GDP(1.0), bounds={"X": (0, 100), "y": (-10, 30)}, ledger=book)
-    with pytest.raises(cf.SchemaError, match="'age' has bounds and the type"):
+    with refuses(cf.SchemaError):
         bounded.fit(X.assign(age=words), y)
     assert charges(book) == 0
 
@@ -652,7 +650,7 @@ def test_labels_and_unused_columns_may_be_text(book: cf.Ledger) -> None:
 
 def test_a_status_that_is_not_ok_warns_with_the_words_of_the_result_alone() -> None:
     X, y = records(30)  # this noise leaves the released Gram matrix not positive definite, as 9 of 10 seeds do here
-    with pytest.warns(StatusWarning, match="status of this fit is 'not_identified'") as caught:
+    with warns(StatusWarning) as caught:
         model = regressor(mu=0.05, seed=8).fit(X, y)
     (said,) = [str(warning.message) for warning in caught]
     assert model.status_ == "not_identified" and said.endswith(model.result_.reason)
@@ -660,7 +658,7 @@ def test_a_status_that_is_not_ok_warns_with_the_words_of_the_result_alone() -> N
     # numbers that mean nothing are nowhere, neither of the estimator nor of its table
     assert np.isnan(line(model)).all() and model.result_.params.isna().all()
     for call in (lambda: model.predict(X), lambda: model.score(X, y), lambda: model.result_.predict(X)):
-        with pytest.raises(cf.NoResult, match=r"'not_identified'.*not positive definite"):
+        with refuses(cf.NoResult):
             call()
     # from a file alone it is the same: nothing private is in it
     assert cf.infer(cf.Release.from_json(model.release_.to_json())).reason in said
@@ -713,7 +711,7 @@ def test_cross_validation_pays_for_each_fold(book: cf.Ledger) -> None:
 
 def test_simulated_noise_is_never_charged(book: cf.Ledger) -> None:
     X, y = records(20)
-    with pytest.raises(cf.PrivacyError, match="simulated"):
+    with refuses(cf.PrivacyError):
         regressor(ledger=book).fit(X, y)
     assert charges(book) == 0
 
@@ -724,14 +722,14 @@ def test_the_relation_and_impossible_requests(book: cf.Ledger) -> None:
     assert substitute.fit(X, y).result_.relation == "substitute"
     assert secure(book).fit(X, y).result_.relation == "add-remove"
     for wrong in (None, 1.0):
-        with pytest.raises(cf.PrivacyError, match="GDP"):
+        with refuses(cf.PrivacyError):
             PrivateRegressor(privacy=wrong, schema=SCHEMA, ledger=None).fit(X, y)
 
 
 def test_the_dataset_of_the_schema_must_be_the_books(book: cf.Ledger) -> None:
     X, y = records(20)
     other = cf.Schema({name: SCHEMA[name] for name in SCHEMA.names}, dataset="census")
-    with pytest.raises(cf.PlanError, match="census"):
+    with refuses(cf.PlanError):
         PrivateRegressor(privacy=cf.GDP(1.0), schema=other, ledger=book).fit(X, y)
 
 
@@ -793,24 +791,21 @@ def test_without_an_estimate_there_is_no_prediction() -> None:
     X, y = records(30)
     model = regressor(Silent("score ~ age")).fit(X, y)
     assert model.status_ == "no_reply"
-    with pytest.raises(cf.NoResult, match=r"no_reply.*the mechanism declined"):
+    with refuses(cf.NoResult):
         model.predict(X)
 
 
 def test_a_part_of_a_line_predicts_nothing_and_settings_are_given_with_the_method() -> None:
     X, y = records()
     wide = {"X": {"age": (18, 5_000), "income": (0, 100)}, "y": (-10, 30)}
-    with pytest.warns(StatusWarning, match="'partial'") as caught:
+    with warns(StatusWarning) as caught:
         model = regressor(bounds=wide).fit(X, y)
     named = """method=cf.regression.LeastSquares('score ~ age + income', limit="none")"""
     assert named in str(caught[0].message) and "ask limit" not in str(caught[0].message)
     assert np.isnan(model.coef_[0]) and np.isfinite(model.coef_[1])
-    with pytest.raises(cf.NoResult, match=r"'partial'.*limit=\"none\""):
+    with refuses(cf.NoResult):
         model.predict(X)
-    with pytest.raises(
-        cf.PlanError,
-        match=r"no parameter limit; it has: bounds, .*method=cf.regression.LeastSquares\(.*, limit='none'\)",
-    ):
+    with refuses(cf.PlanError):
         PrivateRegressor(privacy=cf.GDP(1.0), schema=SCHEMA, ledger=None, limit="none")
     assert list(inspect.signature(PrivateRegressor).parameters) == [
         "method",
@@ -895,17 +890,17 @@ def test_public_records_have_the_columns_of_the_private_ones() -> None:
     y = (X["income"] > 50).to_numpy().astype(int)
     model = _pate().fit(X, y, public=X[:30])
     assert list(model.feature_names_in_) == ["age", "income"]
-    with pytest.raises(cf.PlanError, match="same columns in the same order"):
+    with refuses(cf.PlanError):
         _pate().fit(X, y, public=X[["income", "age"]][:30])
     with pytest.raises(ValueError, match="same order"):
         model.predict(X[["income", "age"]])
     with pytest.raises(ValueError, match="1 features"):
         model.predict(X.to_numpy()[:, :1])
-    with pytest.raises(cf.SchemaError, match="stands for text"):
+    with refuses(cf.SchemaError):
         _pate().fit(X.assign(age="old"), y, public=X[:30])
-    with pytest.raises(cf.PlanError, match="sparse"):
+    with refuses(cf.PlanError):
         _pate().fit(sparse.csr_matrix(X.to_numpy()), y, public=X[:30])
-    with pytest.raises(cf.PlanError, match="table of numbers"):
+    with refuses(cf.PlanError):
         _pate().fit(X, y, public=X.assign(age="old")[:30])
     with pytest.raises(NotFittedError):
         _pate().predict(X)

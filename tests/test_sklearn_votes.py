@@ -19,6 +19,7 @@ from sklearn.svm import LinearSVC
 import confide as cf
 from confide.noise import SimulatedNoise
 from confide.sklearn import PrivatePCA
+from tests.messages import refuses
 
 pytestmark = pytest.mark.usefixtures("blocks_in_place")
 
@@ -62,7 +63,7 @@ def test_names_of_columns_are_kept_and_compared() -> None:
     assert model.feature_names_in_.tolist() == ["a", "b"]
     with pytest.raises(ValueError, match="same order"):
         model.predict(known[["b", "a"]])
-    with pytest.raises(cf.PlanError, match="same order"):
+    with refuses(cf.PlanError):
         _pate().fit(frame, y, public=known[["b", "a"]])
 
 
@@ -85,7 +86,7 @@ def test_probabilities_are_the_students_or_are_not_there() -> None:
 def test_a_student_that_is_none_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
     x, y, public = _records()
     book = cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=cf.GDP(3.0))
-    with pytest.raises(cf.PlanError, match="student must be a scikit-learn classifier"):
+    with refuses(cf.PlanError):
         _pate(student="svc").set_params(ledger=book, noise=None).fit(x, y, public=public)
     assert book.show().units["spent_amount"] == 0
 
@@ -112,5 +113,5 @@ def test_scores_have_names_and_lead_back() -> None:
 
 
 def test_components_of_text_are_refused_before_anything_is_charged() -> None:
-    with pytest.raises(cf.SchemaError, match="stands for text"):
+    with refuses(cf.SchemaError):
         _components().fit(np.array([["a", "b"]] * 9))

@@ -21,6 +21,7 @@ from confide.registry import list_methods
 from confide.sources.grouping import sampling, units as clustering
 from confide_lab.methods import AnalyzeGauss
 from tests.golden.golden_cases import CASES, SCHEMA, schema_of
+from tests.messages import refuses
 
 UNIT = cf.Schema(SCHEMA.columns, unit=cf.Unit("pid"), dataset="survey")
 LINE = cf.regression.SSP("y ~ x", cov="classical", recenter=False)
@@ -76,9 +77,9 @@ def test_statements_name_the_id_column(tmp_path: Path) -> None:
     assert "one pid with all its rows" in " ".join(cf.infer(release).summary().split())
     again = cf.release(cf.Plan.from_json(release.plan.to_json()), cf.read(people(), UNIT), ledger=ledger)
     assert again.plan == release.plan
-    with pytest.raises(cf.PrivacyError, match="which it does not"):
+    with refuses(cf.PrivacyError):
         cf.plan(LINE, SCHEMA, cf.GDP(1.0, unit="pid"))
-    with pytest.raises(cf.PrivacyError, match="enforces, unit='pid'"):
+    with refuses(cf.PrivacyError):
         cf.plan(LINE, UNIT, cf.GDP(1.0, unit="household"))
 
 
@@ -86,10 +87,10 @@ def test_a_ledger_has_one_unit(tmp_path: Path) -> None:
     ledger = book(tmp_path, unit="pid")
     data, declared = people(), cf.Schema(SCHEMA.columns, unit="pid", rows_per_unit=3, dataset="survey")
     for schema in (cf.Schema(SCHEMA.columns, dataset="survey"), declared):
-        with pytest.raises(cf.PrivacyError, match=r"write unit=cf.Unit\('pid'\)"):
+        with refuses(cf.PrivacyError):
             cf.release(LINE, cf.read(data, schema), cf.GDP(1.0), ledger=ledger)
     other = cf.Schema(SCHEMA.columns, unit=cf.Unit("household"), dataset="survey")
-    with pytest.raises(cf.PrivacyError, match="protects one household"):
+    with refuses(cf.PrivacyError):
         cf.release(LINE, cf.read(data, other), cf.GDP(1.0), ledger=ledger)
     # releases of one unit add up whatever the rows of it that count
     rows = cf.Schema(SCHEMA.columns, unit=cf.Unit("pid", rows=3), dataset="survey")
@@ -100,7 +101,7 @@ def test_a_ledger_has_one_unit(tmp_path: Path) -> None:
     assert ledger.verify().ok
     assert ledger.show().whose == "unit pid with all its rows (enforced)"
     records = cf.Ledger.create(tmp_path / "records.db", dataset="survey", budget=cf.GDP(3.0))
-    with pytest.raises(cf.PrivacyError, match="open a ledger for that one"):
+    with refuses(cf.PrivacyError):
         cf.release(LINE, cf.read(data, UNIT), cf.GDP(1.0), ledger=records)
     assert (records.unit_key, len(ledger.unit_key or b"")) == (None, 32)
 
@@ -127,7 +128,7 @@ def test_the_key_is_of_the_ledger_and_under_its_chain(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "book.db") as raw:
         raw.execute("UPDATE budget SET unit_key = ?", ((other.unit_key or b"").hex(),))
     assert not cf.Ledger.open(tmp_path / "book.db", dataset="survey").verify().ok
-    with pytest.raises(cf.PlanError, match="damaged"):
+    with refuses(cf.PlanError):
         cf.Ledger.open(tmp_path / "book.db", dataset="survey").check(
             dataset="survey", unit="pid", rows_per_unit=1, enforced=True
         )
@@ -156,9 +157,9 @@ def test_the_releases_of_a_ledger_agree_on_who_counts(tmp_path: Path) -> None:
 
 def test_several_rows_are_refused_where_intervals_take_them_as_independent() -> None:
     rows = cf.Schema(SCHEMA.columns, unit=cf.Unit("pid", rows=3))
-    with pytest.raises(cf.PlanError, match=r"take rows as independent.*write unit=cf.Unit\('pid'\)"):
+    with refuses(cf.PlanError):
         cf.plan(cf.regression.SSP("y ~ x"), rows, cf.GDP(1.0))
-    with pytest.raises(cf.PrivacyError, match="the number of rows is not public; write rows=1"):
+    with refuses(cf.PrivacyError):
         cf.plan(AnalyzeGauss("y ~ x"), rows, cf.GDP(1.0, relation="substitute"), n=100)
 
 
@@ -166,7 +167,7 @@ def test_under_substitute_the_gate_counts_ids() -> None:
     data = people(300).assign(pid=np.repeat(np.arange(100), 3))
     request = cf.GDP(1.0, relation="substitute")
     cf.release(LINE, cf.read(data, UNIT), request, n=100, ledger=None)
-    with pytest.raises(cf.PlanError, match="of ids where a unit is enforced"):
+    with refuses(cf.PlanError):
         cf.release(LINE, cf.read(data, UNIT), request, n=300, ledger=None)
 
 
@@ -187,7 +188,7 @@ def test_a_source_that_cannot_bound_units_is_refused() -> None:
 
         check = count = aggregate
 
-    with pytest.raises(cf.SourceError, match="cannot bound its rows"):
+    with refuses(cf.SourceError):
         cf.release(LINE, Bare(), cf.GDP(1.0), ledger=None)
 
 
@@ -269,9 +270,9 @@ def test_contributions_say_what_each_number_of_rows_keeps() -> None:
         assert abs(kept - np.minimum(rows, k).sum() / rows.sum()) < 4 * sd + 0.21 * kept
     assert (np.diff(table.noise) > 0).all()
     assert "contributions" not in {leaf.name for leaf in leaves(cf.plan(UnitRows(), UNIT, cf.GDP(1.0)).event)}
-    with pytest.raises(cf.PlanError, match=r"cf.Unit\('household'\)"):
+    with refuses(cf.PlanError):
         cf.contributions(cf.read(visits(), UNIT), "household", cf.GDP(1.0), ledger=None)
-    with pytest.raises(cf.PlanError, match="counted by an enforced unit"):
+    with refuses(cf.PlanError):
         cf.plan(UnitRows(), SCHEMA, cf.GDP(1.0))
 
 
@@ -282,7 +283,7 @@ def test_one_call_says_that_a_unit_is_declared() -> None:
 
 
 def test_a_unit_that_nobody_has_decided_is_no_record() -> None:
-    with pytest.raises(cf.SchemaError, match=r"still to be decided.*unit='record'"):
+    with refuses(cf.SchemaError):
         cf.Schema({"x": cf.Numeric(0, 1)}, unit="?")
 
 

@@ -20,6 +20,7 @@ from confide.sources.grouping import sampling, units as clustering
 from confide.sums.cells.cell_sums import Attribute, CellCounts, CellIndex, Crossing
 from confide.testing import ZeroNoise
 from confide_lab.methods.gradient_descent import GradientDescent
+from tests.messages import refuses
 from tests.sources.executors_toy import Here
 from tests.sources.records import Plain
 
@@ -139,7 +140,7 @@ def test_a_smaller_bound_would_be_wrong() -> None:
     """Where years are cut into spans, several of a person's years fall into one cell: such an attribute separates nothing."""
     plan = cf.plan(cf.tables.Counts("year * g", covers="dataset"), schema(), cf.GDP(1.0))
     assert all(separates(plan.statistic(name), "year") for name in plan.statistics if name != "contributions")
-    with pytest.raises(cf.PlanError, match="is not crossed with year"):
+    with refuses(cf.PlanError):
         cf.plan(cf.tables.Counts("cut(year, 2020) * g", covers="dataset"), schema(), cf.GDP(1.0))
 
 
@@ -241,11 +242,11 @@ def test_intervals_of_a_year_cover_where_persons_come_back() -> None:
 
 def test_what_hangs_together_has_no_interval() -> None:
     found = table(cf.tables.Counts("year * g", covers="population"), visits(), schema(), SimulatedNoise(1))
-    with pytest.raises(cf.PlanError, match="hold the same pid"):
+    with refuses(cf.PlanError):
         found.diff("year")
-    with pytest.raises(cf.PlanError, match="hold the same pid"):
+    with refuses(cf.PlanError):
         found.ratio({"year": "2015", "g": "a"}, {"year": "2016", "g": "a"})
-    with pytest.raises(cf.PlanError, match="tests take rows as independent"):
+    with refuses(cf.PlanError):
         found.test("independence", "year", "g")
     assert len(found.diff("g")) == 20  # within each year
     these = cf.infer(
@@ -274,33 +275,33 @@ def test_the_plan_the_file_and_the_ledger_say_it(tmp_path: Any) -> None:
 
 
 def test_what_is_refused() -> None:
-    for match, facts in (
-        ("groups=3 says", {"groups": 3}),
-        ("leave both out", {"per": "year", "rows": 2}),
-        ("leave both out", {"per": "year", "rule": "weight"}),
-        ("groups must be a whole number", {"per": "year", "groups": 0}),
-        ("per must be the name", {"per": 3}),
+    for facts in (
+        {"groups": 3},
+        {"per": "year", "rows": 2},
+        {"per": "year", "rule": "weight"},
+        {"per": "year", "groups": 0},
+        {"per": 3},
     ):
-        with pytest.raises(cf.SchemaError, match=match):
+        with refuses(cf.SchemaError):
             cf.Unit("pid", **facts)  # type: ignore[arg-type]
     for per in ("x", "month"):
-        with pytest.raises(cf.SchemaError, match="per must name a categorical or integer column"):
+        with refuses(cf.SchemaError):
             cf.Schema(COLUMNS, unit=cf.Unit("pid", per=per))
     for more in ({"cluster": cf.Clusters("school", size=30)}, {"design": cf.SurveyDesign(deff=2.0)}):
-        with pytest.raises(cf.SchemaError, match=r"count each pid once|persons who count once"):
+        with refuses(cf.SchemaError):
             schema(**more)
     for method in (
         cf.regression.LeastSquares("x ~ g"),
         cf.regression.Within("x ~ g"),
         cf.tables.Quantiles("x ~ year", covers="dataset"),
     ):
-        with pytest.raises(cf.PlanError, match="in several levels of year"):
+        with refuses(cf.PlanError):
             cf.plan(method, schema(), cf.GDP(1.0))
-    with pytest.raises(cf.PlanError, match="are within year"):
+    with refuses(cf.PlanError):
         cf.plan(cf.tables.Shares("year * g", covers="dataset"), schema(), cf.GDP(1.0))
-    with pytest.raises(cf.PlanError, match="once over all year"):
+    with refuses(cf.PlanError):
         cf.plan(cf.tables.PersonCounts("g", covers="dataset"), schema(), cf.GDP(1.0))
-    with pytest.raises(cf.PrivacyError, match="write groups=1, or relation='add-remove'"):
+    with refuses(cf.PrivacyError):
         cf.plan(GradientDescent("x ~ g"), schema(), cf.GDP(1.0, relation="substitute"), n=10)
     # persons with other numbers of rows are in the bound already, and so are those whose rows enter or leave a subgroup
     own = cf.tables.Counts("year", covers="dataset", where="g == 'a'")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, inf, isfinite, isnan, log, nan, pi, sqrt
+from math import exp, inf, isfinite, isnan, log, nan, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -61,21 +61,38 @@ _BARE = 1e6
 # From which shares on intervals come, and hold, so that their widths say what the errors are.
 _NEARLY, _HELD = 0.9, 0.9
 
-Named = tuple[str, Mapping[str, Any]]
-
 
 @dataclass(frozen=True)
 class Task:
-    """One kind of question. candidates: (formula, schema, n) -> registered names with settings; read: (result, formula, schema) -> the
-    numbers by name; reference: the method whose answer without noise is the target, by default the first candidate; outcome: how the
-    response is asked for (`confide.scenarios.Columns`); of: what it must be, a "number" or "classes".
+    """One kind of question, of which the registered methods with this `task` are the candidates.
+
+    name: of the task; read: (result, points) -> the numbers by name; outcome: how the response is asked for
+    (`confide.scenarios.Columns`); of: what it must be, a "number", "classes" or a "curve".
     """
 
-    candidates: Callable[[str, Schema, int], Sequence[Named]]
-    read: Callable[[Any, str, Schema], Mapping[str, float]]
-    reference: Named | None = None
+    name: str
+    read: Callable[[Any, Sequence[float]], Mapping[str, float]]
     outcome: str = ""
     of: str = "number"
+
+    def candidates(self, formula: str, schema: Schema, n: int) -> list[tuple[type[Method], dict[str, Any]]]:
+        """The classes with the settings with which they are compared."""
+        points = self.points(formula, schema)
+        found = [one for one in registry.classes() if one.task == self.name]
+        return [(one, dict(one.proposed(formula, schema, n, points))) for one in found]
+
+    def reference(self, formula: str, schema: Schema, n: int) -> Method:
+        """The candidate whose answer without any noise is the target."""
+        found = self.candidates(formula, schema, n)
+        return next(
+            registry.make(one.name, formula=formula, **own, **one.targets)
+            for one, own in found
+            if one.targets is not None
+        )
+
+    def points(self, formula: str, schema: Schema) -> list[float]:
+        """Where curves are compared; none in other tasks."""
+        return _at(formula, schema) if self.of == "curve" else []
 
     def columns(self, formula: str, schema: Schema) -> Columns:
         """What a formula is about; `PlanError` where it is of another kind."""
@@ -85,14 +102,14 @@ class Task:
             raise PlanError(
                 f"{response!r} is a number, and classes are the levels of a categorical column; declare its levels"
             )
-        if self.of == "number" and self.outcome != "two" and classes:
+        if self.of != "classes" and self.outcome != "two" and classes:
             raise PlanError(
                 f"{response!r} is categorical, and this task is about a number; its own task is classification"
             )
         return Columns(tuple(name for name in features if name != response), (response,), self.outcome)
 
 
-def _params(result: Any, formula: str, schema: Schema) -> Mapping[str, float]:
+def _params(result: Any, points: Sequence[float]) -> Mapping[str, float]:
     return {str(name): float(value) for name, value in result.params.items()}
 
 
@@ -103,40 +120,6 @@ def _columns(formula: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
     if len(names) != 2 or not names[0]:
         raise PlanError(f'a formula names a response and features of the schema, got {formula!r}; write "y ~ a + b"')
     return names[0][0], names[1]
-
-
-def _installed(found: Sequence[Named]) -> Sequence[Named]:
-    """Those that are registered: methods for comparison alone come with a package of their own."""
-    there = registry.known()
-    return tuple(one for one in found if one[0] in there)
-
-
-def _lines(formula: str, schema: Schema, n: int) -> Sequence[Named]:
-    names = (
-        "least_squares",
-        "ssp",
-        "adassp",
-        "gradient_descent",
-        "output_perturbation",
-        "efficient_ptr",
-        "posterior_sampling",
-    )
-    return _installed([(name, {}) for name in names])
-
-
-def _logistic(formula: str, schema: Schema, n: int) -> Sequence[Named]:
-    return _installed([(name, {}) for name in ("logistic", "logistic_objective", "logistic_output", "logistic_ptr")])
-
-
-def _poisson(formula: str, schema: Schema, n: int) -> Sequence[Named]:
-    return (("poisson", {}),)
-
-
-def _classifiers(formula: str, schema: Schema, n: int) -> Sequence[Named]:
-    response, _ = _columns(formula, schema)
-    column = schema[response]
-    share = 0.5 / len(column.levels) if isinstance(column, Categorical) else 0.1
-    return _installed([("class_means", {}), ("naive_bayes", {}), ("efficient_ptr_bayes", {"c0": share})])
 
 
 #: Places at which curves are compared, as shares of the feature's range.
@@ -151,31 +134,19 @@ def _at(formula: str, schema: Schema) -> list[float]:
     return [float(column.low + place * (column.high - column.low)) for place in _PLACES]
 
 
-def _curves(formula: str, schema: Schema, n: int) -> Sequence[Named]:
-    points = _at(formula, schema)
-    width = 0.2 * n**-0.2 * (points[-1] - points[0]) / (_PLACES[-1] - _PLACES[0])
-    # half of the kernel sum to expect of even records: sqrt(2 pi) h n over the range, in records at the peak
-    least = max(0.5 * (2 * pi) ** 0.5 * 0.2 * n**0.8, 1.5)
-    return _installed(
-        [
-            ("kernel", {"bandwidth": width}),
-            ("efficient_ptr_kernel", {"points": points, "bandwidth": width, "least": float(least)}),
-            ("wavelet", {}),
-        ]
-    )
-
-
-def _curve(result: Any, formula: str, schema: Schema) -> Mapping[str, float]:
-    points = _at(formula, schema)
+def _curve(result: Any, points: Sequence[float]) -> Mapping[str, float]:
     return {f"at {x:g}": float(value) for x, value in zip(points, result.predict(points), strict=True)}
 
 
-TASKS: dict[str, Task] = {
-    "linear_regression": Task(_lines, _params, ("ssp", {"leverage_cap": 1e3, "cov": "classical", "recenter": False})),
-    "logistic_regression": Task(_logistic, _params, outcome="two"),
-    "poisson_regression": Task(_poisson, _params, outcome="count"),
-    "classification": Task(_classifiers, _params, of="classes"),
-    "kernel_regression": Task(_curves, _curve),
+TASKS = {
+    one.name: one
+    for one in (
+        Task("linear_regression", _params),
+        Task("logistic_regression", _params, outcome="two"),
+        Task("poisson_regression", _params, outcome="count"),
+        Task("classification", _params, of="classes"),
+        Task("kernel_regression", _curve, of="curve"),
+    )
 }
 
 
@@ -456,7 +427,7 @@ def advise(
     truths = tuple(bare_bench.truth(world) for world in worlds)
     bench, bare_bench = replace(bench, truths=truths), replace(bare_bench, truths=truths)
     names = bench.names
-    known = [(name, settings) for name, settings in bench.candidates if name in registry.known()]
+    known = kind.candidates(formula, schema, bench.n)
     done, of = 0, (len(known) + 1) * replications
 
     def step(what: str) -> None:
@@ -466,7 +437,7 @@ def advise(
             progress(done, of, what)
 
     bare = _sharpened(bare_bench.measured(bench.reference, step, silent=True))
-    found = [bench.expect(name, settings, bare, step) for name, settings in known]
+    found = [bench.expect(method, settings, bare, step) for method, settings in known]
     best = min((one.error for one in found), key=lambda error: mean_ratio(error, bare))
     rated = [replace(one, ratio=mean_ratio(one.error, best)) for one in found]
     records = "scenarios that the schema allows, typical where it says so" if like is None else "public records given"
@@ -529,12 +500,7 @@ class _Bench:
 
     @property
     def reference(self) -> Method:
-        name, settings = self.task.reference or self.candidates[0]
-        return registry.make(name, formula=self.formula, **settings)
-
-    @property
-    def candidates(self) -> Sequence[tuple[str, Mapping[str, Any]]]:
-        return self.task.candidates(self.formula, self.schema, self.n)
+        return self.task.reference(self.formula, self.schema, self.n)
 
     def truth(self, world: Scenario) -> Mapping[str, float]:
         """The numbers of the whole scenario, from so many records that sampling does not matter."""
@@ -547,7 +513,7 @@ class _Bench:
         result = found.result
         if result is None or result.status in WITHOUT_NUMBERS:
             return _Run({}, {})
-        return _Run(self.task.read(result, self.formula, self.schema), _limits(result))
+        return _Run(self.task.read(result, self.task.points(self.formula, self.schema)), _limits(result))
 
     def plan(self, method: Method, n: int) -> Plan:
         """Under the asked relation; where it was left open and the method does not have it, under the method's own."""
@@ -585,9 +551,9 @@ class _Bench:
         )
 
     def expect(
-        self, name: str, settings: Mapping[str, Any], bare: tuple[float, ...], step: Callable[[str], None]
+        self, kind: type[Method], settings: Mapping[str, Any], bare: tuple[float, ...], step: Callable[[str], None]
     ) -> Expectation:
-        method = registry.make(name, formula=self.formula, **settings)
+        name, method = kind.name, registry.make(kind.name, formula=self.formula, **settings)
         words = ", ".join(f"{key}={_short(value)}" for key, value in settings.items())
         try:
             plan = self.plan(method, self.n)

@@ -163,8 +163,13 @@ def make(name: str, **parameters: Any) -> Method:
     return made
 
 
-def list_methods() -> tuple[MethodInfo, ...]:
+def classes() -> list[type[Method]]:
     """All registered methods: ours by family, in the order of users' questions, then those of other packages."""
+    return sorted(map(_load, known()), key=_place)
+
+
+def list_methods() -> tuple[MethodInfo, ...]:
+    """What is public about each registered method, in the order of `classes`."""
     return tuple(
         MethodInfo(
             cls.name,
@@ -177,7 +182,7 @@ def list_methods() -> tuple[MethodInfo, ...]:
             cls.source,
             cls.__module__.partition(".")[0],
         )
-        for cls in sorted(map(_load, known()), key=_place)
+        for cls in classes()
     )
 
 

@@ -23,8 +23,8 @@ from scipy import stats
 import confide as cf
 from confide.errors import PlanError
 from confide.guarantees import calibrate_gaussian
+from confide.methods.regression.sums.linear_rows import ranged
 from confide.schema import Design, Schema
-from confide.sums.linear_rows import ranged
 
 __all__ = ["METHODS", "Case", "Fitted", "Method", "fit", "fitted_of", "missing"]
 

@@ -57,7 +57,7 @@ def test_a_table_of_a_design_says_what_answers_in_place_of_a_test():
 
 
 def test_examples_leave_out_how_the_sample_was_drawn():
-    from confide.ask.menu import QUESTIONS
+    from confide.ask.menu import questions
 
     columns = {
         "s": cf.Categorical(["a", "b"]),
@@ -66,5 +66,5 @@ def test_examples_leave_out_how_the_sample_was_drawn():
         "w": cf.Numeric(0, 3),
     }
     schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w", strata="s"))
-    asked = {one.name: one.asked_of(schema) for one in QUESTIONS}
+    asked = {one.name: one.asked_of(schema) for one in questions()}
     assert asked["means"] == "y ~ g"

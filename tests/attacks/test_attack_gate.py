@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import special
 from tests.golden.golden_cases import CASES, SCHEMA, schema_of
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import Meter, Method, Noisy, Plan, Total, leaves
@@ -135,7 +136,7 @@ def test_an_exhausted_ledger_answers_nothing(tmp_path: Path) -> None:
 
 def test_where_n_is_public_it_is_compared(tmp_path: Path) -> None:
     source = cf.read(TABLE.sample(50, 1), TABLE)
-    with pytest.raises(cf.PlanError, match="n = 49"):
+    with refuses(cf.PlanError):
         cf.release(cf.regression.SSP("w ~ v"), source, cf.GDP(0.1), ledger=_ledger(tmp_path, "substitute"), n=49)
 
 
@@ -173,7 +174,7 @@ def test_noise_of_an_opaque_release_ends_with_it() -> None:
     kept = meter.noise(leaf.name).grid_gaussian
     assert len(kept(Fraction(4), 3)) == 3
     meter.opaque(leaf.name, np.zeros(2, dtype=object), Fraction(1))
-    with pytest.raises(cf.ReleaseError, match="ended with it"):
+    with refuses(cf.ReleaseError):
         kept(Fraction(4), 3)
 
 

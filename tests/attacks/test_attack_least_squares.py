@@ -13,12 +13,12 @@ import confide as cf
 from confide.audit.methods import audit
 from confide.core import Allowance, Spend
 from confide.core.events import leaves, paths
+from confide.methods.regression.sums import whitened_rows
+from confide.methods.regression.sums.scores import LimitedFeatures, LimitedScores, SquareOf
+from confide.methods.regression.sums.whitened_rows import Frame
 from confide.regression import SSP, LeastSquares, Logistic
 from confide.schema import Design
-from confide.sums import whitened_rows
 from confide.sums.coding import Box
-from confide.sums.scores import LimitedFeatures, LimitedScores, SquareOf
-from confide.sums.whitened_rows import Frame
 from confide_lab.benchmarks.planted.kinds import Fault
 from confide_lab.benchmarks.planted.least_squares import LEAST_SQUARES, unlike
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 from scipy.stats import beta as beta_law, binom
+from tests.messages import refuses
 
 from confide.audit.outcomes import encode
 from confide.audit.runs.attacks import learn
@@ -176,7 +177,7 @@ def test_audit_bounds_vectorised_forms() -> None:
         lambda x, n: np.where(rng.random(n) < 0.2 + 0.6 * x, "yes", "no"), 0, 1, runs=20_000, vectorised=True
     )
     assert 1.2 < words.lower_bound < log(4)
-    with pytest.raises(PrivacyError, match="first axis"):
+    with refuses(PrivacyError):
         mu_lower_bound(lambda x, n: np.zeros(3), 0, 1, runs=1000, vectorised=True)
 
 
@@ -273,7 +274,7 @@ def test_audit_bounds_refuse() -> None:
             mu_lower_bound(gaussian(1), 0.0, 1.0, vectorised=True, **wrong)  # type: ignore[arg-type]
     with pytest.raises(PrivacyError):
         epsilon_lower_bound(gaussian(1), 0.0, 1.0, vectorised=True, delta=-0.1)
-    with pytest.raises(PrivacyError, match="every run on both"):
+    with refuses(PrivacyError):
         mu_lower_bound(gaussian(1), 0.0, 1.0, runs=1000)  # not vectorised: the mechanism misses an argument
 
 
@@ -289,7 +290,7 @@ def test_audit_bounds_table() -> None:
     assert body["findings"][1]["lower_bound"] == "inf" and body["findings"][1]["alpha"] is None
     assert list(table.frame()["verdict"]) == ["holds", "untested"] and isnan(table.frame()["alpha"][0])
     assert "&lt;b&gt;" in table._repr_html_()
-    with pytest.raises(PrivacyError, match="verdict"):
+    with refuses(PrivacyError):
         Finding(name="a", quantity="mu", claim=None, lower_bound=0, verdict="fine", attack="")  # type: ignore[arg-type]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.messages import refuses
 from tests.pace import quick
 from tests.third_party import Mean
 
@@ -235,5 +236,5 @@ def test_an_audit_of_a_function_says_what_looks_wrong_with_the_question() -> Non
     assert "differ in 20 records" in apart[0].note
     still = audit(lambda x: x.mean(), data=np.zeros(3), neighbour=np.array([0, 0, 1.0]), claim=cf.GDP(1.0), runs=200)
     assert "is there any noise in it?" in still[0].note
-    with pytest.raises(PrivacyError, match=r"claim=GDP\(1\.0\) or claim=PureDP"):
+    with refuses(PrivacyError):
         audit(lambda x: x.mean(), data=np.zeros(3), neighbour=np.ones(3), claim=1.0)

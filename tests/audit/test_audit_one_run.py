@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom, nct
+from tests.messages import refuses
 
 from confide.audit.runs.attacks import Canaries, one_run_audit, one_run_epsilon, one_run_gaussian, one_run_mu
 from confide.errors import PrivacyError
@@ -110,7 +111,7 @@ def test_audit_one_run_refuses() -> None:
     for wrong in ({"canaries": 10}, {"canaries": DIMENSION + 1}, {"norm": 0.0}, {"confidence": 1.0}, {"guesses": 5000}):
         with pytest.raises(PrivacyError):
             one_run_audit(noisy_sum(1), dimension=DIMENSION, **wrong)  # type: ignore[arg-type]
-    with pytest.raises(PrivacyError, match="finite vector"):
+    with refuses(PrivacyError):
         one_run_audit(lambda rows: rows.sum(), dimension=DIMENSION)
     with pytest.raises(PrivacyError):
         one_run_epsilon(5, 3)

@@ -70,7 +70,7 @@ def test_the_difference_is_the_one_of_the_exact_integers(cov: str, recenter: Any
 @pytest.mark.parametrize(("recenter", "n", "branch"), WAYS)
 def test_the_second_pass_is_compared_at_the_same_noisy_line(recenter: Any, n: int, branch: str) -> None:
     """The meat's integers at the line of the transcript: exactly what a map at that line gives for the record."""
-    from confide.sums import LinearRows
+    from confide.methods.regression.sums.linear_rows import LinearRows
 
     method, frame = SSP("y ~ a", recenter=recenter), XY.sample(n, 2)
     plan = cf.plan(method, XY, cf.GDP(1.0))

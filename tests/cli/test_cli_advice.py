@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.cli.cli_runner import good, run
 
-from confide.cli.messages import as_commands
+from confide.cli.messages import for_command_line
 
 S = ("--schema", "schema.toml")
 MU = (*S, "--mu", "1")
@@ -89,7 +89,7 @@ def test_who_types_what_a_refusal_says_is_not_refused_again(survey, words, told,
         ),
         (
             ("interval", "proportion", "survey.csv", *S, "--epsilon", "1", "--no-ledger", "--column", "region"),
-            'write on_missing = "North [N]" in [columns.region]',
+            'write [columns.region] with kind = "categorical", levels = ["North [N]", "South"], on_missing = "North [N]"',
         ),
         (
             ("regress", "happy ~ age", "survey.csv", *FREE, "--accuracy", "age=1"),
@@ -127,21 +127,24 @@ def test_a_call_that_no_option_can_say_keeps_its_arguments(survey):
         in done.err
     )
     assert "--method select" not in done.err
-    assert as_commands("write cf.tables.counts('g', data, within=own(1))") == (
+    assert for_command_line("write cf.tables.counts('g', data, within=own(1))") == (
         "this is asked in Python: cf.tables.counts('g', data, within=own(1))"
     )
 
 
 def test_an_option_is_named_only_where_the_command_has_it():
     line = "write cf.regression.LeastSquares('y ~ x'), or cf.regression.SSP('y ~ 0 + x', cov='robust'), which"
-    assert as_commands(line, {"--set", "--method"}) == (
+    assert for_command_line(line, options={"--set", "--method"}) == (
         "write 'y ~ x' --method least_squares, or 'y ~ 0 + x' --method ssp --set cov=robust, which"
     )
     for options in ({"--set", "--test"}, {"--method"}):
-        told = as_commands(line, options)
+        told = for_command_line(line, options=options)
         assert "or confide plan 'y ~ 0 + x' --method ssp --set cov=robust, which" in told
     # of another command its own options, and not those of the one that runs
-    assert as_commands("write cf.tables.counts('g', data, within='x')", {"--set"}) == "write confide table g --within x"
+    assert (
+        for_command_line("write cf.tables.counts('g', data, within='x')", options={"--set"})
+        == "write confide table g --within x"
+    )
 
 
 def test_what_a_schema_declares_is_told_as_lines_of_its_file(survey):
@@ -163,7 +166,7 @@ def test_what_a_schema_declares_is_told_as_lines_of_its_file(survey):
     done = run(
         "plan", "happy ~ region", "--method", "means", *S, "--set", "covers=population", "--n", "2000", "--cv", "1%"
     )
-    assert "typical = { low = ..., high = ... } in [columns.NAME]" in done.err and not PYTHON.search(done.err)
+    assert "typical = { low = ..., high = ... } in the schema" in done.err and not PYTHON.search(done.err)
 
 
 def test_an_account_that_is_there_is_told_before_its_unit(survey):
@@ -221,15 +224,18 @@ def test_targets_of_a_publication_stand_beside_no_budget(survey):
 
 
 def test_settings_are_options_of_the_running_command_or_of_set():
-    assert as_commands("write bandwidth=0.05") == "write --set bandwidth=0.05"
-    assert as_commands("write q=(0.25, 0.5), or drop it", {"--set", "--q"}) == "write --q '[0.25, 0.5]', or drop it"
-    assert as_commands("write threshold=0.5", {"--alpha"}) == "write threshold=0.5"
+    assert for_command_line("write bandwidth=0.05") == "write --set bandwidth=0.05"
     assert (
-        as_commands("the schema says unit='record'; x=3 is no write")
+        for_command_line("write q=(0.25, 0.5), or drop it", options={"--set", "--q"})
+        == "write --q 0.25,0.5, or drop it"
+    )
+    assert for_command_line("write threshold=0.5", options={"--alpha"}) == "write threshold=0.5"
+    assert (
+        for_command_line("the schema says unit='record'; x=3 is no write")
         == "the schema says unit='record'; x=3 is no write"
     )
-    assert as_commands("in log(x) and Nothing(x=1)") == "in log(x) and Nothing(x=1)"
-    assert as_commands("'a': cf.Categorical([...])") == '[columns.a] with kind = "categorical", levels = [...]'
-    assert as_commands("write cf.tables.means('x ~ g', data, ...).diff('g')") == (
+    assert for_command_line("in log(x) and Nothing(x=1)") == "in log(x) and Nothing(x=1)"
+    assert for_command_line("'a': cf.Categorical([...])") == '[columns.a] with kind = "categorical", levels = [...]'
+    assert for_command_line("write cf.tables.means('x ~ g', data, ...).diff('g')") == (
         "write confide table 'x ~ g' -o FILE.json, and .diff('g') of it in Python"
     )

@@ -177,11 +177,15 @@ def test_one_question_of_a_publication() -> None:
         (("means.json", "--poststratify", "age=sex.csv"), 3, "'age' is no attribute of this table; it has: sex, h"),
         (("means.json", "--poststratify", "h=sex.csv"), 3, "name its levels, 1, 2, each once, got f, m; write --post"),
         (("means.json", "--poststratify", "sex=margins.csv"), 3, "two columns, level and number; write --poststratify"),
-        (("line.json", "--calibrate", "sex.csv"), 3, "column, level and number; write --calibrate margins.csv, a CSV"),
+        (
+            ("line.json", "--calibrate", "sex.csv"),
+            3,
+            "column, level and number; write --calibrate margins.csv; as a CSV",
+        ),
         (
             ("totals.json", "--poststratify", "sex=sex.csv"),
             3,
-            "means are post-stratified, got totals; plan --kind means",
+            "means are post-stratified, got totals; plan --method means",
         ),
         (
             ("line.json", "--poststratify", "sex=sex.csv"),

@@ -41,4 +41,4 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     done = run("curve", "GDP(1)", "--plot", "nodir/b.png")
     assert done.code == 2
-    assert "no folder 'nodir'" in done.err
+    assert "its folder does not exist" in done.err

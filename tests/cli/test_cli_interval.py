@@ -8,8 +8,9 @@ import pytest
 from tests.cli.cli_runner import entries, good, run
 
 from confide.ask import bounds
-from confide.cli.commands.analysis import quantiles_of
+from confide.cli.options import fields_of
 from confide.cli.session import Refused
+from confide.core import Question
 
 _ASK = ("--schema", "schema.toml", "--no-ledger")
 
@@ -38,14 +39,16 @@ def test_what_is_no_interval(survey):
 @pytest.mark.parametrize(
     ("verb", "column", "asked", "told"),
     [
-        ("variance", "age", "--mu", 'confide table "age ~ 1" --kind means --covers population'),
-        ("slope", "happy ~ age", "--mu", 'confide regress "happy ~ age"'),
-        ("mean", "age", "--epsilon", "write --mu ..., or --epsilon ... --delta ..., on a ledger with such a budget"),
+        ("variance", "age", "--mu", "confide table 'age ~ 1' --covers population"),
+        ("slope", "happy ~ age", "--mu", "confide regress 'happy ~ age'"),
+        ("mean", "age", "--epsilon", "write --mu ... or --epsilon ... --delta ..., on a ledger with such a budget"),
     ],
 )
 def test_what_is_not_answered_under_add_remove_names_commands(survey, verb, column, asked, told):
     done = run("interval", verb, "survey.csv", "--column", column, *_ASK, asked, "1", "--relation", "add-remove")
-    assert done.code == 3 and told in done.err and "--relation substitute and a ledger of that relation" in done.err
+    assert (
+        done.code == 3 and told in done.err and "with --relation substitute in the guarantee and the ledger" in done.err
+    )
     assert not re.search(r"cf\.|relation=", done.err)
 
 
@@ -54,27 +57,29 @@ def test_a_missing_value_that_must_count_is_told_in_words_of_the_command(survey)
     survey.joinpath("dropping.toml").write_text(re.sub(r"on_missing = .*", 'on_missing = "drop"', text))
     asked = ("--schema", "dropping.toml", "--no-ledger", "--epsilon", "1", "--relation", "substitute")
     done = run("interval", "mean", "survey.csv", "--column", "age", *asked)
-    assert done.code == 3 and 'write on_missing = "midpoint" in [columns.age]' in done.err
+    assert done.code == 3 and re.search(r'write \[columns.age\] with .*on_missing = "midpoint"', done.err)
     assert not re.search(r"cf\.|relation=", done.err)
 
 
 def test_percentiles_are_no_quantiles():
+    asked = fields_of(Question, names=("quantiles",))
     with pytest.raises(Refused, match=r"write --q \.25,\.5,\.75"):
-        quantiles_of("10,50")
+        asked(quantiles="10,50").given()
+    assert asked(quantiles=".1,.5").given() == {"quantiles": (0.1, 0.5)}
 
 
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        (("proportion", "--column", "children", "--level", "2.5"), "write --level 8 (of a plan: --set level=8)"),
-        (("proportion", "--column", "age"), 'kind = "categorical" with its levels'),
+        (("proportion", "--column", "children", "--level", "2.5"), "write --level 8"),
+        (("proportion", "--column", "age"), 'declare it as kind = "categorical", levels = [...]'),
         (
             ("mean", "--column", "age", "--kind", "poisson"),
-            'kind = "integer" with low = 0, high = MOST and on_missing = 0',
+            'kind = "integer", low = 0, high = ..., on_missing = 0',
         ),
         (
             ("mean", "--column", "age", "--prior", "beta(1, 1)"),
-            "write --prior 'uniform' (of a plan: --set prior='uniform')",
+            "write --prior uniform",
         ),
     ],
 )

@@ -226,7 +226,7 @@ def test_init_pins_and_says_what_the_budget_buys(survey):
     good("plan", "happy ~ age", "--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-6", "-o", "p.json")
     refused = run("release", "p.json", "survey.csv", "--ledger", "b.db", "-o", "r.json")
     assert refused.code == 3
-    assert "declare unit = 'person' in the schema" in refused.err
+    assert 'declare unit = "person" in the schema' in refused.err
     assert not Path("r.json").exists()
 
 

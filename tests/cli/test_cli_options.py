@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 from tests.cli.cli_runner import good, run
 
-from confide.cli.options import Parameters, Privacy, value_of
+from confide.cli.options import Parameters, Privacy, described, fields_of, value_of
 from confide.cli.session import Refused
 from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP
 
 PLAN = ("plan", "happy ~ age", "--schema", "schema.toml")
+
+
+@dataclass(frozen=True)
+class First:
+    """A toy. model: what is asked; power: how much, 1 or 2. More of it."""
+
+    model: str
+    power: int = 1
+    labels: tuple[str, ...] = ()
+    cuts: float | Sequence[float] = 0.0
+    bounds: Mapping[str, tuple[float, float]] | None = None
+
+
+@dataclass(frozen=True)
+class Second(First):
+    """Another one. quick: whether."""
+
+    quick: bool = True
+
+
+TOYS = (First, Second)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +204,29 @@ def test_an_option_of_several_commands_is_written_once():
         for option in commands[name].params:
             helps.setdefault(option.opts[0], set()).add(option.help or "")
     several = {option for option, texts in helps.items() if len(texts) > 1}
-    assert several <= {"-o", "--ledger", "--schema", "--method", "--n", "formula"}
+    # of what classes say of their fields, a command shows what its own methods have
+    of_fields = {"--weights", "--term-bounds"}
+    assert several <= {"-o", "--ledger", "--schema", "--method", "--n", "formula", *of_fields}
     for name in ("table", "test", "describe", "regress"):
         own = {option.opts[0] for option in commands[name].params}
         assert {"--mu", "--ledger", "--set", "--where", "--report", "--alpha", "--simulate"} <= own
+
+
+def test_options_are_made_of_the_fields_of_a_method(survey):
+    group = fields_of(*TOYS)
+    assert [one.name for one in fields(group)] == ["power", "labels", "cuts", "bounds", "quick"]
+    given = group(power=2, labels="a, b", cuts=".5", bounds='{"x": [0, 1]}', quick=False).given()
+    assert given == {"power": 2, "labels": ("a", "b"), "cuts": 0.5, "bounds": {"x": (0, 1)}, "quick": False}
+    assert group().given() == {}
+    assert described(Second)["power"] == described(First)["power"] == "how much, 1 or 2"
+
+
+def test_a_setting_is_an_option_wherever_a_command_asks_its_method(survey):
+    rest = ("survey.csv", "--schema", "schema.toml", "--mu", "1", "--no-ledger", "--json")
+    done = good("regress", "happy ~ age", *rest, "--limit", "none", "--no-clipping-check").json
+    assert '"limit": "none"' in json.dumps(done["release"])
+    assert (
+        run("regress", "happy ~ age", *rest, "--link", "probit")
+        .json["message"]
+        .startswith("method 'least_squares' has no parameter 'link'")
+    )

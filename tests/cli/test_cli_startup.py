@@ -19,7 +19,7 @@ HEAVY = {
     # what the fronts of scipy.special and of NumPy's medians bring, of which functions alone are used
     *("scipy.special._orthogonal", "numpy.ma"),
 }
-LAZY = ("sums", "ledger", "noise", "results", "testing")
+LAZY = ("ledger", "noise", "results", "testing")
 _RUN = """
 import json, sys
 import confide.cli

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import (
@@ -87,13 +88,13 @@ def test_the_meter_draws_the_planned_law_and_chooses_once() -> None:
         noisy = meter.draw("sums", zero)
         assert noisy.law == "grid_laplace"
         assert noisy.variance > 0
-        with pytest.raises(ReleaseError, match="number"):
+        with refuses(ReleaseError):
             meter.choose("pick", np.arange(5))
         winner = meter.choose("pick", np.array([0, -5, 3, 1]))
         assert winner in range(4)
-        with pytest.raises(ReleaseError, match="twice"):
+        with refuses(ReleaseError):
             meter.choose("pick", np.array([0, -5, 3, 1]))
-        with pytest.raises(ReleaseError, match="no spend"):
+        with refuses(ReleaseError):
             meter.draw("pick", zero)
     assert meter.drawn("pick").values.tolist() == [winner]
     assert meter.drawn("pick").variance == float("inf")
@@ -101,21 +102,21 @@ def test_the_meter_draws_the_planned_law_and_chooses_once() -> None:
 
 def test_a_gaussian_allowance_has_no_pure_spends_and_the_reverse() -> None:
     gaussian = Allowance.of(GDP(1.0), SimpleNamespace(**vars(PURE) | {"native": "GDP"}), SCHEMA)
-    with pytest.raises(PlanError, match="PureDP"):
+    with refuses(PlanError):
         gaussian.choice("pick", 3, Fraction(1), Fraction(1))
-    with pytest.raises(PlanError, match="does not fit"):
+    with refuses(PlanError):
         gaussian.spend("sums", TOTAL, Fraction(1), law="grid_laplace")
     pure = Allowance.of(PureDP(1.0), PURE, SCHEMA)
-    with pytest.raises(PlanError, match="above 0"):
+    with refuses(PlanError):
         pure.choice("pick", 3, Fraction(1), Fraction(0))
     over = Together(
         (pure.choice("a", 3, Fraction(1), Fraction(1)), pure.choice("b", 3, Fraction(1), Fraction(1, 10**9)))
     )
-    with pytest.raises(PlanError, match="at most 1"):
+    with refuses(PlanError):
         pure.guarantees(over)
     assert len(pure.guarantees(Either(over.parts))) == 3
-    with pytest.raises(PlanError, match="natively"):
+    with refuses(PlanError):
         Allowance.of(PureDP(1.0), SimpleNamespace(**vars(PURE) | {"native": "RDP"}), SCHEMA)
-    with pytest.raises(PrivacyError, match="no default"):
+    with refuses(PrivacyError):
         bare: Any = 1.0
         Allowance.of(bare, PURE, SCHEMA)

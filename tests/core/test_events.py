@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import exp, sinh, sqrt, tanh
 
 import pytest
+from tests.messages import refuses
 
 from confide.core import LAWS, Cost, Either, Opaque, Spend, Test, Together, exact_cost, fold, leaves, mu_squared, paths
 from confide.core.events import event_from_dict, event_to_dict
@@ -34,7 +35,7 @@ def test_trees_read_back(tree: object) -> None:
 
 
 def test_unknown_events_are_refused() -> None:
-    with pytest.raises(ReleaseError, match="spend, together, either"):
+    with refuses(ReleaseError):
         event_from_dict({"event": "guess"})
 
 
@@ -67,7 +68,7 @@ def test_unlike_guarantees_meet_in_a_kind_that_both_convert_into() -> None:
     rho = Opaque("r", ZCDP(0.25, relation="add-remove"), "a proof")
     assert fold(Together((spend("a"), rho)), "add-remove") == ZCDP(0.75, relation="add-remove")
     leaking = Opaque("t", GDP(1.0, 1e-6, relation="add-remove"), "a proof")
-    with pytest.raises(PlanError, match="no proved statement covers"):
+    with refuses(PlanError):
         fold(Together((leaking, rho)), "add-remove")
 
 
@@ -93,9 +94,9 @@ def test_every_law_states_its_own_kind_exactly() -> None:
 
 
 def test_a_law_without_gaussian_cost_is_refused() -> None:
-    with pytest.raises(PrivacyError, match="grid_gaussian"):
+    with refuses(PrivacyError):
         _ = other("grid_laplace", 1, Fraction(1)).mu_squared
-    with pytest.raises(PrivacyError, match="laws are"):
+    with refuses(PrivacyError):
         _ = Spend("a", "cauchy", Fraction(1), "l1", Fraction(1), Fraction(1), (1,)).exact_cost
 
 
@@ -111,7 +112,7 @@ def test_a_law_without_gaussian_cost_is_refused() -> None:
 )
 def test_impossible_numbers_have_no_cost(change: dict[str, object]) -> None:
     """A negative scale would make the cost of a Laplace spend negative, and pay for another one."""
-    with pytest.raises(PrivacyError, match="no cost"):
+    with refuses(PrivacyError):
         _ = replace(other("grid_laplace", 1, Fraction(1)), **change).exact_cost
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.core.hostile import Reader, signed, tame, wild
 from tests.golden.golden_cases import CASES, schema_of
+from tests.messages import refuses
 from tests.third_party import Mean
 
 import confide as cf
@@ -249,16 +250,16 @@ def test_an_entry_that_stands_twice_is_refused(reader: Reader) -> None:
 
 
 def test_a_file_beyond_the_limit_is_not_even_parsed(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(cf.ReleaseError, match="characters"):
+    with refuses(cf.ReleaseError):
         cf.Release.from_json(" " * (FILE_CHARACTERS + 1))
     monkeypatch.setattr("confide.core.files.FILE_CHARACTERS", 1_000)
     long = tmp_path / "long.json"
     long.write_text("[" * 5_000)
-    with pytest.raises(cf.ReleaseError, match="too large"):
+    with refuses(cf.ReleaseError):
         cf.Release.load(long)
     binary = tmp_path / "binary.json"
     binary.write_bytes(b"\xff\xfe")
-    with pytest.raises(cf.ReleaseError, match="UTF-8"):
+    with refuses(cf.ReleaseError):
         cf.Release.load(binary)
 
 
@@ -298,9 +299,9 @@ def test_a_plan_that_could_not_be_read_back_is_refused_before_the_charge(tmp_pat
         registry.make("wavelet", formula="y ~ a"),
         cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=cf.GDP(1.0)),
     )
-    with pytest.raises(cf.PlanError, match="never be read"):
+    with refuses(cf.PlanError):
         cf.plan(method, schema, cf.GDP(1.0)).to_json()
-    with pytest.raises(cf.PlanError, match="never be read"):
+    with refuses(cf.PlanError):
         cf.release(method, cf.read(schema.sample(50, 1), schema, dataset="d"), cf.GDP(1.0), ledger=book)
     assert not any(row.kind == "charge" for row in book.show().rows)
 
@@ -356,7 +357,7 @@ def test_an_error_of_a_method_is_release_error_with_its_cause(monkeypatch: pytes
     monkeypatch.setitem(registry._registered, "toy_mean", Stumbles)
     data = cf.read(LINE.sample(1_000, 1), LINE)
     release = cf.release(Stumbles("a"), data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
-    with pytest.raises(cf.ReleaseError, match=r"toy_mean.*ValueError") as error:
+    with refuses(cf.ReleaseError) as error:
         cf.infer(release)
     assert isinstance(error.value.__cause__, ValueError), "an error of the method is not hidden"
 
@@ -423,11 +424,11 @@ def test_parameters_that_do_not_fit_are_release_error_for_every_method(name: str
 def test_a_method_that_is_not_installed_is_no_fault_of_the_file() -> None:
     body = body_of("wavelet")
     body["plan"]["method"]["name"] = "nobody"
-    with pytest.raises(cf.PlanError, match="no method 'nobody'"):
+    with refuses(cf.PlanError):
         cf.infer(cf.Release.from_json(signed(body)))
     body = body_of("wavelet")
     body["plan"]["method"]["version"] = "99"
-    with pytest.raises(cf.PlanError, match="here is version"):
+    with refuses(cf.PlanError):
         cf.infer(cf.Release.from_json(signed(body)))
 
 

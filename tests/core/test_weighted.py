@@ -15,11 +15,12 @@ import confide as cf
 from confide.core import Gram, Total
 from confide.core.units import privacy_unit
 from confide.core.units.privacy_unit import WHOLE_ROW, Weighted
+from confide.methods.regression.sums import scores
+from confide.methods.regression.sums.scores import LimitedScores, UnitFisherScores, UnitScores, UnitSizes
 from confide.schema import Design
 from confide.sources.grouping import units as clustering
-from confide.sums import scores
+from confide.sums.clusters.cluster_covariance import Counting
 from confide.sums.coding import BOUND
-from confide.sums.scores import Counting, LimitedScores, UnitFisherScores, UnitScores, UnitSizes
 
 COLUMNS = {"x": cf.Numeric(-1, 1), "f": cf.Categorical(["a", "b", "c"]), "y": cf.Numeric(-1, 1), "w": cf.Integer(0, 1)}
 PLAIN = cf.Schema(COLUMNS, dataset="visits")

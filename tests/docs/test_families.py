@@ -10,7 +10,6 @@ from tests.studio.served import Visitor, served
 from typer.testing import CliRunner
 
 import confide as cf
-from confide.ask.menu import QUESTIONS, by_family
 from confide.cli import app
 from confide.registry import FAMILIES, list_methods
 
@@ -57,7 +56,3 @@ def test_the_studio_lists_them_in_order(tmp_path: Path) -> None:
     with served(tmp_path) as studio:
         page = Visitor(studio).open().get("/ask").text
     assert [a or b for a, b in re.findall(r'optgroup label="(.*?)"|<li>(.*?) <span', page)] == WORDS
-
-
-def test_kinds_of_questions_follow_the_list() -> None:
-    assert [kind for _, kinds in by_family() for kind in kinds] == list(QUESTIONS)

@@ -12,6 +12,7 @@ from math import exp, inf
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.messages import refuses
 from tests.pace import quick
 
 from confide.errors import ConfideError, NoConversion, PrivacyError
@@ -200,7 +201,7 @@ def test_very_many_leaks_are_quick_and_rounded_up() -> None:
     ids=str,
 )
 def test_files_that_to_dict_never_wrote(damaged: dict[str, object]) -> None:
-    with pytest.raises(PrivacyError, match="to_dict"):
+    with refuses(PrivacyError):
         curve_from_dict(damaged)
 
 
@@ -259,7 +260,7 @@ def test_impossible_dimensions_of_a_calibration(d: object) -> None:
     ids=repr,
 )
 def test_no_pure_mu_where_none_exists(curve: Curve) -> None:
-    with pytest.raises(NoConversion, match="GDP") as caught:
+    with refuses(NoConversion) as caught:
         curve.gdp()
     assert "gdp(" in str(caught.value)
     assert "TradeOff" in str(caught.value)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
+from tests.messages import refuses
 
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, parse_curve
@@ -246,7 +247,7 @@ def test_bad_notation_is_refused_with_examples(text: str) -> None:
 @pytest.mark.parametrize("value", [0, -1, math.nan, inf, True, "1", None, 1j])
 def test_impossible_levels(value: object) -> None:
     for make in (gaussian, laplace, approx_dp):
-        with pytest.raises(PrivacyError, match="for instance"):
+        with refuses(PrivacyError):
             make(value)  # type: ignore[operator]
 
 
@@ -273,7 +274,7 @@ def test_impossible_arguments() -> None:
         lambda: plot_curves({"a": curve}, kind="pie"),
         lambda: from_guarantee(1.0),  # type: ignore[arg-type]
     ):
-        with pytest.raises(PrivacyError, match="write"):
+        with refuses(PrivacyError):
             call()
 
 

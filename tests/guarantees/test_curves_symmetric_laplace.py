@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.integrate import quad
 from scipy.special import kv
+from tests.messages import refuses
 from tests.pace import quick
 
 from confide.errors import NoConversion, PrivacyError
@@ -231,10 +232,10 @@ def test_what_a_book_in_mu_and_delta_is_charged(d: float, delta: float, mu: floa
 
 def test_no_gaussian_statement_where_none_exists() -> None:
     for curve in (symmetric_laplace(3, 0.5), symmetric_laplace(inf, 0.5), zero_inflated(0.05, laplace(1.0))):
-        with pytest.raises(NoConversion, match="TradeOff"):
+        with refuses(NoConversion):
             curve.gdp(0.0)
     assert zero_inflated(0.05, symmetric_laplace(6, 0.5)).gdp(0.06) == pytest.approx(1.04, rel=0.01)
-    with pytest.raises(NoConversion, match=r"above 0\.05"):
+    with refuses(NoConversion):
         zero_inflated(0.05, symmetric_laplace(6, 0.5)).gdp(0.04)
 
 
@@ -311,19 +312,19 @@ def test_levels_side_by_side() -> None:
     for bad in (([1.0], [1.0, 2.0]), ([], []), ([0.0], [1.0])):
         with pytest.raises(PrivacyError):
             levels(*bad)
-    with pytest.raises(PrivacyError, match="from 1"):
+    with refuses(PrivacyError):
         levels([1.0], [1.0], k=2)
 
 
 @pytest.mark.parametrize("d", [0, -1, 1.5, True, "3", float("nan")])
 def test_impossible_dimensions(d: object) -> None:
-    with pytest.raises(PrivacyError, match="symmetric_laplace"):
+    with refuses(PrivacyError):
         symmetric_laplace(d, 0.5)  # type: ignore[arg-type]
 
 
 def test_impossible_requests() -> None:
-    with pytest.raises(PrivacyError, match="zeta"):
+    with refuses(PrivacyError):
         calibrate_symmetric_laplace(1.0, 0.05, 3, zeta=0.05)
-    with pytest.raises(PrivacyError, match="no noise"):
+    with refuses(PrivacyError):
         calibrate_symmetric_laplace(1.0, 0.0, 3)
     assert calibrate_symmetric_laplace(1.0, 0.0, 1) == pytest.approx(1 / sqrt(2), rel=1e-5)

@@ -7,6 +7,7 @@ from math import exp, log, sqrt
 import numpy as np
 import pytest
 from scipy import stats
+from tests.messages import refuses
 from tests.pace import quick
 
 from confide.errors import PrivacyError
@@ -99,9 +100,9 @@ def test_agreement_saves_and_ten_thousand_queries_take_seconds() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(PrivacyError, match="at least two classes"):
+    with refuses(PrivacyError):
         gnmax_log_error([[3]], 1.0)
-    with pytest.raises(PrivacyError, match="order must be"):
+    with refuses(PrivacyError):
         published_rdp(-3.0, 1.0, 5.0)
-    with pytest.raises(PrivacyError, match="bound must be one of"):
+    with refuses(PrivacyError):
         gnmax_epsilon([[3, 1]], 5.0, 1e-5, bound="best")

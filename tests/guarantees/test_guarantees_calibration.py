@@ -10,6 +10,7 @@ import mpmath
 import pytest
 from hypothesis import given, settings, strategies as st
 from tests.guarantees.guarantees_accuracy import reference_delta
+from tests.messages import refuses
 
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees import (
@@ -183,19 +184,19 @@ def test_gaussian_meets_an_rdp_request_exactly():
 @pytest.mark.parametrize("calibrate", [calibrate_gaussian, calibrate_laplace])
 @pytest.mark.parametrize("releases", [0, -1, 1.5, True, None])
 def test_a_number_of_releases_is_a_whole_number(calibrate, releases):
-    with pytest.raises(PrivacyError, match="releases must be a whole number of at least 1"):
+    with refuses(PrivacyError):
         calibrate(GDP(1.0), releases=releases)
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
+    ("call", "error"),
     [
-        (lambda: calibrate_laplace(1.0), PrivacyError, "got float; write for instance calibrate_laplace"),
-        (lambda: calibrate_laplace(RDP((2, 3), (0, 1))), PrivacyError, "a Renyi divergence of 0"),
-        (lambda: calibrate_gaussian(RDP((2, 3), (0, 1))), PrivacyError, "a Renyi divergence of 0"),
-        (lambda: calibrate_gaussian(PureDP(1.0)), NoConversion, "no Gaussian noise for PureDP"),
+        (lambda: calibrate_laplace(1.0), PrivacyError),
+        (lambda: calibrate_laplace(RDP((2, 3), (0, 1))), PrivacyError),
+        (lambda: calibrate_gaussian(RDP((2, 3), (0, 1))), PrivacyError),
+        (lambda: calibrate_gaussian(PureDP(1.0)), NoConversion),
     ],
 )
-def test_requests_that_are_refused(call, error, message):
-    with pytest.raises(error, match=message):
+def test_requests_that_are_refused(call, error):
+    with refuses(error):
         call()

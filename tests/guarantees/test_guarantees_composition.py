@@ -9,6 +9,7 @@ from math import exp, inf, nextafter
 import mpmath
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.messages import refuses
 
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP, compose, group
@@ -97,31 +98,27 @@ SUBSTITUTE = {"relation": "substitute"}
 
 
 @pytest.mark.parametrize(
-    ("parts", "message"),
+    "parts",
     [
-        ((), r"at least one guarantee, got none; write for instance compose\(GDP\(1\.0\)"),
-        ((GDP(1.0), 1.0), "a guarantee is PureDP, ApproxDP, ZCDP, GDP, RDP or TradeOff, got float"),
-        ((GDP(1.0), PureDP(1.0)), r"one kind, got GDP and PureDP; convert first.*\.to_gdp\(\)"),
-        ((GDP(1.0), ZCDP(1.0)), r"one kind, got GDP and ZCDP; convert first.*\.to_zcdp\(\)"),
-        (
-            (GDP(1.5, **ADD_REMOVE), GDP(1.0, **SUBSTITUTE)),
-            r"different relations.*add-remove GDP\(mu=1\.5\) gives substitute GDP\(mu=3\) "
-            r"\(write cf\.GDP\(3\.0, relation='substitute'\)\).*a method may prove better",
-        ),
-        ((GDP(1.0, **SUBSTITUTE), GDP(1.5, **ADD_REMOVE)), r"GDP\(mu=1\.5\) gives substitute GDP\(mu=3\)"),
-        ((ZCDP(0.5, **ADD_REMOVE), ZCDP(0.5, **SUBSTITUTE)), r"ZCDP\(rho=0\.5\) gives substitute ZCDP\(rho=2\)"),
-        ((GDP(1.0, 1e-6, **ADD_REMOVE), GDP(1.0, **SUBSTITUTE)), "no bound for two changes is proved"),
-        ((GDP(1.0), GDP(1.0, **SUBSTITUTE)), r"left open where a complete one is needed.*\.resolve\('substitute'\)"),
-        ((GDP(1.0, **ADD_REMOVE), GDP(1.0)), r"left open.*\.resolve\('add-remove'\)"),
-        ((GDP(1.0), GDP(1.0, unit="attribute")), "different units, 'record' and 'attribute'.*unit='record'"),
-        ((GDP(1.0), GDP(1.0, trust="local")), "different trust.*local substitute statement also holds centrally"),
-        ((ApproxDP(1.0, 0.5), ApproxDP(1.0, 0.5)), "delta of the composition comes to 1 or more"),
-        ((GDP(1.0, 0.5), GDP(1.0, 0.75)), "comes to 1 or more"),
-        ((GDP(1e308), GDP(1.7e308)), "too large for a float"),
+        (),
+        (GDP(1.0), 1.0),
+        (GDP(1.0), PureDP(1.0)),
+        (GDP(1.0), ZCDP(1.0)),
+        (GDP(1.5, **ADD_REMOVE), GDP(1.0, **SUBSTITUTE)),
+        (GDP(1.0, **SUBSTITUTE), GDP(1.5, **ADD_REMOVE)),
+        (ZCDP(0.5, **ADD_REMOVE), ZCDP(0.5, **SUBSTITUTE)),
+        (GDP(1.0, 1e-6, **ADD_REMOVE), GDP(1.0, **SUBSTITUTE)),
+        (GDP(1.0), GDP(1.0, **SUBSTITUTE)),
+        (GDP(1.0, **ADD_REMOVE), GDP(1.0)),
+        (GDP(1.0), GDP(1.0, unit="attribute")),
+        (GDP(1.0), GDP(1.0, trust="local")),
+        (ApproxDP(1.0, 0.5), ApproxDP(1.0, 0.5)),
+        (GDP(1.0, 0.5), GDP(1.0, 0.75)),
+        (GDP(1e308), GDP(1.7e308)),
     ],
 )
-def test_compose_refusals(parts, message):
-    with pytest.raises(PrivacyError, match=message):
+def test_compose_refusals(parts):
+    with refuses(PrivacyError):
         compose(*parts)
 
 
@@ -159,25 +156,25 @@ def test_group_of_approx_is_the_chain_of_k_steps(epsilon, delta, k):
 
 def test_group_of_approx_does_not_overflow_before_it_is_void():
     assert group(ApproxDP(360.0, 1e-300), 2).delta == pytest.approx(1e-300 * exp(360.0), rel=1e-10, abs=0)
-    with pytest.raises(PrivacyError, match="comes to 1 or more"):
+    with refuses(PrivacyError):
         group(ApproxDP(400.0, 1e-300), 3)
 
 
 @pytest.mark.parametrize(
-    ("g", "k", "error", "message"),
+    ("g", "k", "error"),
     [
-        (GDP(1.0, 1e-6), 2, NoConversion, r"group conversion GDP\(mu, delta > 0\) -> k = 2 units.*to_approx"),
-        (ApproxDP(3.0, 0.1), 2, PrivacyError, "for k = 2 units comes to 1 or more"),
-        (GDP(1.0), 0, PrivacyError, r"k must be a whole number of at least 1, got 0; write for instance group"),
-        (GDP(1.0), -1, PrivacyError, "whole number"),
-        (GDP(1.0), True, PrivacyError, "whole number of at least 1, got True"),
-        (GDP(1.0), 2.0, PrivacyError, "whole number"),
-        ("GDP", 2, PrivacyError, "got str"),
-        ("GDP", 1, PrivacyError, "got str"),
+        (GDP(1.0, 1e-6), 2, NoConversion),
+        (ApproxDP(3.0, 0.1), 2, PrivacyError),
+        (GDP(1.0), 0, PrivacyError),
+        (GDP(1.0), -1, PrivacyError),
+        (GDP(1.0), True, PrivacyError),
+        (GDP(1.0), 2.0, PrivacyError),
+        ("GDP", 2, PrivacyError),
+        ("GDP", 1, PrivacyError),
     ],
 )
-def test_group_refusals(g, k, error, message):
-    with pytest.raises(error, match=message):
+def test_group_refusals(g, k, error):
+    with refuses(error):
         group(g, k)
 
 
@@ -203,9 +200,9 @@ def test_roots_over_the_whole_range(root):
 
 def test_operators_and_lists_say_how_to_compose():
     for wrong in (lambda: GDP(1.0) * GDP(2.0), lambda: GDP(1.0) ** 3, lambda: GDP(1.0) + GDP(2.0)):
-        with pytest.raises(PrivacyError, match=r"compose\(GDP\(1\.0\), \.\.\.\)"):
+        with refuses(PrivacyError):
             wrong()
-    with pytest.raises(PrivacyError, match=r"compose\(\*guarantees\)"):
+    with refuses(PrivacyError):
         compose([GDP(1.0), GDP(2.0)])
-    with pytest.raises(PrivacyError, match=r"numeric=True.*TradeOff\(laplace"):
+    with refuses(PrivacyError):
         compose(GDP(1.0), PureDP(1.0))

@@ -10,6 +10,7 @@ import mpmath
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 from tests.guarantees.guarantees_accuracy import reference_delta
+from tests.messages import refuses
 
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP, calibrate_gaussian, gaussian_delta, pure_epsilon, pure_mu
@@ -60,7 +61,7 @@ def test_statement_and_calibration_differ():
 
 
 def test_no_gaussian_noise_for_pure():
-    with pytest.raises(NoConversion, match=r"no Gaussian noise for PureDP.*ask for cf\.ApproxDP\(0\.5, 1e-6\)"):
+    with refuses(NoConversion):
         calibrate_gaussian(PureDP(0.5))
 
 
@@ -100,7 +101,7 @@ def test_gdp_of_an_approx_statement_covers_its_worst_case(epsilon, delta, at):
 
 
 def test_zcdp_to_gdp_is_refused():
-    with pytest.raises(NoConversion, match=r"ZCDP -> GDP.*ledger in ZCDP"):
+    with refuses(NoConversion):
         ZCDP(0.5).to_gdp()
 
 
@@ -126,11 +127,9 @@ def test_calibration_and_statement_of_zcdp_are_consistent():
         assert GDP(calibrate_gaussian(ZCDP(mu))).to_zcdp().rho <= mu
 
 
-@pytest.mark.parametrize(
-    ("g", "direction"), [(GDP(1.0, 1e-6), r"GDP\(mu, delta > 0\) -> ZCDP"), (ApproxDP(1.0, 1e-6), "ApproxDP -> ZCDP")]
-)
-def test_a_delta_is_in_the_way_of_zcdp(g, direction):
-    with pytest.raises(NoConversion, match=direction + r".*use .*ledger in GDP"):
+@pytest.mark.parametrize("g", [GDP(1.0, 1e-6), ApproxDP(1.0, 1e-6)])
+def test_a_delta_is_in_the_way_of_zcdp(g):
+    with refuses(NoConversion):
         g.to_zcdp()
 
 
@@ -254,24 +253,24 @@ def test_approx_at_its_own_numbers_is_itself():
 
 
 @pytest.mark.parametrize(
-    ("g", "call", "message"),
+    ("g", "call"),
     [
-        (GDP(1.0), {}, r"takes one of epsilon and delta.*to_approx\(delta=1e-6\)"),
-        (GDP(1.0), {"epsilon": 1.0, "delta": 0.1}, "takes one of epsilon and delta"),
-        (GDP(1.0), {"epsilon": 0.0}, "epsilon is 0.*budget of zero"),
-        (GDP(1.0), {"delta": 0.0}, "delta must be above 0 and below 1"),
-        (GDP(1.0), {"delta": 0.9}, r"every epsilon above 0.*to_approx\(epsilon=0\.1\)"),
-        (GDP(1.0, 1e-3), {"delta": 1e-6}, "holds for no delta below its own 0.001, got 1e-06; give a larger"),
-        (GDP(1.0, 1e-3), {"delta": 1e-3}, "as small as its own 0.001"),
-        (GDP(60.0), {"epsilon": 1.0}, "comes to 1 or more, which promises nothing"),
-        (ZCDP(0.01), {"delta": 0.9}, "every epsilon above 0"),
-        (PureDP(1.0), {"epsilon": 2.0}, r"already says more.*to_approx\(delta=1e-6\)"),
-        (PureDP(0.1), {"delta": 0.5}, "every epsilon above 0"),
-        (ApproxDP(1.0, 1e-3), {"delta": 1e-6}, "holds for no delta below its own"),
+        (GDP(1.0), {}),
+        (GDP(1.0), {"epsilon": 1.0, "delta": 0.1}),
+        (GDP(1.0), {"epsilon": 0.0}),
+        (GDP(1.0), {"delta": 0.0}),
+        (GDP(1.0), {"delta": 0.9}),
+        (GDP(1.0, 1e-3), {"delta": 1e-6}),
+        (GDP(1.0, 1e-3), {"delta": 1e-3}),
+        (GDP(60.0), {"epsilon": 1.0}),
+        (ZCDP(0.01), {"delta": 0.9}),
+        (PureDP(1.0), {"epsilon": 2.0}),
+        (PureDP(0.1), {"delta": 0.5}),
+        (ApproxDP(1.0, 1e-3), {"delta": 1e-6}),
     ],
 )
-def test_to_approx_refusals(g, call, message):
-    with pytest.raises(PrivacyError, match=message):
+def test_to_approx_refusals(g, call):
+    with refuses(PrivacyError):
         g.to_approx(**call)
 
 
@@ -293,7 +292,7 @@ def test_from_approx_is_the_calibration_and_takes_labels():
     g = GDP.from_approx(1.0, 1e-6, **LABELS)
     assert g == GDP(calibrate_gaussian(ApproxDP(1.0, 1e-6)), **LABELS)
     assert g.to_approx(epsilon=1.0).delta <= 1e-6
-    with pytest.raises(PrivacyError, match="delta must be above 0 and below 1"):
+    with refuses(PrivacyError):
         GDP.from_approx(1.0, 0.0)
 
 

@@ -12,6 +12,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as theirs
 from hypothesis import given, settings, strategies as st
 from tests.guarantees.guarantees_accuracy import reference_delta
+from tests.messages import refuses
 from tests.pace import quick
 
 from confide.errors import PrivacyError
@@ -340,28 +341,28 @@ def test_the_profile_left_of_the_grid():
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    "call",
     [
-        (lambda: PrivacyLoss(0.5, 0, [], 0.0), "masses must be a non-empty"),
-        (lambda: PrivacyLoss(0.5, 0, [-0.1], 0.0), "of at least 0"),
-        (lambda: PrivacyLoss(0.5, 0, [np.nan], 0.0), "finite numbers"),
-        (lambda: PrivacyLoss(0.5, 0, [[1.0]], 0.0), "one-dimensional"),
-        (lambda: PrivacyLoss(0.0, 0, [1.0], 0.0), r"step is 0"),
-        (lambda: PrivacyLoss(np.inf, 0, [1.0], 0.0), "step must be finite"),
-        (lambda: PrivacyLoss(0.5, 0, [1.0], 1.5), "infinity must be a probability"),
-        (lambda: laplace(1.0).power(0), r"k must be a whole number of at least 1, got 0"),
-        (lambda: laplace(1.0).power(1.5), "k must be a whole number"),
-        (lambda: laplace(1.0).epsilon(-1.0), r"delta must be from 0 to 1, got -1.0; write for instance epsilon"),
-        (lambda: laplace(1.0).epsilon(np.nan), "delta must be finite"),
-        (lambda: PrivacyLoss.from_profile(lambda e: e[:0]), "one finite number of at least 0 for each epsilon"),
-        (lambda: PrivacyLoss.from_profile(lambda e: e * np.nan), "one finite number of at least 0"),
-        (lambda: PrivacyLoss.from_profile(lambda e: e - 1.0), "one finite number of at least 0"),
-        (lambda: PrivacyLoss.from_masses([1.0], [1.0, 2.0], step=0.5, first=0), "arrays of the same length"),
-        (lambda: PrivacyLoss.from_masses([-1.0], [1.0], step=0.5, first=0), "numbers of at least 0"),
+        lambda: PrivacyLoss(0.5, 0, [], 0.0),
+        lambda: PrivacyLoss(0.5, 0, [-0.1], 0.0),
+        lambda: PrivacyLoss(0.5, 0, [np.nan], 0.0),
+        lambda: PrivacyLoss(0.5, 0, [[1.0]], 0.0),
+        lambda: PrivacyLoss(0.0, 0, [1.0], 0.0),
+        lambda: PrivacyLoss(np.inf, 0, [1.0], 0.0),
+        lambda: PrivacyLoss(0.5, 0, [1.0], 1.5),
+        lambda: laplace(1.0).power(0),
+        lambda: laplace(1.0).power(1.5),
+        lambda: laplace(1.0).epsilon(-1.0),
+        lambda: laplace(1.0).epsilon(np.nan),
+        lambda: PrivacyLoss.from_profile(lambda e: e[:0]),
+        lambda: PrivacyLoss.from_profile(lambda e: e * np.nan),
+        lambda: PrivacyLoss.from_profile(lambda e: e - 1.0),
+        lambda: PrivacyLoss.from_masses([1.0], [1.0, 2.0], step=0.5, first=0),
+        lambda: PrivacyLoss.from_masses([-1.0], [1.0], step=0.5, first=0),
     ],
 )
-def test_refusals(call, message):
-    with pytest.raises(PrivacyError, match=message):
+def test_refusals(call):
+    with refuses(PrivacyError):
         call()
 
 

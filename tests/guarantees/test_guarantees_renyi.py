@@ -14,6 +14,7 @@ import pytest
 from dp_accounting import GaussianDpEvent, LaplaceDpEvent, SelfComposedDpEvent
 from dp_accounting.rdp import RdpAccountant
 from hypothesis import given, settings, strategies as st
+from tests.messages import refuses
 
 import confide.guarantees as guarantees
 from confide.errors import NoConversion, PrivacyError
@@ -73,40 +74,40 @@ def test_normalised_compared_matched_printed():
 
 
 @pytest.mark.parametrize(
-    ("orders", "epsilons", "message"),
+    ("orders", "epsilons"),
     [
-        ((), (), "orders must be above 1 and strictly rising"),
-        ((1.0, 2.0), (1, 1), "orders must be above 1 and strictly rising"),
-        ((2, 2), (1, 1), "strictly rising"),
-        ((3, 2), (1, 1), "strictly rising"),
-        ((2, inf), (1, 1), "each of orders must be finite"),
-        ((2, "3"), (1, 1), "each of orders must be a number"),
-        ("23", (1, 1), "orders must be numbers above 1"),
-        (2.0, (1,), "orders must be numbers above 1"),
-        ((2, 3), (1,), "one for each order, got 1 for 2 orders; write for instance RDP"),
-        ((2, 3), (1, -1), "each of epsilons must be at least 0, got -1"),
-        ((2, 3), (1, inf), "each of epsilons must be finite"),
-        ((2, 3), (1, np.nan), "each of epsilons must be finite"),
-        ((2, 3), "11", "epsilons must be numbers, one for each order"),
-        ((2, 3), 1.0, "epsilons must be numbers, one for each order"),
+        ((), ()),
+        ((1.0, 2.0), (1, 1)),
+        ((2, 2), (1, 1)),
+        ((3, 2), (1, 1)),
+        ((2, inf), (1, 1)),
+        ((2, "3"), (1, 1)),
+        ("23", (1, 1)),
+        (2.0, (1,)),
+        ((2, 3), (1,)),
+        ((2, 3), (1, -1)),
+        ((2, 3), (1, inf)),
+        ((2, 3), (1, np.nan)),
+        ((2, 3), "11"),
+        ((2, 3), 1.0),
     ],
 )
-def test_numbers_that_are_refused(orders, epsilons, message):
-    with pytest.raises(PrivacyError, match=message):
+def test_numbers_that_are_refused(orders, epsilons):
+    with refuses(PrivacyError):
         RDP(orders, epsilons)
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    "changes",
     [
-        ({"orders": "0x1p1"}, "orders in a file must be a list of float.hex texts"),
-        ({"orders": ["2.0"]}, r"orders in a file must be a float\.hex text"),
-        ({"epsilons": [1.0]}, r"epsilons in a file must be a float\.hex text"),
-        ({"epsilons": []}, "one for each order"),
+        {"orders": "0x1p1"},
+        {"orders": ["2.0"]},
+        {"epsilons": [1.0]},
+        {"epsilons": []},
     ],
 )
-def test_files_that_are_refused(changes, message):
-    with pytest.raises(PrivacyError, match=message):
+def test_files_that_are_refused(changes):
+    with refuses(PrivacyError):
         guarantee_from_dict({**RDP((2,), (1,)).to_dict(), **changes})
 
 
@@ -220,31 +221,31 @@ def test_orders_are_kept_or_cut_down():
     g = GDP(1.0, **LABELS).to_rdp((2, 4, 8))
     assert g.to_rdp() is g and g.to_rdp((2, 8)) == RDP((2, 8), (1, 4), **LABELS)
     assert PureDP(1.0).to_rdp().orders == DEFAULT_ORDERS
-    with pytest.raises(NoConversion, match=r"the orders that it lists and no others.*to_rdp\(g\.orders\)"):
+    with refuses(NoConversion):
         g.to_rdp((3,))
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    "call",
     [
-        (lambda: GDP(1.0, 1e-6).to_rdp(), "no conversion GDP with a delta -> RDP.*to_gdp"),
-        (lambda: ApproxDP(1.0, 1e-6).to_rdp(), "no conversion ApproxDP with a delta -> RDP"),
-        (lambda: RDP((2,), (1,)).to_zcdp(), r"RDP -> ZCDP.*every order.*ZCDP\(rho\) at its source"),
-        (lambda: RDP((2,), (1,)).to_gdp(), "RDP -> GDP.*to_approx"),
-        (lambda: RDP((2,), (1,)).to_pure(), "RDP -> PureDP.*to_approx"),
-        (lambda: ZCDP(1.0).to_pure(), "ZCDP -> PureDP"),
-        (lambda: GDP(1.0).to_pure(), "GDP -> PureDP"),
-        (lambda: ApproxDP(1.0, 1e-6).to_pure(), "ApproxDP -> PureDP.*Laplace noise"),
-        (lambda: group(RDP((2,), (1,)), 2), "no group conversion RDP -> k = 2 units.*to_approx"),
+        lambda: GDP(1.0, 1e-6).to_rdp(),
+        lambda: ApproxDP(1.0, 1e-6).to_rdp(),
+        lambda: RDP((2,), (1,)).to_zcdp(),
+        lambda: RDP((2,), (1,)).to_gdp(),
+        lambda: RDP((2,), (1,)).to_pure(),
+        lambda: ZCDP(1.0).to_pure(),
+        lambda: GDP(1.0).to_pure(),
+        lambda: ApproxDP(1.0, 1e-6).to_pure(),
+        lambda: group(RDP((2,), (1,)), 2),
     ],
 )
-def test_directions_that_do_not_exist(call, message):
-    with pytest.raises(NoConversion, match=message):
+def test_directions_that_do_not_exist(call):
+    with refuses(NoConversion):
         call()
 
 
 def test_a_delta_is_refused_where_a_kind_has_its_own():
-    with pytest.raises(PrivacyError, match=r"converts with the delta that it has; write to_gdp\(\).*to_tradeoff"):
+    with refuses(PrivacyError):
         PureDP(1.0).to_gdp(delta=1e-6)
     assert PureDP(1.0).to_pure() == PureDP(1.0)
 
@@ -264,20 +265,17 @@ def test_composition_adds_order_by_order(levels):
 
 
 @pytest.mark.parametrize(
-    ("parts", "message"),
+    "parts",
     [
-        ((RDP((2,), (1,)), RDP((3,), (1,))), r"same orders alone.*common orders.*\.to_rdp\(orders\).*numeric=True"),
-        ((RDP((2,), (1,)), GDP(1.0)), r"one kind, got RDP and GDP.*\.to_rdp\(orders\).*numeric=True"),
-        ((RDP((2,), (1,)), RDP((2,), (1,), trust="local")), "different trust"),
-        ((RDP((2,), (1,)), RDP((2,), (1,), unit="attribute")), "different units"),
-        (
-            (RDP((2,), (1,), relation="add-remove"), RDP((2,), (1,), relation="substitute")),
-            "different relations.*no bound for two changes",
-        ),
+        (RDP((2,), (1,)), RDP((3,), (1,))),
+        (RDP((2,), (1,)), GDP(1.0)),
+        (RDP((2,), (1,)), RDP((2,), (1,), trust="local")),
+        (RDP((2,), (1,)), RDP((2,), (1,), unit="attribute")),
+        (RDP((2,), (1,), relation="add-remove"), RDP((2,), (1,), relation="substitute")),
     ],
 )
-def test_compositions_that_are_refused(parts, message):
-    with pytest.raises(PrivacyError, match=message):
+def test_compositions_that_are_refused(parts):
+    with refuses(PrivacyError):
         compose(*parts)
 
 

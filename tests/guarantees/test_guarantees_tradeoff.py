@@ -11,6 +11,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as theirs
 from hypothesis import given, settings, strategies as st
 from tests.guarantees.guarantees_accuracy import reference_delta
+from tests.messages import refuses
 
 import confide.guarantees as guarantees
 from confide.errors import NoConversion, PrivacyError
@@ -71,12 +72,12 @@ def test_compared_matched_resolved():
 
 @pytest.mark.parametrize("value", [1.0, None, "laplace(0.5)", GDP(1.0)])
 def test_what_is_no_curve_is_refused(value):
-    with pytest.raises(PrivacyError, match=r"curve must be a trade-off function, got .*TradeOff\(laplace\(0\.5\)\)"):
+    with refuses(PrivacyError):
         TradeOff(value)
 
 
 def test_files_that_are_refused():
-    with pytest.raises(PrivacyError, match="curve in a file must be an object"):
+    with refuses(PrivacyError):
         guarantee_from_dict({**TradeOff(laplace(0.5)).to_dict(), "curve": "laplace"})
 
 
@@ -137,32 +138,32 @@ def test_pure_of_a_bounded_loss():
     assert TradeOff(laplace(0.5), **LABELS).to_pure() == PureDP(0.5, **LABELS)
     assert PureDP(0.7).to_tradeoff().to_pure().epsilon == pytest.approx(0.7, rel=1e-10)
     for curve in (gaussian(1.0), approx_dp(1.0, 1e-6), symmetric_laplace(inf, 0.5)):
-        with pytest.raises(NoConversion, match=r"no PureDP statement.*not bounded; use to_approx\(delta=1e-6\)"):
+        with refuses(NoConversion):
             TradeOff(curve).to_pure()
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
+    ("call", "error"),
     [
-        (lambda: TradeOff(laplace(1.0)).to_gdp(), NoConversion, r"a mu for each delta.*to_gdp\(delta=1e-6\)"),
-        (lambda: TradeOff(laplace(1.0)).to_gdp(delta=1.0), PrivacyError, "delta must be at least 0 and below 1"),
-        (lambda: TradeOff(laplace(1.0)).to_gdp(delta=-0.1), PrivacyError, "delta must be at least 0 and below 1"),
-        (lambda: TradeOff(laplace(1.0)).to_zcdp(), NoConversion, r"TradeOff -> ZCDP.*use to_pure\(\)\.to_zcdp\(\)"),
-        (lambda: TradeOff(laplace(1.0)).to_rdp(), NoConversion, r"TradeOff -> RDP.*use to_pure\(\)\.to_rdp\(\)"),
-        (lambda: TradeOff(gaussian(1.0)).to_zcdp(), NoConversion, r"TradeOff -> ZCDP.*to_gdp\(delta=1e-6\)"),
-        (lambda: TradeOff(symmetric_laplace(inf, 0.5)).to_gdp(delta=0.0), NoConversion, "."),
-        (lambda: TradeOff(zero_inflated(0.05, laplace(0.5))).to_gdp(delta=0.01), NoConversion, "."),
-        (lambda: TradeOff(laplace(0.1)).to_gdp(delta=0.5), PrivacyError, "holds with every mu above 0"),
-        (lambda: TradeOff(approx_dp(1.0, 0.1)).to_approx(delta=0.01), PrivacyError, "no delta as small as 0.01"),
-        (lambda: TradeOff(laplace(0.1)).to_approx(delta=0.5), PrivacyError, "every epsilon above 0"),
-        (lambda: group(TradeOff(laplace(1.0)), 2), NoConversion, "no group conversion TradeOff -> k = 2"),
-        (lambda: calibrate_gaussian(TradeOff(laplace(1.0))), NoConversion, r"calibrate_gaussian\(privacy\.to_approx"),
-        (lambda: calibrate_laplace(TradeOff(laplace(1.0))), NoConversion, r"calibrate_laplace\(privacy\.to_approx"),
-        (lambda: TradeOff(laplace(1.0), relation="add-remove").resolve("substitute"), PrivacyError, "two changes"),
+        (lambda: TradeOff(laplace(1.0)).to_gdp(), NoConversion),
+        (lambda: TradeOff(laplace(1.0)).to_gdp(delta=1.0), PrivacyError),
+        (lambda: TradeOff(laplace(1.0)).to_gdp(delta=-0.1), PrivacyError),
+        (lambda: TradeOff(laplace(1.0)).to_zcdp(), NoConversion),
+        (lambda: TradeOff(laplace(1.0)).to_rdp(), NoConversion),
+        (lambda: TradeOff(gaussian(1.0)).to_zcdp(), NoConversion),
+        (lambda: TradeOff(symmetric_laplace(inf, 0.5)).to_gdp(delta=0.0), NoConversion),
+        (lambda: TradeOff(zero_inflated(0.05, laplace(0.5))).to_gdp(delta=0.01), NoConversion),
+        (lambda: TradeOff(laplace(0.1)).to_gdp(delta=0.5), PrivacyError),
+        (lambda: TradeOff(approx_dp(1.0, 0.1)).to_approx(delta=0.01), PrivacyError),
+        (lambda: TradeOff(laplace(0.1)).to_approx(delta=0.5), PrivacyError),
+        (lambda: group(TradeOff(laplace(1.0)), 2), NoConversion),
+        (lambda: calibrate_gaussian(TradeOff(laplace(1.0))), NoConversion),
+        (lambda: calibrate_laplace(TradeOff(laplace(1.0))), NoConversion),
+        (lambda: TradeOff(laplace(1.0), relation="add-remove").resolve("substitute"), PrivacyError),
     ],
 )
-def test_directions_that_do_not_exist(call, error, message):
-    with pytest.raises(error, match=message):
+def test_directions_that_do_not_exist(call, error):
+    with refuses(error):
         call()
 
 
@@ -194,7 +195,7 @@ def test_numeric_composition_of_approx_is_tighter_than_the_sum():
 
 
 def test_kinds_meet_in_numeric_composition():
-    with pytest.raises(PrivacyError, match=r"one kind, got PureDP and GDP.*\.to_gdp\(\).*numeric=True"):
+    with refuses(PrivacyError):
         compose(PureDP(0.5), GDP(1.0))
     mixed = compose(PureDP(0.5, **LABELS), GDP(1.0, **LABELS), numeric=True)
     likely = 1 / (1 + exp(-0.5))
@@ -226,11 +227,11 @@ def test_order_does_not_matter_and_more_is_more(levels, at):
 
 
 def test_labels_must_agree():
-    with pytest.raises(PrivacyError, match="different relations"):
+    with refuses(PrivacyError):
         compose(PureDP(1.0, relation="add-remove"), GDP(1.0, relation="substitute"), numeric=True)
-    with pytest.raises(PrivacyError, match="different units"):
+    with refuses(PrivacyError):
         compose(TradeOff(laplace(1.0)), TradeOff(laplace(1.0), unit="attribute"))
-    with pytest.raises(PrivacyError, match="different trust"):
+    with refuses(PrivacyError):
         compose(TradeOff(laplace(1.0)), TradeOff(laplace(1.0), trust="local"))
-    with pytest.raises(PrivacyError, match=r"got TradeOff and GDP.*\.to_tradeoff\(\)"):
+    with refuses(PrivacyError):
         compose(TradeOff(laplace(1.0)), GDP(1.0))

@@ -14,6 +14,7 @@ import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.messages import refuses
 
 import confide.guarantees as guarantees
 from confide.errors import ConfideError, NoConversion, PrivacyError
@@ -164,59 +165,51 @@ def test_resolve():
 
 
 @pytest.mark.parametrize(
-    ("g", "relation", "message"),
+    ("g", "relation"),
     [
-        (GDP(1.5, relation="add-remove"), "substitute", r"gives substitute GDP\(mu=3\).*a method may prove better"),
-        (PureDP(1.0, relation="add-remove"), "substitute", r"gives substitute PureDP\(epsilon=2\)"),
-        (
-            ApproxDP(1.0, 1e-6, relation="add-remove"),
-            "substitute",
-            r"gives substitute ApproxDP\(epsilon=2, delta=3\.7182",
-        ),
-        (
-            GDP(1.0, relation="substitute"),
-            "add-remove",
-            "no conversion substitute -> add-remove.*relation='add-remove'",
-        ),
-        (GDP(1.0), "swap", "unknown relation 'swap'; allowed: 'add-remove'.*'substitute'"),
-        (GDP(1.0), None, r"got None; write resolve\('add-remove'\)"),
+        (GDP(1.5, relation="add-remove"), "substitute"),
+        (PureDP(1.0, relation="add-remove"), "substitute"),
+        (ApproxDP(1.0, 1e-6, relation="add-remove"), "substitute"),
+        (GDP(1.0, relation="substitute"), "add-remove"),
+        (GDP(1.0), "swap"),
+        (GDP(1.0), None),
     ],
 )
-def test_resolve_refusals(g, relation, message):
-    with pytest.raises(PrivacyError, match=message):
+def test_resolve_refusals(g, relation):
+    with refuses(PrivacyError):
         g.resolve(relation)
 
 
 # ----------------------------------------------------------------------------------------------------------- refusals
 
 KINDS = [
-    (PureDP, "epsilon", r"PureDP\(0\.5\)"),
-    (ZCDP, "rho", r"ZCDP\(0\.1\)"),
-    (GDP, "mu", r"GDP\(1\.0\)"),
-    (lambda value: ApproxDP(value, 1e-6), "epsilon", r"ApproxDP\(1\.0, 1e-6\)"),
+    (PureDP, r"PureDP\(0\.5\)"),
+    (ZCDP, r"ZCDP\(0\.1\)"),
+    (GDP, r"GDP\(1\.0\)"),
+    (lambda value: ApproxDP(value, 1e-6), r"ApproxDP\(1\.0, 1e-6\)"),
 ]
 
 
-@pytest.mark.parametrize(("make", "name", "example"), KINDS)
+@pytest.mark.parametrize(("make", "example"), KINDS)
 @pytest.mark.parametrize(
-    ("value", "message"),
+    "value",
     [
-        (0, "is 0: a budget of zero allows no release at all.*must be above 0, for instance"),
-        (-0.0, "a budget of zero"),
-        (-1.0, r"must be above 0, got -1\.0; write for instance"),
-        (math.nan, "must be finite, got nan; write for instance"),
-        (math.inf, "must be finite, got inf; write for instance"),
-        (-math.inf, "must be finite, got -inf"),
-        (True, r"must be a number, got True \(bool\); write for instance"),
-        (np.bool_(True), "must be a number"),
-        ("1.0", r"must be a number, got '1\.0' \(str\)"),
-        (None, "must be a number, got None"),
-        (1j, "must be a number"),
-        (10**400, "too large for a float"),
+        0,
+        -0.0,
+        -1.0,
+        math.nan,
+        math.inf,
+        -math.inf,
+        True,
+        np.bool_(True),
+        "1.0",
+        None,
+        1j,
+        10**400,
     ],
 )
-def test_levels_that_are_refused(make, name, example, value, message):
-    with pytest.raises(PrivacyError, match=f"^{name} .*{message}") as caught:
+def test_levels_that_are_refused(make, example, value):
+    with refuses(PrivacyError) as caught:
         make(value)
     assert isinstance(caught.value, ConfideError) and isinstance(caught.value, ValueError)
     if "for instance" in str(caught.value):
@@ -225,44 +218,41 @@ def test_levels_that_are_refused(make, name, example, value, message):
 
 @pytest.mark.parametrize("delta", [-1e-9, 1.0, 1.5, math.nan, math.inf, True, "0", None])
 def test_deltas_that_are_refused(delta):
-    with pytest.raises(PrivacyError, match=r"^delta must be "):
+    with refuses(PrivacyError):
         GDP(1.0, delta)
-    with pytest.raises(PrivacyError, match=r"^delta must be "):
+    with refuses(PrivacyError):
         ApproxDP(1.0, delta)
 
 
 def test_delta_of_zero():
     assert GDP(1.0, 0).delta == 0.0
-    with pytest.raises(PrivacyError, match=r"above 0 and below 1, got 0\.0; with delta = 0 the guarantee is PureDP"):
+    with refuses(PrivacyError):
         ApproxDP(1.0, 0.0)
-    with pytest.raises(PrivacyError, match=r"at least 0 and below 1, got 1\.0; write for instance GDP\(1\.0, 1e-6\)"):
+    with refuses(PrivacyError):
         GDP(1.0, 1.0)
 
 
 @pytest.mark.parametrize(
-    ("labels", "message"),
+    "labels",
     [
-        ({"relation": "swap"}, "unknown relation 'swap'; allowed: 'add-remove' .*'substitute' .*relation='add-remove'"),
-        ({"relation": "Add-Remove"}, "unknown relation"),
-        ({"relation": 1}, "unknown relation 1"),
-        ({"trust": "none"}, "unknown trust 'none'; allowed: 'central' .*'local' .*trust='central'"),
-        ({"trust": None}, "unknown trust None"),
-        ({"unit": ""}, "unit must be a short name on one line, got ''.*unit='record'"),
-        ({"unit": "a\nb"}, "unit must be"),
-        ({"unit": " record"}, "unit must be"),
-        ({"unit": None}, "unit must be"),
-        (
-            {"assumptions": "float64 sampling"},
-            r"assumptions must be a tuple of texts of one line each, got 'float64.*\('float64 sampling',\)",
-        ),
-        ({"assumptions": (1,)}, "assumptions must be"),
-        ({"assumptions": ("",)}, "assumptions must be"),
-        ({"assumptions": ("two\nlines",)}, "texts of one line each"),
-        ({"assumptions": None}, "assumptions must be"),
+        {"relation": "swap"},
+        {"relation": "Add-Remove"},
+        {"relation": 1},
+        {"trust": "none"},
+        {"trust": None},
+        {"unit": ""},
+        {"unit": "a\nb"},
+        {"unit": " record"},
+        {"unit": None},
+        {"assumptions": "float64 sampling"},
+        {"assumptions": (1,)},
+        {"assumptions": ("",)},
+        {"assumptions": ("two\nlines",)},
+        {"assumptions": None},
     ],
 )
-def test_labels_that_are_refused(labels, message):
-    with pytest.raises(PrivacyError, match=message):
+def test_labels_that_are_refused(labels):
+    with refuses(PrivacyError):
         GDP(1.0, **labels)
 
 
@@ -271,53 +261,50 @@ def _edited(**changes):
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    "data",
     [
-        (None, "'type' is one of PureDP, ApproxDP, ZCDP, GDP, RDP, TradeOff"),
-        ([], "'type' is one of"),
-        ({}, "'type' is one of"),
-        (_edited(type="Magic"), "'type' is one of"),
-        (_edited(type=["GDP"]), "'type' is one of"),
-        (_edited(type="ZCDP"), "a ZCDP in a file has exactly the keys"),
-        (_edited(extra=1), "has exactly the keys"),
-        ({k: v for k, v in _edited().items() if k != "unit"}, "has exactly the keys"),
-        (_edited(mu=1.0), r"mu in a file must be a float\.hex text.*got 1\.0"),
-        (_edited(mu="1.0"), "mu in a file must be"),
-        (_edited(mu="0x1p0"), "mu in a file must be"),
-        (_edited(mu="0x1p99999"), "mu in a file must be"),
-        (_edited(mu="nan"), "mu must be finite, got nan"),
-        (_edited(mu="-0x1.0000000000000p+0"), "mu must be above 0"),
-        (_edited(relation="swap"), "unknown relation"),
-        (_edited(assumptions="a"), "assumptions must be"),
+        None,
+        [],
+        {},
+        _edited(type="Magic"),
+        _edited(type=["GDP"]),
+        _edited(type="ZCDP"),
+        _edited(extra=1),
+        {k: v for k, v in _edited().items() if k != "unit"},
+        _edited(mu=1.0),
+        _edited(mu="1.0"),
+        _edited(mu="0x1p0"),
+        _edited(mu="0x1p99999"),
+        _edited(mu="nan"),
+        _edited(mu="-0x1.0000000000000p+0"),
+        _edited(relation="swap"),
+        _edited(assumptions="a"),
     ],
 )
-def test_files_that_are_refused(data, message):
-    with pytest.raises(PrivacyError, match=message):
+def test_files_that_are_refused(data):
+    with refuses(PrivacyError):
         guarantee_from_dict(data)
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    "call",
     [
-        (lambda: guarantees.gaussian_delta(math.nan, 1.0), "^epsilon must be finite, got nan"),
-        (lambda: guarantees.gaussian_delta(1.0, 0.0), "^mu is 0: a budget of zero"),
-        (lambda: guarantees.log_gaussian_delta(True, 1.0), "^epsilon must be a number, got True"),
-        (lambda: guarantees.gaussian_epsilon(0.0, 1.0), "^delta must be above 0 and below 1"),
-        (lambda: guarantees.gaussian_epsilon(1.0, 1.0), "^delta must be above 0 and below 1"),
-        (lambda: guarantees.gaussian_epsilon(0.5, -1.0), "^mu must be above 0"),
-        (lambda: guarantees.gaussian_mu(-1.0, 1e-6), r"^epsilon must be at least 0, got -1\.0; write for instance"),
-        (lambda: guarantees.gaussian_mu(1.0, 2.0), "^delta must be above 0 and below 1"),
-        (
-            lambda: guarantees.calibrate_gaussian(1.0),
-            "^a guarantee is PureDP, ApproxDP, ZCDP, GDP, RDP or TradeOff, got float",
-        ),
-        (lambda: guarantees.pure_mu(0.0), "^epsilon is 0"),
-        (lambda: guarantees.pure_epsilon(math.inf), "^mu must be finite"),
-        (lambda: GDP(1.0).detection_limit(0.0), "^false_alarm must be above 0 and below 1"),
+        lambda: guarantees.gaussian_delta(math.nan, 1.0),
+        lambda: guarantees.gaussian_delta(1.0, 0.0),
+        lambda: guarantees.log_gaussian_delta(True, 1.0),
+        lambda: guarantees.gaussian_epsilon(0.0, 1.0),
+        lambda: guarantees.gaussian_epsilon(1.0, 1.0),
+        lambda: guarantees.gaussian_epsilon(0.5, -1.0),
+        lambda: guarantees.gaussian_mu(-1.0, 1e-6),
+        lambda: guarantees.gaussian_mu(1.0, 2.0),
+        lambda: guarantees.calibrate_gaussian(1.0),
+        lambda: guarantees.pure_mu(0.0),
+        lambda: guarantees.pure_epsilon(math.inf),
+        lambda: GDP(1.0).detection_limit(0.0),
     ],
 )
-def test_arguments_that_are_refused(call, message):
-    with pytest.raises(PrivacyError, match=message):
+def test_arguments_that_are_refused(call):
+    with refuses(PrivacyError):
         call()
 
 

@@ -8,6 +8,7 @@ from math import exp, log, log1p
 import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
+from tests.messages import refuses
 
 from confide.errors import PrivacyError
 from confide.guarantees import TradeOff
@@ -22,7 +23,6 @@ from confide.guarantees.mechanisms.objective_perturbation import (
     least_ridge,
     logistic_delta,
     logistic_sd,
-    minimiser_sensitivity,
     stable_sensitivity,
 )
 from confide.guarantees.privacy_filter import remaining
@@ -112,13 +112,13 @@ def test_a_ridge_that_is_too_small_is_refused_with_the_least_one() -> None:
     least = least_ridge(1.0)
     assert least == pytest.approx(0.25 / (exp(1.0) - 1))
     for find in (general_sd, closed_sd):
-        with pytest.raises(PrivacyError, match=r"above 0\.1455, got 0\.1"):
+        with refuses(PrivacyError):
             find(1.0, 1e-6, 0.1)
-    with pytest.raises(PrivacyError, match=r"above 0\.1455 times"):
+    with refuses(PrivacyError):
         logistic_sd(1.0, 1e-6, 0.99 * least)
     assert logistic_sd(1.0, 1e-6, 1.05 * least) < 1e9
     assert closed_delta(0.01, 1.0, 1.0) == general_delta(0.01, 1.0, 1.0) == 1.0
-    with pytest.raises(PrivacyError, match="above"):
+    with refuses(PrivacyError):
         logistic_sd(1.0, 1e-6, 0.9 * least_ridge(1.0, relation="substitute"), relation="substitute")
 
 
@@ -235,7 +235,7 @@ def test_the_least_eigenvalue_moves_by_at_most_a_quarter_and_twice_the_slope() -
         moved = float(np.linalg.norm(thetas[0] - thetas[1]))
         way = max(way, *(moved / stable_sensitivity(m, 2.0, 1.0, 1.0) for m in least))
     assert 0.2 < worst <= 2.25 and 0.3 < way <= 1.0
-    assert stable_sensitivity(2.0, 2.0, 1.0, 1.0) == minimiser_sensitivity(2.0, 1.0) == 0.5
+    assert stable_sensitivity(2.0, 2.0, 1.0, 1.0) == 0.5
     assert stable_sensitivity(100.0, 2.0, 1.0, 1.0) == pytest.approx(-log(0.99), rel=1e-12)
 
 

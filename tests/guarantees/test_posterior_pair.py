@@ -8,6 +8,7 @@ from math import log, sqrt
 import mpmath
 import numpy as np
 import pytest
+from tests.messages import refuses
 
 from confide.errors import PrivacyError
 from confide.guarantees import gaussian_delta
@@ -146,11 +147,11 @@ def test_shifts_fall_with_the_leverage_and_end_at_zero() -> None:
     assert all(a >= b for a, b in pairwise(found)) and 0.197 < found[0] <= 0.2 and found[-1] == 0
     assert leverage_above(0.03) >= 0.03
     for bad in ((-1.0, 1.0, 0.1), (0.1, 0.0, 0.1), (0.1, 1.0, 0.0)):
-        with pytest.raises(PrivacyError, match="largest_shift"):
+        with refuses(PrivacyError):
             largest_shift(*bad)
-    with pytest.raises(PrivacyError, match="largest_precision"):
+    with refuses(PrivacyError):
         largest_precision(1.0, 0.0, 0.1, 1.0)
-    with pytest.raises(PrivacyError, match="pair_delta"):
+    with refuses(PrivacyError):
         pair_delta(1.0, 0.0, 0.0)
 
 

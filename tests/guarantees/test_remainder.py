@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 from tests.guarantees.guarantees_accuracy import reference_delta
+from tests.messages import refuses
 
 from confide.errors import NoConversion, PrivacyError
 from confide.guarantees import (
@@ -163,7 +164,7 @@ def test_a_pure_release_costs_its_epsilon_squared(r: float, epsilon: float, rati
 
 def test_the_price_of_what_has_hardly_room_is_the_gdp_price() -> None:
     mu2 = pure_mu(1.0) ** 2
-    with pytest.raises(NothingRemains, match=r"PureDP\(epsilon=1, relation open\) does not fit what remains, mu = 1:"):
+    with refuses(NothingRemains):
         remaining(PureDP(1.0), ONE)
     assert price(PureDP(1.0), sqrt(mu2 * 1.0001)) <= mu2 * 1.0001
     assert price(PureDP(1e-6), 30.0) == pytest.approx(pure_mu(1e-6) ** 2, abs=1e-12)
@@ -215,7 +216,7 @@ def test_a_leak_pays_for_tails_and_nothing_else_does() -> None:
     assert not holds(ApproxDP(0.3, 1e-7), ONE, Remainder(leaking.r2, leaking.leak - DELTA_UNIT))
     assert holds(ApproxDP(0.3, 1e-7), ONE, Remainder(leaking.r2, leaking.leak + DELTA_UNIT))
     heavy = TradeOff(symmetric_laplace(inf, 0.05))
-    with pytest.raises(NoConversion, match=r"too heavy .* leak=Fraction\(7\.2e-06\)"):
+    with refuses(NoConversion):
         remaining(heavy, ONE)
     paid = remaining(heavy, ONE, Fraction(1, 1000))
     assert (
@@ -227,12 +228,12 @@ def test_a_leak_pays_for_tails_and_nothing_else_does() -> None:
 
 @pytest.mark.parametrize("statement", [ZCDP(0.1), RDP((2.0, 8.0, 32.0, 128.0), (0.1, 0.4, 1.6, 6.4))])
 def test_what_has_no_price_says_which_call_works(statement: Guarantee) -> None:
-    with pytest.raises(NoConversion, match=r"statement\.to_tradeoff\(\)"):
+    with refuses(NoConversion):
         remaining(statement, ONE)
     assert remaining(statement.to_tradeoff(), Fraction(4)).r2 < 4
-    with pytest.raises(PrivacyError, match="Fraction"):
+    with refuses(PrivacyError):
         remaining(GDP(0.1), Fraction(0))
-    with pytest.raises(PrivacyError, match="a guarantee is"):
+    with refuses(PrivacyError):
         remaining(1.0, ONE)  # type: ignore[arg-type]
 
 
@@ -323,7 +324,7 @@ def test_objective_perturbation_costs_hardly_more_than_its_tilt() -> None:
         assert sd**-2 < found and found == pytest.approx(known, rel=1e-3)
     after = remaining(TradeOff(curve), ONE)
     assert after.leak == Fraction(1, 2**40)
-    with pytest.raises(NoConversion, match="tail"):
+    with refuses(NoConversion):
         remaining(TradeOff(curve), ONE, Fraction(0))
     assert not cheaper(TradeOff(curve), ONE, 0.9)
     with_more = objective(1 / sd, 0.5, after=0.05)
@@ -336,7 +337,7 @@ def test_objective_perturbation_costs_hardly_more_than_its_tilt() -> None:
         assert curve_from_dict(kept.to_dict()) == kept
         at = kept.delta(np.linspace(0, 4, 40))
         assert (np.diff(at) <= 0).all()
-    with pytest.raises(PrivacyError, match="replaced"):
+    with refuses(PrivacyError):
         objective(0.2, 0.5, replaced=1)  # type: ignore[arg-type]
 
 
@@ -366,9 +367,9 @@ def test_a_converted_pair_promises_no_more(epsilon: float, delta: float) -> None
 
 def test_a_pair_that_has_no_delta_left_has_no_gaussian_state() -> None:
     for epsilon, delta in ((1, 0), (0, Fraction(1, 1000))):
-        with pytest.raises(NothingRemains, match="needs some of both"):
+        with refuses(NothingRemains):
             converted(Fraction(epsilon), Fraction(delta))
-    with pytest.raises(PrivacyError, match="epsilon from 0"):
+    with refuses(PrivacyError):
         converted(Fraction(1), ONE)
     sizes = [converted(Fraction(k), Fraction(1, 10**6)).r2 for k in (1, 2, 4, 8)]
     assert sizes == sorted(sizes)
@@ -405,7 +406,7 @@ def test_what_is_charged_in_a_pair() -> None:
         assert float(curve.to_tradeoff().curve.delta(float(point.epsilon))) <= float(point.delta)
         assert point.epsilon / whole[0] == pytest.approx(float(point.delta / whole[1]), rel=1e-6) or point.delta == 0
     assert stays(TradeOff(laplace(0.4)), Fraction(8), Fraction(0)).epsilon == pytest.approx(0.4)
-    with pytest.raises(NothingRemains, match="nothing is left"):
+    with refuses(NothingRemains):
         stays(GDP(0.3), Fraction(8), Fraction(0))
-    with pytest.raises(NothingRemains, match="ask for a smaller one"):
+    with refuses(NothingRemains):
         stays(TradeOff(zero_inflated(0.5, laplace(0.3))), Fraction(1, 1000), Fraction(1, 10**9))

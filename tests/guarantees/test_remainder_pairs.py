@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
+from tests.messages import refuses
 
 from confide.errors import NoConversion
 from confide.guarantees import ZCDP, Curve, PureDP, approx_dp, gaussian_delta, laplace
@@ -96,9 +97,9 @@ def test_what_loses_mass_is_no_pair() -> None:
     less = tuple(
         (losses, masses * (1 - share)) for (losses, masses), share in zip(pair.orders, (0.0, 1e-12), strict=True)
     )
-    with pytest.raises(NoConversion, match="cannot be resolved in doubles"):
+    with refuses(NoConversion):
         _checked(curve, Pair(less, pair.bare, pair.leak))
-    with pytest.raises(NoConversion, match="sum to nan"):
+    with refuses(NoConversion):
         _checked(curve, Pair(((pair.orders[0][0], pair.orders[0][1] * np.nan),), pair.bare, pair.leak))
 
 
@@ -116,7 +117,7 @@ def test_what_is_certified_holds_for_a_release_within_the_curve() -> None:
 
 @pytest.mark.parametrize("epsilon", [700.0, 1e155, 1e200])
 def test_losses_that_no_double_holds_have_their_gdp_price_or_none(epsilon: float) -> None:
-    with pytest.raises(NothingRemains, match="does not fit"):
+    with refuses(NothingRemains):
         remaining(PureDP(epsilon), Fraction(4))
     assert not holds(PureDP(epsilon), Fraction(4), Remainder(ONE, Fraction(0)))
     mu2 = Fraction(approx_dp(epsilon).gdp(0.0)) ** 2
@@ -128,7 +129,7 @@ def test_the_search_of_mu_ends_where_what_is_missing_to_1_is_of_the_order_of_its
     for epsilon, leak in ((21.0, 2.0**-60), (25.0, 1e-18)):
         least = 2 * float(stats.norm.isf(1 / (1 + exp(epsilon))))
         assert least <= approx_dp(epsilon).gdp(leak) < 1.05 * least
-    with pytest.raises(NoConversion, match="1 to eleven digits"):
+    with refuses(NoConversion):
         approx_dp(40.0).gdp(1e-18)
     with pytest.raises(NothingRemains):
         remaining(PureDP(21.0), Fraction(69, 100), DELTA_UNIT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import integrate, stats
+from tests.messages import refuses
 
 from confide.guarantees.curves.factories import gaussian
 from confide_lab.published.bootstrap_cost import bootstrap_cost
@@ -59,7 +60,7 @@ def test_the_bag_of_little_bootstraps_is_as_wide_as_measured_before() -> None:
         bag_of_little_bootstraps(rng.normal(size=1_000), rng, epsilon=10, bounds=BOX, resamples=100) for _ in range(10)
     ]
     assert np.diff(ends).mean() == pytest.approx(0.124, abs=0.01)
-    with pytest.raises(ValueError, match="hold one each"):
+    with refuses(ValueError):
         bag_of_little_bootstraps(NORMAL[:100], rng, epsilon=1, bounds=BOX)
 
 

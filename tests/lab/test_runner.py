@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from tests.lab.runner_measures import faulty, logged, noise, threads
+from tests.messages import refuses, warns
 
 from confide.errors import PlanError
 from confide_lab.runner import Study, cell, run, seed_of, version_of_sources
@@ -52,7 +53,7 @@ def test_any_cell_can_be_run_alone(tmp_path: Path) -> None:
     for row in table.itertuples():
         alone = cell(study, {"sd": row.sd, "n": row.n}, row.replication)
         assert alone["mean"] == row.mean
-    with pytest.raises(PlanError, match="is given by n, sd"):
+    with refuses(PlanError):
         cell(study, {"n": 10}, 0)
 
 
@@ -132,7 +133,7 @@ def test_a_damaged_part_is_run_again(tmp_path: Path) -> None:
     (part,) = (tmp_path / "logged" / "1").glob("part-*.parquet")
     for damage in (part.read_bytes()[:-20], b"", b"PAR1" + bytes(200)):
         part.write_bytes(damage)
-        with pytest.warns(UserWarning, match="is damaged"):
+        with warns(UserWarning):
             table = quietly(large, tmp_path, jobs=1)
         pd.testing.assert_frame_equal(numbers(whole), numbers(table))
         (part,) = (tmp_path / "logged" / "1").glob("part-*.parquet")
@@ -230,11 +231,11 @@ def test_impossible_studies_are_refused(wrong: dict[str, object]) -> None:
 
 def test_what_cannot_be_sent_to_a_process_is_refused_with_the_call_that_works(tmp_path: Path) -> None:
     study = Study("local", {"n": (1,)}, lambda at, generator: {"x": 1.0})
-    with pytest.raises(PlanError, match=r"run\(study, out, jobs=1\)"):
+    with refuses(PlanError):
         quietly(study, tmp_path, jobs=2)
     assert quietly(study, tmp_path, jobs=1)["x"][0] == 1.0
     for jobs in (0, True, 1.5):
-        with pytest.raises(PlanError, match="for instance jobs=2"):
+        with refuses(PlanError):
             quietly(study, tmp_path, jobs=jobs)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.guarantees import GDP, ApproxDP, PureDP
@@ -102,21 +103,21 @@ def test_marks_that_nobody_sees_make_no_second_data_set(path, mark) -> None:
 
 @pytest.mark.parametrize("about", [{"dataset": "?"}, {"dataset": "a", "unit": "?"}, {"dataset": "\uff1f"}], ids=ascii)
 def test_a_ledger_is_not_opened_for_what_is_still_to_be_filled_in(path, about) -> None:
-    with pytest.raises(cf.PlanError, match="to be filled in"):
+    with refuses(cf.PlanError):
         cf.Ledger.create(path, budget=GDP(1.0), **about)
     assert not path.exists()
 
 
 def test_nothing_is_charged_for_a_unit_that_is_still_to_be_filled_in(path) -> None:
     ledger = cf.Ledger.create(path, dataset="s", budget=GDP(1.0))
-    with pytest.raises(cf.PlanError, match="to be filled in"):
+    with refuses(cf.PlanError):
         ledger.charge((GDP(0.1, relation="add-remove"),), **{**ABOUT, "unit": "?"})
 
 
 @pytest.mark.parametrize("head", ["abc", "", "g" * 64, "0" * 65, "0" * 11, 7], ids=repr)
 def test_a_mistyped_head_is_no_alarm(path, head) -> None:
     ledger = cf.Ledger.create(path, dataset="s", budget=GDP(1.0))
-    with pytest.raises(cf.PlanError, match="64 hexadecimal digits"):
+    with refuses(cf.PlanError):
         ledger.verify(heads=[head])
 
 
@@ -130,9 +131,9 @@ def test_a_head_is_found_by_its_first_digits(path) -> None:
 def test_messages_say_the_ledgers_own_unit(path) -> None:
     ledger = cf.Ledger.create(path, dataset="s", budget=GDP(1.0), unit="person", rows_per_unit=3)
     person = {**ABOUT, "unit": "person", "rows_per_unit": 3}
-    with pytest.raises(cf.PrivacyError, match="unit='person'") as relation:
+    with refuses(cf.PrivacyError) as relation:
         ledger.charge((GDP(0.1, relation="substitute"),), **person)
-    with pytest.raises(cf.PrivacyError, match="unit='person'") as currency:
+    with refuses(cf.PrivacyError) as currency:
         ledger.amend(PureDP(1.0), reason="other")
     assert "counts relation='add-remove', unit='person'" in str(relation.value)
     assert "unit='person', rows_per_unit=3)" in str(relation.value)  # the ledger that it offers to open
@@ -140,5 +141,5 @@ def test_messages_say_the_ledgers_own_unit(path) -> None:
 
 
 def test_a_ledger_that_is_not_there_is_first_a_path_to_check(path) -> None:
-    with pytest.raises(cf.PlanError, match="check the path first"):
+    with refuses(cf.PlanError):
         cf.Ledger.open(path)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.ledger.ledger_workers import ABOUT, PLAN, RELEASE, charge, gdp, release_digest
+from tests.messages import refuses, warns
 
 from confide.errors import BudgetExceeded, NoConversion, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
@@ -50,7 +51,7 @@ def test_it_fits_exactly_to_the_last_unit(book: Ledger) -> None:
     for _ in range(4):
         charge(book, gdp(1.0))
     assert book.show().units["remaining_amount"] == 0
-    with pytest.raises(BudgetExceeded, match="nothing fits any more"):
+    with refuses(BudgetExceeded):
         charge(book, gdp(2.0**-30))
 
 
@@ -132,7 +133,7 @@ def test_charge_and_receipt(book: Ledger) -> None:
 def test_one_charge_pays_for_one_release(book: Ledger) -> None:
     paid = charge(book, gdp(1.0))
     book.receipt(paid, release_sha256=RELEASE, version="0.1.0")
-    with pytest.raises(ReleaseError, match="has a receipt already"):
+    with refuses(ReleaseError):
         book.receipt(paid, release_sha256=release_digest(1), version="0.1.0")
     assert len(book.show().rows) == 3
 
@@ -150,7 +151,7 @@ def test_equal_releases_each_have_a_receipt(book: Ledger) -> None:
 def test_a_charge_of_another_book_gets_no_receipt(book: Ledger, change: dict[str, object]) -> None:
     paid = charge(book, gdp(1.0))
     forged = Charge(**{"seq": paid.seq, "statement": paid.statement, "hash": paid.hash, "time": paid.time, **change})
-    with pytest.raises(ReleaseError, match=r"give what ledger\.charge returned"):
+    with refuses(ReleaseError):
         book.receipt(forged, release_sha256=RELEASE, version="0.1.0")
 
 
@@ -169,7 +170,7 @@ def test_amend_up_down_and_below_what_is_spent(book: Ledger) -> None:
     charge(book, gdp(1.0))
     book.amend(GDP(1.5), reason="complaint")
     assert book.show().remaining == "mu = 0, mu^2 = 0, delta = 0"
-    with pytest.raises(BudgetExceeded, match="nothing fits any more"):
+    with refuses(BudgetExceeded):
         charge(book, gdp(2.0**-20))
     assert [row.note for row in book.show().rows if row.kind == "amend"] == ["second wave", "complaint"]
     assert book.show().units["spent_amount"] == 5 * 2**40
@@ -204,7 +205,7 @@ def test_an_amendment_changes_the_size_only(book: Ledger, budget: Guarantee, err
 
 @pytest.mark.parametrize("reason", ["", "  ", None])
 def test_an_amendment_needs_a_reason(book: Ledger, reason: str) -> None:
-    with pytest.raises(PlanError, match=r"ledger.amend\(GDP\(3.0\), reason="):
+    with refuses(PlanError):
         book.amend(GDP(3.0), reason=reason)
 
 
@@ -216,15 +217,15 @@ def test_datasets_share_a_file_and_no_budget(place: str | Path, book: Ledger) ->
     assert [row.seq for row in other.show().rows] == [1, 2]
     assert other.verify().ok
     assert book.verify().ok
-    with pytest.raises(PlanError, match="'register', 'survey'; say which"):
+    with refuses(PlanError):
         Ledger.open(place)
-    with pytest.raises(PlanError, match="there is no dataset 'census'"):
+    with refuses(PlanError):
         Ledger.open(place, dataset="census")
 
 
 def test_create_never_overwrites(place: str | Path, book: Ledger) -> None:
     charge(book, gdp(1.0))
-    with pytest.raises(PlanError, match=r"Ledger.open\(.*dataset='survey'\)"):
+    with refuses(PlanError):
         Ledger.create(place, dataset="survey", budget=GDP(9.0))
     assert book.budget == gdp(2.0)
     assert book.show().units["spent_amount"] == 2**40
@@ -238,7 +239,7 @@ def test_a_file_of_something_else_is_left_alone(path: Path, content: bytes) -> N
         lambda: Ledger.open(path),
         lambda: Ledger.datasets(path),
     ):
-        with pytest.raises(PlanError, match="not a ledger"):
+        with refuses(PlanError):
             call()
     assert path.read_bytes() == content
 
@@ -249,7 +250,7 @@ def test_another_sqlite_file_is_left_alone(path: Path) -> None:
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE budget (dataset)")
     for call in (lambda: Ledger.create(path, dataset="survey", budget=GDP(1.0)), lambda: Ledger.open(path)):
-        with pytest.raises(PlanError, match="not a ledger"):
+        with refuses(PlanError):
             call()
 
 
@@ -260,7 +261,7 @@ def test_a_book_of_other_tables_is_refused(path: Path, in_file: Ledger, tables: 
     in_file.close()
     with sqlite3.connect(path) as raw:
         raw.execute(f"PRAGMA user_version = {tables}")
-    with pytest.raises(PlanError, match=rf"another version of confide \(tables {tables}, here 1\)"):
+    with refuses(PlanError):
         Ledger.open(path)
 
 
@@ -272,10 +273,10 @@ def test_an_empty_file_becomes_a_book(path: Path) -> None:
 
 
 def test_no_book_no_directory(path: Path) -> None:
-    with pytest.raises(PlanError, match=r"check the path first; for a new one: Ledger.create"):
+    with refuses(PlanError):
         Ledger.open(path)
     assert not path.exists()
-    with pytest.raises(PlanError, match="cannot be created"):
+    with refuses(PlanError):
         Ledger.create(path.parent / "nowhere" / "book.db", dataset="survey", budget=GDP(1.0))
 
 
@@ -284,10 +285,10 @@ def test_a_wrong_budget_leaves_no_file(path: Path) -> None:
         with pytest.raises(PrivacyError):
             Ledger.create(path, dataset="survey", budget=budget)  # type: ignore[arg-type]
     for dataset in ("", " ", "a\nb", "x" * 201, 7):
-        with pytest.raises(PlanError, match="dataset='survey'"):
+        with refuses(PlanError):
             Ledger.create(path, dataset=dataset, budget=GDP(1.0))  # type: ignore[arg-type]
     for timeout in (-1, float("nan"), "60", True):
-        with pytest.raises(PlanError, match="the default is 60"):
+        with refuses(PlanError):
             Ledger.create(path, dataset="survey", budget=GDP(1.0), timeout=timeout)  # type: ignore[arg-type]
     assert not path.exists()
 
@@ -315,7 +316,7 @@ def test_a_backup_is_a_book(tmp_path: Path, in_file: Ledger) -> None:
     copy = Ledger.open(tmp_path / "copy.db")
     assert copy.show().rows == in_file.show().rows
     assert copy.verify().ok
-    with pytest.raises(PlanError, match="never overwrites"):
+    with refuses(PlanError):
         in_file.backup(tmp_path / "copy.db")
 
 
@@ -344,19 +345,19 @@ def test_a_pair_is_shown_as_the_pair(place: str | Path) -> None:
 
 @pytest.mark.parametrize("digest", ["", "ab", "AB" * 32, "zz" * 32, None, "ab" * 32 + "\n"])
 def test_digests_and_methods_are_checked_before_the_charge(book: Ledger, digest: str) -> None:
-    with pytest.raises(PlanError, match=r"plan\.sha256"):
+    with refuses(PlanError):
         book.charge((gdp(1.0),), **ABOUT, method="toy 1", plan_sha256=digest)
-    with pytest.raises(PlanError, match="method='ssp 1'"):
+    with refuses(PlanError):
         book.charge((gdp(1.0),), **ABOUT, method="", plan_sha256=PLAN)
     assert len(book.show().rows) == 1
     paid = charge(book, gdp(1.0))
-    with pytest.raises(PlanError, match="release_sha256"):
+    with refuses(PlanError):
         book.receipt(paid, release_sha256=digest, version="0.1.0")
 
 
 def test_a_network_disk_is_said_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("confide.ledger.storage.sqlite.on_network", lambda path: True)
-    with pytest.warns(UserWarning, match="network file system"):
+    with warns(UserWarning):
         book = Ledger.create(path, dataset="survey", budget=GDP(1.0))
     charge(book, gdp(0.5))
     assert not Path(f"{path}-wal").exists()

@@ -11,6 +11,7 @@ import mpmath
 import pytest
 from hypothesis import given, settings, strategies as st
 from tests.ledger.ledger_workers import ABOUT
+from tests.messages import refuses
 
 from confide.errors import BudgetExceeded, NoConversion, PrivacyError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, calibrate_gaussian
@@ -93,9 +94,7 @@ def test_refused_conversions(currency: Currency, statement: Guarantee) -> None:
     with pytest.raises(NoConversion):
         currency.cost(statement)
     budget = {"GDP": GDP(3.0), "ApproxDP": ApproxDP(3.0, 1e-5), "ZCDP": ZCDP(3.0), "PureDP": PureDP(3.0)}[currency.name]
-    with pytest.raises(
-        NoConversion, match=r"no proof leads from there to .*; ask a method .*or open a dataset's ledger"
-    ):
+    with refuses(NoConversion):
         choose(account(budget), (full(statement),))
 
 
@@ -125,7 +124,7 @@ def test_of_several_statements_one_that_fits_is_taken() -> None:
 
 
 def test_without_a_budget_of_delta_a_delta_never_fits() -> None:
-    with pytest.raises(BudgetExceeded, match=r"no delta left; a release that may fail needs one"):
+    with refuses(BudgetExceeded):
         choose(account(GDP(2.0)), (full(GDP(0.5, 1e-30)),))
     assert choose(account(GDP(2.0)), (full(GDP(0.5, 1e-30)), full(GDP(0.6)))).statement == full(GDP(0.6))
 
@@ -175,39 +174,39 @@ def test_the_call_that_is_offered_fits(budget: Guarantee, share: float, statemen
 
 
 @pytest.mark.parametrize(
-    ("statement", "text"),
+    "statement",
     [
-        (GDP(1.0), "leaves its relation open"),
-        (GDP(1.0, relation="substitute"), "ask for the release with relation='add-remove'"),
-        (GDP(1.0, relation="add-remove", unit="attribute"), "unit='attribute'"),
-        (GDP(1.0, relation="add-remove", trust="local"), "trust='local'"),
+        GDP(1.0),
+        GDP(1.0, relation="substitute"),
+        GDP(1.0, relation="add-remove", unit="attribute"),
+        GDP(1.0, relation="add-remove", trust="local"),
     ],
 )
-def test_other_terms_are_refused_even_beside_a_good_statement(statement: Guarantee, text: str) -> None:
-    with pytest.raises(PrivacyError, match=text):
+def test_other_terms_are_refused_even_beside_a_good_statement(statement: Guarantee) -> None:
+    with refuses(PrivacyError):
         choose(account(GDP(3.0)), (full(GDP(0.5)), statement))
 
 
 def test_the_refusal_under_substitute_names_the_general_conversion() -> None:
-    with pytest.raises(PrivacyError, match=r"substitute GDP\(2\)"):
+    with refuses(PrivacyError):
         choose(account(GDP(3.0), relation="substitute"), (full(GDP(1.0)),))
 
 
 @pytest.mark.parametrize("statements", [(), GDP(1.0, relation="add-remove"), ("GDP(1)",), (1.0,)])
 def test_anything_but_statements_is_refused(statements: object) -> None:
-    with pytest.raises(PrivacyError, match=r"GDP\(1.0"):
+    with refuses(PrivacyError):
         choose(account(GDP(3.0)), statements)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("budget", [GDP(2.0**-21), ZCDP(2.0**-41), GDP(1.0, 2.0**-61), ApproxDP(1.0, 1e-19)])
 def test_a_budget_below_one_unit_is_refused(budget: Guarantee) -> None:
-    with pytest.raises(PrivacyError, match="nothing would ever fit"):
+    with refuses(PrivacyError):
         currency_of(budget).limit(budget)
 
 
 def test_a_budget_beyond_counting_is_refused() -> None:
     assert GAUSSIAN.limit(GDP(2048.0)) == Price(2**62, 0)
-    with pytest.raises(PrivacyError, match=r"at most GDP\(2048.0\)"):
+    with refuses(PrivacyError):
         GAUSSIAN.limit(GDP(2049.0))
 
 
@@ -311,13 +310,13 @@ def test_the_cheapest_statement_may_be_a_trade_off_function_or_not() -> None:
 
 
 def test_a_refused_trade_off_function_is_told_what_fits() -> None:
-    with pytest.raises(BudgetExceeded, match=r"what fits: a trade-off function that is GDP\(.*at its charge_delta"):
+    with refuses(BudgetExceeded):
         choose(account(GDP(0.3, 1e-5)), (full(LOCAL),), 1e-6)
 
 
 @pytest.mark.parametrize("delta", [-1e-6, 1.0, 2.0, float("nan"), 2.0**-61, "1e-6", True])
 def test_an_impossible_charge_delta_is_refused(delta: object) -> None:
-    with pytest.raises(PrivacyError, match="for instance charge_delta=1e-6"):
+    with refuses(PrivacyError):
         choose(account(GDP(3.0, 1e-5)), (full(GDP(1.0)),), delta)  # type: ignore[arg-type]
 
 

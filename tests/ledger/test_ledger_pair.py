@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from scipy.stats import binom
 from tests.ledger.ledger_workers import ABOUT, PLAN, gdp
+from tests.messages import refuses, warns
 
 from confide.errors import BudgetExceeded, PlanError, PrivacyError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
@@ -82,7 +83,7 @@ def test_after_converting_nothing_stays(ledger: Ledger) -> None:
             paid.append(ledger.show().units["spent_amount"] - before)
     assert paid
     assert min(paid) > 1.0 * 2**40
-    with pytest.raises(PlanError, match="converted already, which is done once and for good"):
+    with refuses(PlanError):
         ledger.convert()
     ask(ledger, GDP(0.05), convert=True)  # converted is converted: nothing more is done
     assert [row.kind for row in ledger.show().rows].count("convert") == 1
@@ -99,14 +100,14 @@ def test_a_charge_that_does_not_fit_converts_nothing(ledger: Ledger) -> None:
 def test_converting_needs_a_delta_and_a_pair(place: str | Path) -> None:
     ledger = Ledger.create(place, dataset="survey", budget=ApproxDP(2.0, 1e-6))
     ask(ledger, ApproxDP(1.0, 1e-6))
-    with pytest.raises(PrivacyError, match="has no delta left"):
+    with refuses(PrivacyError):
         ledger.convert()
     ask(ledger, PureDP(1.0))  # what is left of epsilon is there to the last unit
     assert ledger.verify().ok
     other = Ledger.create(place, dataset="other", budget=GDP(1.0))
-    with pytest.raises(PlanError, match=r"only an \(epsilon, delta\) ledger is converted"):
+    with refuses(PlanError):
         other.convert()
-    with pytest.raises(PlanError, match="grants='gaussian'"):
+    with refuses(PlanError):
         Ledger.create(place, dataset="third", budget=ApproxDP(1.0, 1e-6), grants="mu")
     assert Ledger.create(place, dataset="third", budget=ApproxDP(1.0, 1e-6), grants="gaussian").converted
     assert Ledger.open(place, dataset="third").verify().ok
@@ -162,7 +163,7 @@ def test_an_amendment_of_a_converted_ledger_keeps_what_was_spent_as_pairs(ledger
 
 @pytest.mark.parametrize("budget", [GDP(1e9), GDP(11.0), PureDP(21.0), ApproxDP(30.0, 1e-6), ZCDP(60.0)], ids=str)
 def test_a_budget_that_protects_nobody_is_warned_of(place: str | Path, budget: Guarantee) -> None:
-    with pytest.warns(UserWarning, match="protects nobody"):
+    with warns(UserWarning):
         try:
             Ledger.create(place, dataset="survey", budget=budget)
         except PrivacyError as refused:  # mu = 1e9 cannot even be counted

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.ledger.ledger_workers import PLAN, gdp
+from tests.messages import refuses
 
 import confide as cf
 from confide.errors import PlanError, PrivacyError, SchemaError
@@ -35,30 +36,26 @@ def test_what_it_was_opened_for_is_charged(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize(
-    ("about", "error", "works"),
+    ("about", "error"),
     [
-        ({"dataset": "cps"}, PlanError, r"Ledger\.open\(path, dataset='cps'\)"),
-        ({"dataset": None}, PlanError, r"write it in their schema: dataset='acs'"),
-        ({"dataset": ""}, PlanError, "dataset='survey'"),
-        ({"unit": "record"}, PrivacyError, r"declare unit='person' in the schema"),
-        (
-            {"unit": "household"},
-            PrivacyError,
-            r"Ledger\.create\(path, dataset=\.\.\., budget=\.\.\., unit='household', rows_per_unit=2\)",
-        ),
-        ({"rows_per_unit": 1}, PrivacyError, r"declare rows_per_unit=2 in the schema"),
-        ({"rows_per_unit": 3}, PrivacyError, r"Ledger\.create\(.*rows_per_unit=3\)"),
-        ({"rows_per_unit": True}, PlanError, "rows_per_unit=1"),
-        ({"unit": "\n"}, PlanError, "unit='person'"),
+        ({"dataset": "cps"}, PlanError),
+        ({"dataset": None}, PlanError),
+        ({"dataset": ""}, PlanError),
+        ({"unit": "record"}, PrivacyError),
+        ({"unit": "household"}, PrivacyError),
+        ({"rows_per_unit": 1}, PrivacyError),
+        ({"rows_per_unit": 3}, PrivacyError),
+        ({"rows_per_unit": True}, PlanError),
+        ({"unit": "\n"}, PlanError),
     ],
 )
 def test_anything_else_is_refused_with_the_call_that_works(
-    ledger: Ledger, about: dict[str, object], error: type[Exception], works: str
+    ledger: Ledger, about: dict[str, object], error: type[Exception]
 ) -> None:
     before = ledger.show()
-    with pytest.raises(error, match=works):
+    with refuses(error):
         ask(ledger, **about)
-    with pytest.raises(error, match=works):
+    with refuses(error):
         ledger.check(**{"dataset": "acs", "unit": "person", "rows_per_unit": 2, **about})
     assert ledger.show() == before
 
@@ -69,7 +66,7 @@ def test_names_differ_by_case_width_and_space_in_nothing(place: str | Path, ledg
     ask(ledger, dataset=name)
     assert Ledger.open(place, dataset=name).dataset == "acs"
     if name.isprintable():
-        with pytest.raises(PlanError, match="a budget is never overwritten"):
+        with refuses(PlanError):
             Ledger.create(place, dataset=name, budget=GDP(9.0))
     assert ledger.verify().ok
 
@@ -99,7 +96,7 @@ def test_the_gate_hands_over_what_the_schema_says(tmp_path: Path) -> None:
     ):
         with pytest.raises((PlanError, PrivacyError)):
             release(schema(**wrong))
-    with pytest.raises(PlanError, match="give one name"):
+    with refuses(PlanError):
         release(schema(dataset="cps", unit="person", rows_per_unit=2), dataset="acs")
     assert [row.kind for row in ledger.show().rows] == ["open", "charge", "receipt"]
 
@@ -148,7 +145,7 @@ def test_whatever_charges_is_about_what_its_schema_says(tmp_path: Path, face: st
         with pytest.raises((PlanError, PrivacyError)):
             tried(**facts)
     if face != "stream":  # which is of no records yet
-        with pytest.raises(PlanError, match="give one name"):
+        with refuses(PlanError):
             tried("acs", dataset="cps")
     assert [row.kind for row in ledger.show().rows] == ["open"]
     tried("ACS")
@@ -176,7 +173,7 @@ def test_a_draft_leaves_data_set_and_unit_to_fill_in() -> None:
     assert 'dataset = "?"' in text
     assert 'unit = "?"' in text
     filled = text.replace('low = "?"', "low = 0").replace('high = "?"', "high = 9")
-    with pytest.raises(SchemaError, match=r'dataset, .*dataset = "survey-2024"[\s\S]*unit, who is protected'):
+    with refuses(SchemaError):
         cf.Schema.from_toml(filled)
     named = filled.replace('dataset = "?"', 'dataset = "s"').replace('unit = "?"', 'unit = "record"')
     assert cf.Schema.from_toml(named).dataset == "s"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.ledger.ledger_workers import ABOUT, charge, gdp, release_digest
+from tests.messages import refuses
 
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP
@@ -67,31 +68,31 @@ def test_the_scheme_may_be_written_in_three_ways(url: str, book: Ledger, scheme:
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    "place",
     [
-        ("mysql://host/db", "a file or a PostgreSQL database, not mysql"),
-        ("postgresql+asyncpg://host/db", "not postgresql\\+asyncpg"),
-        ("sqlite:///book.db", "a file or a PostgreSQL database"),
-        ("postgresql://host", "names no database"),
-        ("postgresql://host:port/db", "cannot be read"),
-        (Path("postgresql://host/db"), "as text: a Path turns // into /"),
+        "mysql://host/db",
+        "postgresql+asyncpg://host/db",
+        "sqlite:///book.db",
+        "postgresql://host",
+        "postgresql://host:port/db",
+        Path("postgresql://host/db"),
     ],
 )
-def test_other_places_are_refused_with_the_call_that_works(place: str | Path, said: str) -> None:
+def test_other_places_are_refused_with_the_call_that_works(place: str | Path) -> None:
     """Needs no server."""
     for call in (Ledger.open, Ledger.datasets):
-        with pytest.raises(PlanError, match=said):
+        with refuses(PlanError):
             call(place)
 
 
 def test_texts_that_a_database_cannot_hold_are_refused(place: str | Path) -> None:
     book = Ledger.create(place, dataset="survey", budget=GDP(2.0))
     for text in ("a\x00b", "\ud800"):
-        with pytest.raises(PlanError, match="must be text"):
+        with refuses(PlanError):
             book.amend(GDP(3.0), reason=text)
-        with pytest.raises(PlanError, match="must be text"):
+        with refuses(PlanError):
             book.charge((gdp(0.5),), **ABOUT, method=text, plan_sha256="0" * 64)
-        with pytest.raises(PlanError, match="must be text"):
+        with refuses(PlanError):
             Ledger.create(place, dataset="other", budget=GDP(3.0), note=text)
     book.amend(GDP(3.0), reason="Beschluß 12: 数 😀 'quoted' \"so\" \\ \n%s :x")
     assert book.verify().ok

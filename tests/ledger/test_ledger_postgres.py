@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.ledger.ledger_workers import charge, gdp, in_child
+from tests.messages import refuses
 
 from confide.errors import LedgerBusy, PlanError
 from confide.guarantees import GDP
@@ -115,7 +116,7 @@ def test_a_lost_answer_to_commit_is_taken_as_charged(url: str, book: Ledger) -> 
     """The server has committed, nobody was told: the charge stands, and nothing may be released."""
     with proxy(url, once(COMMIT, True)) as through:
         far = Ledger.open(through)
-        with pytest.raises(LedgerBusy, match=r"take it as charged if ledger\.show\(\) lists it; nothing was released"):
+        with refuses(LedgerBusy):
             charge(far, gdp(0.5))
         deadline = time.monotonic() + 120
         while book.show().units["spent_amount"] != UNIT:  # the server is told when the client is cut off already
@@ -129,7 +130,7 @@ def test_a_lost_answer_to_commit_is_taken_as_charged(url: str, book: Ledger) -> 
 def test_a_commit_that_never_arrived_is_not_called_uncharged(url: str, book: Ledger) -> None:
     with proxy(url, once(COMMIT, False)) as through:
         far = Ledger.open(through)
-        with pytest.raises(LedgerBusy, match="take it as charged if"):
+        with refuses(LedgerBusy):
             charge(far, gdp(0.5))
     assert book.show().units["spent_amount"] == 0
     assert charge(book, gdp(0.5)).seq == 2
@@ -140,7 +141,7 @@ def test_a_commit_that_never_arrived_is_not_called_uncharged(url: str, book: Led
 def test_a_connection_lost_before_commit_charges_nothing(url: str, book: Ledger, word: bytes) -> None:
     with proxy(url, once(word, True)) as through:
         far = Ledger.open(through)
-        with pytest.raises(LedgerBusy, match="nothing was charged"):
+        with refuses(LedgerBusy):
             charge(far, gdp(0.5))
         assert book.show().units["spent_amount"] == 0
         assert charge(far, gdp(0.5)).seq == 2
@@ -177,7 +178,7 @@ def test_a_failed_transaction_is_never_committed_in_silence(book: Ledger, url: s
     """The server answers COMMIT of a failed transaction with a rollback and no error."""
     store = store_of(url, 5.0)
     with (
-        pytest.raises(PlanError, match="lost before its end; nothing was charged"),
+        refuses(PlanError),
         store.writing() as connection,
         suppress(Exception),
     ):
@@ -188,7 +189,7 @@ def test_a_server_that_is_gone_is_waited_for(url: str) -> None:
     with socket.socket() as taken:  # bound, so that nobody else answers there, and not listening
         taken.bind(("127.0.0.1", 0))
         begun = time.monotonic()
-        with pytest.raises(LedgerBusy, match=r"cannot be reached.*nothing was charged"):
+        with refuses(LedgerBusy):
             Ledger.open(f"postgresql://somebody@127.0.0.1:{taken.getsockname()[1]}/ledger", timeout=1.0)
         assert 0.7 < time.monotonic() - begun < 50  # of 1 s asked for; the default is 60
 
@@ -272,18 +273,18 @@ def test_a_statement_of_account_is_of_one_moment(book: Ledger) -> None:
 
 
 def test_what_is_no_book_is_refused(url: str) -> None:
-    with pytest.raises(PlanError, match="holds no ledger; create one"):
+    with refuses(PlanError):
         Ledger.open(url)
     sql(url, "CREATE TABLE entry (x int)")
-    with pytest.raises(PlanError, match="has a table 'entry' of something else"):
+    with refuses(PlanError):
         Ledger.create(url, dataset="survey", budget=GDP(1.0))
     sql(url, "DROP TABLE entry")
     Ledger.create(url, dataset="survey", budget=GDP(1.0))
     sql(url, "UPDATE confide_ledger SET format = 2")
-    with pytest.raises(PlanError, match="another version of confide"):
+    with refuses(PlanError):
         Ledger.open(url)
     sql(url, "UPDATE confide_ledger SET format = 1, application = 'other'")
-    with pytest.raises(PlanError, match="holds no ledger"):
+    with refuses(PlanError):
         Ledger.open(url)
 
 
@@ -324,7 +325,7 @@ def test_a_role_that_charges_cannot_rewrite(url: str, book: Ledger) -> None:
             limited = Ledger.open(clerk)
         except PlanError:
             pytest.skip("the server lets no new role in without a password")
-        with pytest.raises(LedgerBusy, match=r"grant it SELECT.*nothing was charged"):
+        with refuses(LedgerBusy):
             charge(limited, gdp(0.5))
         sql(url, f'GRANT INSERT ON entry TO "{role}"')
         sql(url, f'GRANT UPDATE ON budget TO "{role}"')
@@ -352,6 +353,6 @@ def test_a_role_that_charges_cannot_rewrite(url: str, book: Ledger) -> None:
 
 def test_a_read_only_server_charges_nothing_and_says_so(url: str, book: Ledger) -> None:
     standby = Ledger.open(f"{url}%20-cdefault_transaction_read_only%3Don")
-    with pytest.raises(LedgerBusy, match=r"read-only.*primary server; nothing was charged"):
+    with refuses(LedgerBusy):
         charge(standby, gdp(0.5))
     assert standby.show().units["spent_amount"] == 0

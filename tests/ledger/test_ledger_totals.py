@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.ledger.ledger_workers import charge, gdp, release_digest
+from tests.messages import refuses
 
 from confide.errors import BudgetExceeded, PlanError
 from confide.guarantees import GDP, ApproxDP, PureDP
@@ -25,7 +26,7 @@ def sql(path: Path, *statements: str, values: tuple[Any, ...] = ()) -> None:
         raw.commit()
 
 
-def refuses(path: Path) -> bool:
+def grants_nothing(path: Path) -> bool:
     """Whether the ledger grants nothing and says so, charged or asked, now and when it is opened again."""
     before = raw_entries(path)
     for ledger in (Ledger.open(path, dataset="survey"), Ledger.open(path)):
@@ -35,7 +36,7 @@ def refuses(path: Path) -> bool:
             lambda ledger=ledger: ledger.amend(GDP(9.0), reason="r"),
             ledger.show,
         ):
-            with pytest.raises(PlanError, match=r"changed by hand|damaged"):
+            with refuses(PlanError):
                 call()
         assert not ledger.verify().ok
     return raw_entries(path) == before
@@ -78,7 +79,7 @@ def spent(path: Path) -> Path:
 )
 def test_a_row_that_was_edited_grants_nothing(spent: Path, change: str) -> None:
     sql(spent, f"UPDATE budget SET {change}")
-    assert refuses(spent)
+    assert grants_nothing(spent)
 
 
 @pytest.mark.parametrize("column", TERMS)
@@ -86,7 +87,7 @@ def test_every_column_of_the_row_is_authenticated(spent: Path, column: str) -> N
     with closing(sqlite3.connect(spent)) as raw:
         (value,) = raw.execute(f"SELECT {column} FROM budget").fetchone()
     sql(spent, f"UPDATE budget SET {column} = ?", values=(value + 1 if isinstance(value, int) else f"{value}x",))
-    assert refuses(spent)
+    assert grants_nothing(spent)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_a_last_entry_that_was_edited_with_the_row_grants_nothing(spent: Path, c
         f"UPDATE entry SET {change} WHERE seq = (SELECT max(seq) FROM entry)",
         "UPDATE budget SET spent_amount = 0" if "after" in change else "UPDATE budget SET trust = trust",
     )
-    assert refuses(spent)
+    assert grants_nothing(spent)
 
 
 def test_the_last_entry_taken_out_with_its_totals_is_found_by_a_kept_head_alone(path: Path, tmp_path: Path) -> None:
@@ -130,7 +131,7 @@ def test_a_converted_ledger_is_authenticated_too(path: Path) -> None:
     ledger.convert()
     ledger.close()
     sql(path, "UPDATE budget SET stayed_amount = 0")
-    assert refuses(path)
+    assert grants_nothing(path)
 
 
 def test_totals_in_an_entry_that_do_not_add_up_are_found_by_verify(spent: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.ledger.ledger_workers import charge, gdp, release_digest
+from tests.messages import refuses
 
 from confide.errors import ConfideError
 from confide.guarantees import GDP, ApproxDP, PureDP
@@ -306,7 +307,7 @@ def test_an_open_book_does_not_charge_a_file_that_is_gone(tmp_path: Path) -> Non
     book = Ledger.create(tmp_path / "book.db", dataset="survey", budget=GDP(2.0))
     charge(book, gdp(0.5))
     (tmp_path / "book.db").unlink()
-    with pytest.raises(ConfideError, match="there is no ledger at"):
+    with refuses(ConfideError):
         charge(book, gdp(0.5))
     assert not book.verify().ok
     assert not (tmp_path / "book.db").exists()
@@ -343,7 +344,7 @@ def test_pages_overwritten_inside_the_file_are_found(original: Path, tmp_path: P
 def test_a_chain_that_was_cut_is_not_charged(original: Path) -> None:
     cut = tampered(original, ("DELETE FROM entry WHERE dataset = 'survey' AND seq = 7", ()))
     book = Ledger.open(cut, dataset="survey")
-    with pytest.raises(ConfideError, match="changed by hand"):
+    with refuses(ConfideError):
         charge(book, gdp(0.1))
 
 

@@ -17,6 +17,7 @@ from confide.local.fits.fitting import fitted
 from confide.local.fits.losses import Logistic, Rows
 from confide.local.noise_levels import KEY, Noised, Protection, Told
 from confide_lab.published.zil import exact_rmse, protected
+from tests.messages import refuses
 
 WIDE = 2**20 - 1
 
@@ -66,13 +67,13 @@ def test_moments_are_covered(zeta: float) -> None:
 
 def test_corners_need_rows_without_noise_and_few_of_them_are_weak() -> None:
     x = np.random.default_rng(5).random(300)
-    with pytest.raises(cf.PlanError, match="corner"):
+    with refuses(cf.PlanError):
         cf.local.mean(_told(x, 0.5, 0.0, 1), "x", lambda x: (x > 30).astype(float))
-    with pytest.raises(cf.PlanError, match="1 / zeta"):
+    with refuses(cf.PlanError):
         cf.local.mean(_told(x, 0.5, 0.0, 1), "x", method="RB")
-    with pytest.raises(cf.PlanError, match="method"):
+    with refuses(cf.PlanError):
         cf.local.mean(_told(x, 0.5, 0.0, 1), "x", method="best")
-    with pytest.raises(cf.PlanError, match="one finite number"):
+    with refuses(cf.PlanError):
         cf.local.mean(_told(x, 0.5, 0.0, 1), "x", lambda x: 1.0)
     few = cf.local.mean(_told(x, 0.5, 0.1, 1), "x")
     assert few.status == "weak" and np.isnan(few.bse.iloc[0]) and "zeta" in few.reason
@@ -183,18 +184,18 @@ def test_shares_are_covered_at_any_size_and_for_the_rarest_level() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    "asked",
     [
-        ({"levels": {"s": 1.0}}, "on_missing"),
-        ({"levels": {"x": 1.0}}, "no levels"),
-        ({"levels": {"g": 0.0}}, "epsilon"),
-        ({"levels": {"g": 1.0}, "privacy": cf.ApproxDP(0.5, 1e-3)}, "alone have epsilon"),
-        ({"levels": {"g": 1.0}, "public": ["g"]}, "both"),
-        ({"columns": ["g"], "noise": 1.0}, "levels="),
+        {"levels": {"s": 1.0}},
+        {"levels": {"x": 1.0}},
+        {"levels": {"g": 0.0}},
+        {"levels": {"g": 1.0}, "privacy": cf.ApproxDP(0.5, 1e-3)},
+        {"levels": {"g": 1.0}, "public": ["g"]},
+        {"columns": ["g"], "noise": 1.0},
     ],
 )
-def test_what_of_levels_is_refused(asked: dict[str, Any], words: str) -> None:
-    with pytest.raises(cf.ConfideError, match=words):
+def test_what_of_levels_is_refused(asked: dict[str, Any]) -> None:
+    with refuses(cf.ConfideError):
         cf.local.plan(SCHEMA, **{"columns": [], **asked})
 
 
@@ -202,9 +203,9 @@ def test_levels_have_shares_and_numbers_have_none(tmp_path: Path) -> None:
     place = tmp_path / "p.csv"
     cf.local.protect(SCHEMA.sample(50, seed=1), SCHEMA, place, columns=["x"], levels={"g": 1.0}, noise=0.5, ledger=None)
     for asked in (lambda: cf.local.mean(place, "g"), lambda: cf.local.fit(place, "g ~ x", loss="logistic")):
-        with pytest.raises(cf.PlanError, match=r"cf\.local\.shares"):
+        with refuses(cf.PlanError):
             asked()
-    with pytest.raises(cf.PlanError, match="randomised response"):
+    with refuses(cf.PlanError):
         cf.local.shares(place, "x")
     assert cf.local.shares(place, "g").status == "ok"
 
@@ -230,7 +231,7 @@ def test_shares_of_a_table_with_other_levels_and_of_an_empty_one(tmp_path: Path)
     cf.local.protect(SCHEMA.sample(50, seed=1), SCHEMA, place, columns=["x"], levels={"g": 1.0}, noise=0.5, ledger=None)
     frame = cf.local.read(place)
     frame.loc[frame.index[:3], "g"] = None
-    with pytest.raises(cf.ReleaseError, match="none of its levels"):
+    with refuses(cf.ReleaseError):
         cf.local.shares(frame, "g")
     nobody = cf.local.shares(frame.iloc[:0], "g")
     assert nobody.status == "weak"
@@ -260,7 +261,7 @@ def test_an_own_loss_is_the_known_one_where_it_is_written_anew() -> None:
 
 def test_an_own_loss_without_jax_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "jax", None)
-    with pytest.raises(cf.PlanError, match="autodiff"):
+    with refuses(cf.PlanError):
         cf.local.OwnLoss(lambda t, y: (y - t) ** 2).value(np.zeros(2), np.zeros(2))
 
 

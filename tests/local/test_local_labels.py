@@ -11,6 +11,7 @@ import pytest
 import confide as cf
 from confide.errors import PlanError, ReleaseError
 from confide.local.noise_levels import Protection
+from tests.messages import refuses
 
 SCHEMA = cf.Schema(
     {
@@ -59,7 +60,7 @@ def test_names_are_read_verbatim(protected: Path) -> None:
     assert list(found.names) == [
         "Intercept", "µ", "Nº", "odd ~ name[T.but yes]", "I(`µ` ** 2)", "µ:arm[T.control]"
     ]  # fmt: skip
-    with pytest.raises(PlanError, match="no column 'strange'"):
+    with refuses(PlanError):
         cf.local.fit(protected, "y ~ strange")
 
 
@@ -69,7 +70,7 @@ def test_two_coefficients_of_one_name_are_refused(protected: Path) -> None:
     told = Protection.from_json(frame.attrs["confide.local"])
     public = tuple("Intercept" if name == "µ" else name for name in told.public)
     renamed.attrs["confide.local"] = Protection(told.columns, public, told.zeta, order=told.order).to_json()
-    with pytest.raises(PlanError, match="two coefficients"):
+    with refuses(PlanError):
         cf.local.fit(renamed, "y ~ Intercept")
 
 
@@ -80,5 +81,5 @@ def test_the_order_travels_and_a_strange_label_is_refused(protected: Path) -> No
     assert Protection.from_json(told.to_json()) == told
     changed = frame.assign(arm=frame["arm"].replace("control", "Control"))
     changed.attrs = frame.attrs
-    with pytest.raises(ReleaseError, match="none of its levels"):
+    with refuses(ReleaseError):
         cf.local.fit(changed, "y ~ arm")

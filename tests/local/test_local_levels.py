@@ -14,6 +14,7 @@ import confide as cf
 from confide.local.fits.fitting import Model
 from confide.local.fits.losses import Check, Corrected, Hinge, Logistic, Loss, Squared
 from confide.local.noise_levels import KEY, Noised, Protection, Told
+from tests.messages import refuses
 
 LEVELS = {"g": Told.of(("a", "b", "c"), 1.0), "w": Told.of(("no", "yes"), 2.0)}
 NOISED = {"x": Noised(-1.0, 1.0, 2**20, Fraction(2**18))}
@@ -90,21 +91,21 @@ def test_a_response_of_two_levels_is_the_share_of_the_second() -> None:
 
 
 @pytest.mark.parametrize(
-    ("formula", "loss", "words"),
+    ("formula", "loss"),
     [
-        ("g ~ y", "logistic", "3 levels"),
-        ("y ~ g:x", "squared", "function of the protected x"),
-        ("s ~ x", "squared", "levels="),
-        ("y ~ g +", "squared", "cannot be read"),
+        ("g ~ y", "logistic"),
+        ("y ~ g:x", "squared"),
+        ("s ~ x", "squared"),
+        ("y ~ g +", "squared"),
     ],
 )
-def test_what_of_levels_a_formula_refuses(formula: str, loss: str, words: str) -> None:
+def test_what_of_levels_a_formula_refuses(formula: str, loss: str) -> None:
     told = {"x": [0.1, 0.2], "g": ["a", "b"], "w": ["no", "yes"], "y": [0.0, 1.0], "s": ["u", "v"]}
-    with pytest.raises(cf.PlanError, match=words):
+    with refuses(cf.PlanError):
         cf.local.fit(_frame(told, ("y", "s"), noised=True), formula, loss=loss)
 
 
 def test_cells_of_no_level_are_refused() -> None:
     told = {"x": [0.1, 0.2], "g": ["a", "d"], "w": ["no", "yes"], "y": [0.0, 1.0]}
-    with pytest.raises(cf.ReleaseError, match="none of its levels"):
+    with refuses(cf.ReleaseError):
         cf.local.fit(_frame(told, ("y", "x")), "y ~ g")

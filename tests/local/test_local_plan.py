@@ -13,6 +13,7 @@ import pytest
 
 import confide as cf
 from tests.cli.cli_runner import good, run
+from tests.messages import refuses
 
 SCHEMA = cf.Schema(
     {
@@ -107,9 +108,9 @@ def test_levels_take_their_epsilon_from_the_request(level: str) -> None:
     assert 0.005 < float(plan.statement.curve.delta(4.0)) <= 0.01
     alone = cf.local.plan(LEVELLED, ["x"], **asked)
     assert plan.protection.columns["x"].sd > alone.protection.columns["x"].sd
-    with pytest.raises(cf.PlanError, match="alone have epsilon"):
+    with refuses(cf.PlanError):
         cf.local.plan(LEVELLED, ["x"], levels={"region": 4.5}, **asked)
-    with pytest.raises(cf.PlanError, match="have an epsilon each"):
+    with refuses(cf.PlanError):
         cf.local.plan(LEVELLED, [], levels={"region": 1.0}, privacy=cf.GDP(1.0))
 
 
@@ -186,18 +187,18 @@ def test_methods_stand_side_by_side() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    "asked",
     [
-        ({"formula": "y ~ x"}, "n="),
-        ({"n": 100}, "formula"),
-        ({"formula": "y ~ x", "n": 1}, "at least 2"),
-        ({"formula": "w ~ x", "n": 100}, "neither"),
-        ({"formula": "y ~ x", "n": 100, "loss": "cubic"}, "loss"),
-        ({"formula": "y ~ x", "n": 100, "practice": pd.DataFrame({"x": [1.0]})}, "no column y"),
+        {"formula": "y ~ x"},
+        {"n": 100},
+        {"formula": "y ~ x", "n": 1},
+        {"formula": "w ~ x", "n": 100},
+        {"formula": "y ~ x", "n": 100, "loss": "cubic"},
+        {"formula": "y ~ x", "n": 100, "practice": pd.DataFrame({"x": [1.0]})},
     ],
 )
-def test_what_a_plan_refuses(asked: dict[str, Any], words: str) -> None:
-    with pytest.raises(cf.PlanError, match=words):
+def test_what_a_plan_refuses(asked: dict[str, Any]) -> None:
+    with refuses(cf.PlanError):
         cf.local.plan(SCHEMA, ["x"], public=["y"], noise=0.5, **asked)
 
 

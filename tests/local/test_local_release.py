@@ -20,6 +20,7 @@ from confide.guarantees.curves import symmetric_laplace
 from confide.local.noise_levels import KEY, Noised, Protection
 from confide.noise import SimulatedNoise
 from confide.sources.coding import Labels
+from tests.messages import refuses, warns
 
 SCHEMA = cf.Schema(
     {
@@ -188,7 +189,7 @@ def test_nothing_is_left_of_a_draw_that_failed(tmp_path: Path, monkeypatch: pyte
         return real(file, table, **more)
 
     monkeypatch.setattr("confide.local.files.pq.ParquetWriter.write_table", broken)
-    with pytest.raises(cf.ReleaseError, match="the charge stays") as caught:
+    with refuses(cf.ReleaseError) as caught:
         cf.local.protect(
             _frame(50), SCHEMA, tmp_path / "p.parquet", columns=["x"], noise=2.0, ledger=book, charge_delta=1e-6
         )
@@ -198,25 +199,25 @@ def test_nothing_is_left_of_a_draw_that_failed(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    "asked",
     [
-        ({"columns": ["y"], "noise": 0.5}, "on_missing"),
-        ({"columns": ["g"], "noise": 0.5}, "randomised response"),
-        ({"columns": ["x"], "public": ["x"], "noise": 0.5}, "both protected and public"),
-        ({"columns": ["x"]}, "guarantee"),
-        ({"columns": ["x"], "noise": 0.5, "privacy": cf.ApproxDP(1.0, 1e-3)}, "guarantee"),
-        ({"columns": ["x", "z"], "privacy": cf.PureDP(1.0)}, "ApproxDP"),
-        ({"columns": ["x"], "privacy": cf.GDP(1.0)}, "ApproxDP"),
-        ({"columns": ["x"], "noise": 0.5, "zeta": 0.1}, "accept_verbatim_rows"),
-        ({"columns": ["x"], "noise": 0.5, "zeta": 1.0}, "zeta"),
-        ({"columns": ["x"], "noise": 0.5, "level": "person"}, "level"),
-        ({"columns": [], "noise": 0.5}, "name the columns"),
-        ({"columns": ["x"], "noise": -1.0}, "noise"),
-        ({"columns": ["w"], "noise": 0.5}, "w"),
+        {"columns": ["y"], "noise": 0.5},
+        {"columns": ["g"], "noise": 0.5},
+        {"columns": ["x"], "public": ["x"], "noise": 0.5},
+        {"columns": ["x"]},
+        {"columns": ["x"], "noise": 0.5, "privacy": cf.ApproxDP(1.0, 1e-3)},
+        {"columns": ["x", "z"], "privacy": cf.PureDP(1.0)},
+        {"columns": ["x"], "privacy": cf.GDP(1.0)},
+        {"columns": ["x"], "noise": 0.5, "zeta": 0.1},
+        {"columns": ["x"], "noise": 0.5, "zeta": 1.0},
+        {"columns": ["x"], "noise": 0.5, "level": "person"},
+        {"columns": [], "noise": 0.5},
+        {"columns": ["x"], "noise": -1.0},
+        {"columns": ["w"], "noise": 0.5},
     ],
 )
-def test_what_is_refused_before_anything_is_read(asked: dict[str, Any], words: str) -> None:
-    with pytest.raises(cf.ConfideError, match=words):
+def test_what_is_refused_before_anything_is_read(asked: dict[str, Any]) -> None:
+    with refuses(cf.ConfideError):
         cf.local.plan(SCHEMA, **asked)
 
 
@@ -236,7 +237,7 @@ def test_the_plan_names_the_raw_sample(noise: float, zeta: float, words: str) ->
 
 def test_a_seed_is_never_charged(tmp_path: Path) -> None:
     book = _book(tmp_path)
-    with pytest.raises(cf.PrivacyError, match="never charged"):
+    with refuses(cf.PrivacyError):
         cf.local.protect(
             _frame(10), SCHEMA, tmp_path / "p.parquet", columns=["x"], noise=2.0, ledger=book, charge_delta=1e-6, seed=1
         )
@@ -245,9 +246,9 @@ def test_a_seed_is_never_charged(tmp_path: Path) -> None:
 
 def test_ledgers_of_other_terms_are_refused(tmp_path: Path) -> None:
     central = cf.Ledger.create(tmp_path / "c.db", dataset="survey", budget=cf.GDP(6.0, relation="substitute"))
-    with pytest.raises(cf.PlanError, match="ledger of its own"):
+    with refuses(cf.PlanError):
         cf.local.protect(_frame(10), SCHEMA, tmp_path / "p.parquet", columns=["x"], noise=2.0, ledger=central)
-    with pytest.raises(cf.PlanError, match="unit='attribute'"):
+    with refuses(cf.PlanError):
         cf.local.protect(
             _frame(10),
             SCHEMA,
@@ -266,17 +267,17 @@ def test_ledgers_of_other_terms_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "words"),
+    "facts",
     [
-        ({"unit": "household", "rows_per_unit": 5}, "one household with at most 5 rows"),
-        ({"rows_per_unit": 5}, "one record with at most 5 rows"),
-        ({"unit": "person"}, "one person with at most 1 row;"),
-        ({"unit": cf.Unit("person_id")}, "one person_id with all its rows"),
+        {"unit": "household", "rows_per_unit": 5},
+        {"rows_per_unit": 5},
+        {"unit": "person"},
+        {"unit": cf.Unit("person_id")},
     ],
 )
 @pytest.mark.parametrize("charged", [True, False])
 def test_a_schema_that_protects_more_than_a_row_is_refused(
-    tmp_path: Path, facts: dict[str, Any], words: str, charged: bool
+    tmp_path: Path, facts: dict[str, Any], charged: bool
 ) -> None:
     """No statement "one record replaced" stands for a household, in a ledger or without one; what works is in the words."""
     book = _book(tmp_path)
@@ -292,9 +293,7 @@ def test_a_schema_that_protects_more_than_a_row_is_refused(
         lambda: cf.local.plan(schema, **asked),
         lambda: cf.local.Releaser.open(book, schema, charge_delta=1e-6, **asked),
     ):
-        with pytest.raises(
-            cf.PrivacyError, match=f"{words}.*declare unit='record' in the schema, and leave rows_per_unit out"
-        ):
+        with refuses(cf.PrivacyError):
             call()
     assert _kinds(book) == ["open"] and not place.exists()
     assert str(told(cf.Schema(dict(SCHEMA.columns), dataset="survey", unit="record")).statement).endswith("local)")
@@ -304,7 +303,7 @@ def test_a_schema_that_protects_more_than_a_row_is_refused(
     "other", [{"unit": "household"}, {"unit": "attribute"}, {"relation": "add-remove"}], ids=lambda one: next(iter(one))
 )
 def test_a_guarantee_of_another_unit_or_relation_is_not_overheard(other: dict[str, Any]) -> None:
-    with pytest.raises(cf.PrivacyError, match=r"one record under substitute, .*leave both out"):
+    with refuses(cf.PrivacyError):
         cf.local.plan(SCHEMA, ["x"], privacy=cf.ApproxDP(1.0, 1e-3, **other))
     said = cf.ApproxDP(1.0, 1e-3, relation="substitute", unit="attribute", trust="local")
     assert cf.local.plan(SCHEMA, ["x"], level="attribute", privacy=said).statement.unit == "attribute"
@@ -314,7 +313,7 @@ def test_files_that_do_not_say_how_they_were_protected(tmp_path: Path) -> None:
     _frame(10).to_parquet(tmp_path / "bare.parquet")
     _frame(10).to_csv(tmp_path / "bare.csv")
     for name in ("bare.parquet", "bare.csv", "none.parquet"):
-        with pytest.raises(cf.ReleaseError, match=r"protected|cannot be read"):
+        with refuses(cf.ReleaseError):
             cf.local.fit(tmp_path / name, "y ~ x")
     told = Protection({"x": Noised(0, 1, 101, Fraction(50))})
     for break_ in ({"format": 9}, {"zeta": "2.0"}, {"columns": {}}, {"columns": {"x": {"low": "0x0p+0"}}}):
@@ -338,7 +337,7 @@ def test_an_id_has_one_output_whatever_its_record_says(tmp_path: Path) -> None:
     again = _stream(cf.Ledger.open(book.path)).extend({"id": ["b", "c", "a"], "x": [0.7, 0.2, 0.1]}, ids="id")
     assert again.x[0] == first.x[1] and again.x[2] == first.x[0]
     assert book.show().spent == spent, "a stream that goes on is charged once"
-    with pytest.raises(cf.PlanError, match="allow_update"):
+    with refuses(cf.PlanError):
         stream.new_version()
     second = stream.new_version(allow_update=True)
     assert second.planned.protection.version == 2 and book.show().spent != spent
@@ -355,7 +354,7 @@ def test_rows_stay_in_place_however_their_ids_are_stored(tmp_path: Path, monkeyp
     generator = np.random.default_rng(5)
     ids = generator.integers(0, 150, 400)  # most come more than once, and 11 sorts before 2
     x = generator.integers(0, 2, 400).astype(float)
-    with pytest.warns(UserWarning, match="protects nobody"):
+    with warns(UserWarning):
         book = _book(tmp_path, mu=500.0)
     stream = cf.local.Releaser.open(book, SCHEMA, columns=["x"], noise=0.01, charge_delta=1e-6)
     told = stream.extend({"id": ids, "x": x}, ids="id").x.to_numpy()
@@ -390,7 +389,7 @@ def test_a_stream_is_of_the_data_set_that_paid(tmp_path: Path) -> None:
     book = _book(tmp_path)
     _stream(book, stream="s")
     other = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5)}, dataset="other")
-    with pytest.raises(cf.PlanError, match="other"):
+    with refuses(cf.PlanError):
         cf.local.Releaser.open(book, other, columns=["x"], noise=2.0, charge_delta=1e-6, stream="s")
 
 
@@ -410,13 +409,13 @@ def test_ids_are_canonical_and_needed(tmp_path: Path) -> None:
     a = stream.extend(pd.DataFrame({"id": [7, 8], "x": [0.1, 0.2]}), ids="id")
     b = stream.extend(pd.DataFrame({"id": ["8", "7.0"], "x": [0.1, 0.2]}), ids="id")
     assert a.x.tolist() == b.x.tolist()[::-1]
-    with pytest.raises(cf.SourceError, match="without an id"):
+    with refuses(cf.SourceError):
         stream.extend(pd.DataFrame({"id": [1.0, np.nan], "x": [0.1, 0.2]}), ids="id")
 
 
 def test_outputs_that_nobody_paid_for(tmp_path: Path) -> None:
     book = _book(tmp_path)
-    with pytest.raises(cf.PlanError, match="never charged"):
+    with refuses(cf.PlanError):
         book.outputs("0" * 64).keep([b"a"], lambda at: [b"x" for _ in at])
 
 
@@ -454,7 +453,7 @@ def test_a_place_that_cannot_take_the_table_costs_nothing(tmp_path: Path, way: A
     book, place = _book(tmp_path), tmp_path / "p.parquet"
     records = way(place, _frame(50))
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(cf.PlanError, match="give"):
+    with refuses(cf.PlanError):
         cf.local.protect(records, SCHEMA, place, columns=["x"], noise=0.5, ledger=book, charge_delta=1e-4, force=True)
     assert _kinds(book) == ["open"]
     assert sorted(tmp_path.iterdir()) == before
@@ -466,7 +465,7 @@ def test_a_disk_without_room_costs_nothing(tmp_path: Path, monkeypatch: pytest.M
 
     book = _book(tmp_path)
     monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
-    with pytest.raises(cf.PlanError, match="No space left"):
+    with refuses(cf.PlanError):
         cf.local.protect(
             _frame(50), SCHEMA, tmp_path / "p.csv", columns=["x"], noise=0.5, ledger=book, charge_delta=1e-4
         )
@@ -480,7 +479,7 @@ def test_a_table_that_cannot_be_protected_here_costs_nothing(tmp_path: Path, mon
 
     book = _book(tmp_path)
     monkeypatch.setattr(Labels, "text", lacking)
-    with pytest.raises(cf.PlanError, match="string_view"):
+    with refuses(cf.PlanError):
         cf.local.protect(
             _frame(50),
             SCHEMA,

@@ -13,6 +13,7 @@ from sqlalchemy import text
 
 import confide as cf
 from tests.ledger.conftest import needs_server, url  # noqa: F401
+from tests.messages import refuses
 
 SCHEMA = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5)}, dataset="survey")
 
@@ -122,7 +123,7 @@ def test_the_chain_knows_how_many_outputs_there_are(place: str | Path) -> None:
     with book._store.writing(creating=True) as connection:
         connection.execute(text("DELETE FROM stream_output WHERE id = :one"), {"one": b"1"})
     assert "7 stored outputs" in book.verify().problems[0]
-    with pytest.raises(cf.PlanError, match="drawn once more"):
+    with refuses(cf.PlanError):
         _open(place).extend(_rows(3), ids="id")
     assert _open(place).extend(_rows(1), ids="id").x[0] == first.x[0], "what is stored is given"
 

@@ -10,6 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 from scipy import special, stats
+from tests.messages import refuses
 from tests.noise.multivariate_laws import ALARM, cf_p_value, chi_square
 from tests.pace import quick
 
@@ -226,17 +227,17 @@ def test_rows_are_fast() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "named"),
+    "call",
     [
-        (lambda w: lattice_laplace(w, 0, 1, 3), "a is"),
-        (lambda w: lattice_laplace(w, float("inf"), 1, 3), "a is"),
-        (lambda w: lattice_laplace(w, 2**19 + 1, 1, 3), "a is"),
-        (lambda w: lattice_laplace(w, 2**17 + 1, 3, 3), "a is"),
-        (lambda w: lattice_laplace(w, 1, 0, 3), "d is"),
-        (lambda w: lattice_laplace(w, 1, 1.5, 3), "d is"),
-        (lambda w: lattice_laplace(w, 1, 1, 3, 1), "zeta"),
+        lambda w: lattice_laplace(w, 0, 1, 3),
+        lambda w: lattice_laplace(w, float("inf"), 1, 3),
+        lambda w: lattice_laplace(w, 2**19 + 1, 1, 3),
+        lambda w: lattice_laplace(w, 2**17 + 1, 3, 3),
+        lambda w: lattice_laplace(w, 1, 0, 3),
+        lambda w: lattice_laplace(w, 1, 1.5, 3),
+        lambda w: lattice_laplace(w, 1, 1, 3, 1),
     ],
 )
-def test_impossible_arguments(call: Any, named: str) -> None:
-    with pytest.raises(PrivacyError, match=named):
+def test_impossible_arguments(call: Any) -> None:
+    with refuses(PrivacyError):
         call(SimulatedWords(1))

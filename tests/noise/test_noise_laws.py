@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.messages import refuses
 from tests.noise.exact import LAWS, ks_p_value
 
 from confide.errors import PrivacyError
@@ -48,9 +49,8 @@ BAD = [
 @laws
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: type(bad).__name__)
 def test_a_bad_scale_is_refused_with_the_call_that_works(law: str, bad: object) -> None:
-    name = "sigma2" if law.endswith("gaussian") else "scale"
     for call in calls(law):
-        with pytest.raises(PrivacyError, match=rf"^{name} is .*positive\s+finite\s+number.*grid_\w+\("):
+        with refuses(PrivacyError):
             call(bad)
 
 
@@ -60,7 +60,7 @@ def test_a_scale_of_2_to_the_57_is_refused_and_less_is_not(law: str, kind: Calla
     power = 114 if law.endswith("gaussian") else 57
     for call in calls(law):
         for bad in (kind(2**power), kind(2 ** (power + 900))):
-            with pytest.raises(PrivacyError, match="use fewer grid steps"):
+            with refuses(PrivacyError):
                 call(bad)
     draws = getattr(SimulatedNoise(1), law)(2**power - 1, 100_000).astype(float)
     assert ks_p_value(law, draws, float(2**57)) > 1e-8
@@ -122,16 +122,16 @@ def test_lists_tuples_and_arrays_of_equal_numbers_are_one_law(law: str, scales: 
 
 @laws
 @pytest.mark.parametrize(
-    ("scales", "given"),
+    "scales",
     [
-        ([1, 2], "a sequence of 2 for 3 draws"),
-        ([], "a sequence of 0 for 3 draws"),
-        (np.ones((3, 1)), "an array of 2 dimensions"),
-        (np.array(1.0), "an array of 0 dimensions"),
+        [1, 2],
+        [],
+        np.ones((3, 1)),
+        np.array(1.0),
     ],
 )
-def test_as_many_scales_as_draws(law: str, scales: object, given: str) -> None:
-    with pytest.raises(PrivacyError, match=rf"{given}.*one for each draw.*, 2\)"):
+def test_as_many_scales_as_draws(law: str, scales: object) -> None:
+    with refuses(PrivacyError):
         getattr(SimulatedNoise(1), law)(scales, 3)
 
 
@@ -154,8 +154,8 @@ def test_the_fixed_point_is_the_floor_of_the_scale(value: Fraction, squared: boo
 
 @pytest.mark.parametrize("bad", [-1, 1.0, True, None, "3", (2, 3), np.float64(2)])
 def test_a_bad_whole_number_is_refused(bad: object) -> None:
-    with pytest.raises(PrivacyError, match=r"size is .*f\(3\)"):
+    with refuses(PrivacyError):
         whole(bad, "size", "f(3)")
-    with pytest.raises(PrivacyError, match="m is 0, but it must be an integer of 1 or more"):
+    with refuses(PrivacyError):
         whole(0, "m", "f(3)", least=1)
     assert whole(np.int32(3), "size", "f(3)") == 3

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import integrate, special, stats
+from tests.messages import refuses
 from tests.noise.multivariate_laws import ALARM, cf_p_value, chi_square
 from tests.pace import quick
 
@@ -234,24 +235,24 @@ def test_rows_are_fast() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "named"),
+    "call",
     [
-        (lambda w: symmetric_laplace(w, [], 3), "lam"),
-        (lambda w: symmetric_laplace(w, 3, 3), "lam"),
-        (lambda w: symmetric_laplace(w, "12", 3), "lam"),
-        (lambda w: symmetric_laplace(w, [[1]], 3), "lam"),
-        (lambda w: symmetric_laplace(w, [1, 0], 3), "lam"),
-        (lambda w: symmetric_laplace(w, [1, -2.0], 3), "lam"),
-        (lambda w: symmetric_laplace(w, [1, float("nan")], 3), "lam"),
-        (lambda w: symmetric_laplace(w, [1, None], 3), "lam"),
-        (lambda w: symmetric_laplace(w, [2**57], 3), "lam"),
-        (lambda w: symmetric_laplace(w, [1], -1), "rows"),
-        (lambda w: symmetric_laplace(w, [1], 1.0), "rows"),
-        (lambda w: zero_inflated_laplace(w, [1], 1, 3), "zeta"),
-        (lambda w: zero_inflated_laplace(w, [1], -0.1, 3), "zeta"),
-        (lambda w: zero_inflated_laplace(w, [1], "0", 3), "zeta"),
+        lambda w: symmetric_laplace(w, [], 3),
+        lambda w: symmetric_laplace(w, 3, 3),
+        lambda w: symmetric_laplace(w, "12", 3),
+        lambda w: symmetric_laplace(w, [[1]], 3),
+        lambda w: symmetric_laplace(w, [1, 0], 3),
+        lambda w: symmetric_laplace(w, [1, -2.0], 3),
+        lambda w: symmetric_laplace(w, [1, float("nan")], 3),
+        lambda w: symmetric_laplace(w, [1, None], 3),
+        lambda w: symmetric_laplace(w, [2**57], 3),
+        lambda w: symmetric_laplace(w, [1], -1),
+        lambda w: symmetric_laplace(w, [1], 1.0),
+        lambda w: zero_inflated_laplace(w, [1], 1, 3),
+        lambda w: zero_inflated_laplace(w, [1], -0.1, 3),
+        lambda w: zero_inflated_laplace(w, [1], "0", 3),
     ],
 )
-def test_impossible_arguments(call: Any, named: str) -> None:
-    with pytest.raises(PrivacyError, match=named):
+def test_impossible_arguments(call: Any) -> None:
+    with refuses(PrivacyError):
         call(SimulatedWords(1))

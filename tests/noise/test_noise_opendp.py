@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.messages import refuses
 from tests.noise.exact import LAWS, ks_p_value, parameter, pmf_p_value, take, two_sample_p_value
 
 from confide.errors import PrivacyError
@@ -74,22 +75,22 @@ def test_the_backend_follows_the_exact_law(law: str) -> None:
     ],
 )
 def test_the_backend_offers_the_discrete_laws_only(call: Callable[[SecureNoise], object]) -> None:
-    with pytest.raises(PrivacyError, match=r"discrete_gaussian and discrete_laplace only.*SecureNoise\(\)"):
+    with refuses(PrivacyError):
         call(SecureNoise(backend="opendp"))
 
 
 @discrete
 @pytest.mark.parametrize("bad", [0, -1.0, math.nan, math.inf, 4**57, None])
 def test_the_backend_refuses_what_the_samplers_refuse(law: str, bad: object) -> None:
-    with pytest.raises(PrivacyError, match=r"grid_|fewer grid steps"):
+    with refuses(PrivacyError):
         getattr(SecureNoise(backend="opendp"), law)(bad, 3)
-    with pytest.raises(PrivacyError, match="size is "):
+    with refuses(PrivacyError):
         getattr(SecureNoise(backend="opendp"), law)(1, -1)
 
 
 @pytest.mark.parametrize("bad", ["OpenDP", "", None, 7])
 def test_an_unknown_backend_is_refused(bad: object) -> None:
-    with pytest.raises(PrivacyError, match=r"backend is .*'confide' or 'opendp'"):
+    with refuses(PrivacyError):
         SecureNoise(backend=bad)  # type: ignore[arg-type]
 
 
@@ -117,7 +118,7 @@ def test_it_is_imported_only_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatc
         return right(name, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(PrivacyError, match=r"pip install 'confide\[opendp\]'"):
+    with refuses(PrivacyError):
         SecureNoise(backend="opendp")
 
 

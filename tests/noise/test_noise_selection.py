@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from tests.messages import refuses
 from tests.pace import quick
 
 from confide.errors import PrivacyError
@@ -81,7 +82,7 @@ def test_a_tiny_weight_with_an_enormous_length() -> None:
 def test_weights_far_below_any_float(digits: int) -> None:
     """Lengths that make up for weights of 2^-288, and choices where every weight is 2^-5771 of the best score's."""
     words, enormous = SimulatedWords(6), 2**288
-    with pytest.raises(PrivacyError, match="2\\^300"):
+    with refuses(PrivacyError):
         exponential_mechanism(words, [0, -1], 2, 1, [1, 2**301])
     scores, lengths = [0, -200, -201], [1, enormous, enormous]
     found = np.bincount(
@@ -221,28 +222,28 @@ def test_the_same_work_whoever_wins(scripted: Callable[[list[int]], Any]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("arguments", "named"),
+    "arguments",
     [
-        (([], 1, 1), "scores"),
-        (([[1, 2]], 1, 1), "scores"),
-        (([0.5, 1.0], 1, 1), "scores"),
-        ((["a"], 1, 1), "scores"),
-        (([True, False], 1, 1), "scores"),
-        (([1, 2], 0, 1), "epsilon"),
-        (([1, 2], float("nan"), 1), "epsilon"),
-        (([1, 2], 1, -1), "sensitivity"),
-        (([1, 2], 1, "1"), "sensitivity"),
-        (([1, 2], 1, 1, [1]), "lengths"),
-        (([1, 2], 1, 1, [0, 0]), "lengths"),
-        (([1, 2], 1, 1, [1, -1]), "lengths"),
-        (([1, 2], 1, 1, [0.5, 0.5]), "lengths"),
-        (([1, 2], 1, 1, 3), "lengths"),
-        (([1, 2], 1, 1, "12"), "lengths"),
-        ((3, 1, 1), "scores"),
+        ([], 1, 1),
+        ([[1, 2]], 1, 1),
+        ([0.5, 1.0], 1, 1),
+        (["a"], 1, 1),
+        ([True, False], 1, 1),
+        ([1, 2], 0, 1),
+        ([1, 2], float("nan"), 1),
+        ([1, 2], 1, -1),
+        ([1, 2], 1, "1"),
+        ([1, 2], 1, 1, [1]),
+        ([1, 2], 1, 1, [0, 0]),
+        ([1, 2], 1, 1, [1, -1]),
+        ([1, 2], 1, 1, [0.5, 0.5]),
+        ([1, 2], 1, 1, 3),
+        ([1, 2], 1, 1, "12"),
+        (3, 1, 1),
     ],
 )
-def test_impossible_arguments(arguments: tuple[object, ...], named: str) -> None:
-    with pytest.raises(PrivacyError, match=named):
+def test_impossible_arguments(arguments: tuple[object, ...]) -> None:
+    with refuses(PrivacyError):
         SimulatedNoise(1).exponential_mechanism(*arguments)
 
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.messages import refuses
 from tests.noise.exact import LAWS
 
 import confide.noise as room
@@ -47,7 +48,7 @@ def test_draws_are_int64_of_the_size_asked_and_may_be_written_to(
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("size", [-1, 1.0, True, None, "3", (2, 3), np.float64(2)])
 def test_a_bad_size_is_refused(law: str, size: object) -> None:
-    with pytest.raises(PrivacyError, match=rf"size is .*{law}\(\w+, 100\)"):
+    with refuses(PrivacyError):
         getattr(SimulatedNoise(1), law)(1, size)
 
 
@@ -67,9 +68,9 @@ def test_each_law_states_its_guarantee_with_sensitivity_and_source(law: str) -> 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, True, None, "7", (1, 2)])
 def test_a_bad_seed_or_key_is_refused(seed: object) -> None:
-    with pytest.raises(PrivacyError, match=r"seed is .*SimulatedNoise\(7\)"):
+    with refuses(PrivacyError):
         SimulatedNoise(seed)  # type: ignore[arg-type]
-    with pytest.raises(PrivacyError, match=r"key is .*noise\.spawn\(0\)"):
+    with refuses(PrivacyError):
         SimulatedNoise(1).spawn(seed)  # type: ignore[arg-type]
 
 
@@ -160,5 +161,5 @@ FROZEN_KEYED = [15272640894523500070, 8613737083956620231]
 
 
 def test_a_keyed_generator_needs_a_digest() -> None:
-    with pytest.raises(PrivacyError, match=r"keyed_generator\(release\.drawn_sha256\)"):
+    with refuses(PrivacyError):
         keyed_generator()

@@ -8,6 +8,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from tests.messages import refuses
 
 from confide.noise.standard import (
     EXP_SMALL_ERROR,
@@ -94,7 +95,7 @@ def test_the_guide_names_the_cell_of_every_word_or_calls_it_open(kind: str, bits
 
 def test_too_coarse_a_guide_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("confide.noise.standard.SLOT_BITS", 3)
-    with pytest.raises(AssertionError, match="share a slot"):
+    with refuses(AssertionError):
         StandardLaw("half normal")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import special
+from tests.messages import refuses
 from tests.noise.exact import equal_p_value
 
 from confide.errors import PrivacyError
@@ -103,13 +104,13 @@ def test_integers_are_the_top_bits_that_are_below_m(scripted: Script) -> None:
 
 @pytest.mark.parametrize("bad", [-0.1, 1.0000001, 2, math.nan, math.inf, None, "1/2", True, -5e-324])
 def test_a_bad_probability_is_refused(bad: object) -> None:
-    with pytest.raises(PrivacyError, match=r"p is .*from 0 to 1.*bernoulli\(Fraction\(1, 3\), 100\)"):
+    with refuses(PrivacyError):
         SimulatedNoise(1).bernoulli(bad, 3)
 
 
 @pytest.mark.parametrize("bad", [0, -1, 2**63 + 1, 1.5, True, None])
 def test_a_bad_range_is_refused(bad: object) -> None:
-    with pytest.raises(PrivacyError, match=r"^m is .*uniform_integers\("):
+    with refuses(PrivacyError):
         SimulatedNoise(1).uniform_integers(bad, 3)  # type: ignore[arg-type]
 
 
@@ -118,5 +119,5 @@ def test_sizes_are_checked_and_may_be_zero() -> None:
     assert noise.bernoulli(0.5, 0).shape == noise.uniform_integers(3, 0).shape == (0,)
     assert noise.bernoulli(0.5, 200_000).shape == (200_000,)
     for call in (lambda: noise.bernoulli(0.5, -1), lambda: noise.uniform_integers(3, 1.0)):  # type: ignore[arg-type]
-        with pytest.raises(PrivacyError, match="size is "):
+        with refuses(PrivacyError):
             call()

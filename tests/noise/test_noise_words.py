@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from tests.messages import refuses
 
 from confide.errors import PrivacyError
 from confide.noise import SecureNoise, standard
@@ -95,7 +96,7 @@ def test_two_sources_differ() -> None:
 def test_secure_sources_cannot_be_pickled_or_copied(
     make: Callable[[], object], duplicate: Callable[[object], object]
 ) -> None:
-    with pytest.raises(PrivacyError, match=r"pickled or copied.*SecureNoise\(\)"):
+    with refuses(PrivacyError):
         duplicate(make())
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from matplotlib.collections import PolyCollection
 from scipy import stats
+from tests.messages import refuses
 
 from confide.core import Result
 from confide.errors import NoResult, PlanError
@@ -88,7 +89,7 @@ def test_the_band_is_wider_by_rices_formula() -> None:
     assert 2 * stats.norm.sf(c) + 20 / pi * np.exp(-c * c / 2) == pytest.approx(0.05)
     point, band = curve.conf_int().to_numpy(), curve.conf_int(simultaneous=True).to_numpy()
     assert (band[:, 0] < point[:, 0]).all() and (band[:, 1] > point[:, 1]).all()
-    with pytest.raises(PlanError, match="simultaneous"):
+    with refuses(PlanError):
         make(crossings=nan).conf_int(simultaneous=True)
 
 
@@ -117,7 +118,7 @@ def test_it_is_read_anywhere() -> None:
         with pytest.raises(PlanError):
             curve.predict(wrong)
     for bad in (nan, [[1.0, 2.0]]):
-        with pytest.raises(PlanError, match="points"):
+        with refuses(PlanError):
             curve.at(bad)
 
 
@@ -138,7 +139,7 @@ def test_names_are_shown_and_never_run(tmp_path: Path) -> None:
     assert "<script>y" not in page and "<b>x" not in page and "<svg" in page and "&lt;script&gt;" in page
     assert "<b>x" not in curve._repr_html_()
     assert page == curve.report(tmp_path / "again.html").read_text(encoding="utf-8")
-    with pytest.raises(PlanError, match="cannot be written"):
+    with refuses(PlanError):
         curve.report(tmp_path / "no" / "curve.html")
 
 
@@ -187,5 +188,5 @@ def test_parts_that_do_not_fit_raise() -> None:
         with pytest.raises(PlanError):
             make(**changes)
     for alpha in (0.0, 1.0, True):
-        with pytest.raises(PlanError, match="alpha"):
+        with refuses(PlanError):
             make().conf_int(alpha)

@@ -11,6 +11,7 @@ import pytest
 import statsmodels.api as sm
 from hypothesis import given, strategies as st
 from scipy import stats
+from tests.messages import refuses
 from tests.results.results_examples import NAMES, SHA, Maker, build
 
 from confide.core import STATUSES, Result
@@ -153,42 +154,42 @@ def test_arrays_are_copies_that_cannot_be_written(make: Maker):
 @pytest.mark.parametrize("verb", ["conf_int", "summary", "to_frame", "to_json", "plot", "report"])
 def test_alpha_must_lie_between_0_and_1(make: Maker, verb, alpha, tmp_path):
     call = {"alpha": alpha} | ({"path": tmp_path / "r.html"} if verb == "report" else {})
-    with pytest.raises(PlanError, match=r"between 0 and 1.*alpha=0\.05"):
+    with refuses(PlanError):
         getattr(make(), verb)(**call)
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    "changes",
     [
-        ({"names": "age"}, "names must be a list"),
-        ({"names": ()}, "at least one"),
-        ({"names": ("a", "")}, "none of them empty"),
-        ({"names": ("a", 2)}, "at least one text"),
-        ({"names": ("a", "a")}, "differ"),
-        ({"estimates": np.zeros(4)}, r"shape \(5,\)"),
-        ({"estimates": ["a"] * 5}, "must hold numbers"),
-        ({"covariance": np.eye(4)}, r"shape \(5, 5\)"),
-        ({"covariance": np.ones(5)}, r"shape \(5, 5\)"),
-        ({"noise_variance": np.zeros((5, 1))}, r"shape \(5,\)"),
-        ({"noise_variance": np.full(5, -1.0)}, "between 0 and the diagonal"),
-        ({"noise_variance": np.full(5, 1e3)}, "between 0 and the diagonal"),
-        ({"noise_variance": np.full(5, nan)}, "between 0 and the diagonal"),
-        ({"covariance": -np.eye(5), "noise_variance": np.zeros(5)}, "not negative"),
-        ({"covariance": np.full((5, 5), nan)}, "finite"),
-        ({"estimates": np.full(5, inf)}, "finite"),
-        ({"covariance": np.eye(5) + np.eye(5, k=1) * 0.1, "noise_variance": np.zeros(5)}, "symmetric"),
-        ({"df": 0.0}, "df must be above 0"),
-        ({"df": nan}, "df must be above 0"),
-        ({"status": "fine"}, "status must be one of ok, partial, weak"),
-        ({"reason": "some"}, "reason"),
-        ({"status": "weak", "reason": ""}, "reason"),
-        ({"status": "weak", "covariance": np.eye(5)}, "all NaN"),
-        ({"guarantee": GDP(1.0)}, "guarantee must have its relation"),
-        ({"requested": GDP(1.0)}, "requested must have its relation"),
+        {"names": "age"},
+        {"names": ()},
+        {"names": ("a", "")},
+        {"names": ("a", 2)},
+        {"names": ("a", "a")},
+        {"estimates": np.zeros(4)},
+        {"estimates": ["a"] * 5},
+        {"covariance": np.eye(4)},
+        {"covariance": np.ones(5)},
+        {"noise_variance": np.zeros((5, 1))},
+        {"noise_variance": np.full(5, -1.0)},
+        {"noise_variance": np.full(5, 1e3)},
+        {"noise_variance": np.full(5, nan)},
+        {"covariance": -np.eye(5), "noise_variance": np.zeros(5)},
+        {"covariance": np.full((5, 5), nan)},
+        {"estimates": np.full(5, inf)},
+        {"covariance": np.eye(5) + np.eye(5, k=1) * 0.1, "noise_variance": np.zeros(5)},
+        {"df": 0.0},
+        {"df": nan},
+        {"status": "fine"},
+        {"reason": "some"},
+        {"status": "weak", "reason": ""},
+        {"status": "weak", "covariance": np.eye(5)},
+        {"guarantee": GDP(1.0)},
+        {"requested": GDP(1.0)},
     ],
 )
-def test_parts_that_do_not_fit_are_refused(make: Maker, changes, says):
-    with pytest.raises(PlanError, match=says) as caught:
+def test_parts_that_do_not_fit_are_refused(make: Maker, changes):
+    with refuses(PlanError) as caught:
         make(**changes)
     assert isinstance(caught.value, ConfideError) and isinstance(caught.value, ValueError)
 

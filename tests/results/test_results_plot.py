@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.figure import Figure
+from tests.messages import refuses
 from tests.results.results_examples import NAMES, Maker
 
 from confide.core import STATUSES
@@ -69,7 +70,7 @@ def test_the_intercept_is_left_out_unless_it_is_alone_or_asked_for(make: Maker):
 
 @pytest.mark.parametrize("names", [["height"], [], "height"])
 def test_unknown_names_are_refused(make: Maker, names):
-    with pytest.raises(PlanError, match=r"names must be among Intercept, age.*plot\(names=\['Intercept'\]\)"):
+    with refuses(PlanError):
         make().plot(names=names)
 
 

@@ -10,6 +10,7 @@ import pytest
 import statsmodels.api as sm
 from hypothesis import given, strategies as st
 from scipy import stats
+from tests.messages import refuses
 from tests.results.results_examples import NAMES, Maker, build
 
 from confide.errors import PlanError
@@ -154,7 +155,7 @@ def test_a_test_that_is_not_available_says_why(status: str) -> None:
 
 @pytest.mark.parametrize("text", ["age = 0, age = 1", "age = 0, educ = 0, age + educ = 1", "0 = 1"])
 def test_contradictions_are_refused(make: Maker, text):
-    with pytest.raises(PlanError, match="contradict"):
+    with refuses(PlanError):
         make().wald_test(text)
 
 
@@ -183,47 +184,47 @@ def test_text_of_a_test():
 
 
 @pytest.mark.parametrize(
-    ("form", "value", "says"),
+    ("form", "value"),
     [
-        (np.eye(4), 0, "one column for each of the 5 names"),
-        (np.zeros((2, 5, 1)), 0, "one column for each"),
-        ([], 0, "one column for each"),
-        (np.full((1, 5), np.nan), 0, "finite"),
-        (object(), 0, "got object"),
-        ([[1, 2], [3]], 0, "must be numbers"),
-        (np.eye(5)[:2], [0, 0, 0], "r_value must be a finite number or 2"),
-        (np.eye(5)[:2], np.inf, "finite"),
-        (np.eye(5)[:2], "x", "r_value must be"),
-        ("age = 0", 1, "r_value goes with a matrix"),
-        (["age"], [1.0], "r_value goes with a matrix"),
-        (pd.DataFrame(np.eye(5)), 0, "in their order"),
+        (np.eye(4), 0),
+        (np.zeros((2, 5, 1)), 0),
+        ([], 0),
+        (np.full((1, 5), np.nan), 0),
+        (object(), 0),
+        ([[1, 2], [3]], 0),
+        (np.eye(5)[:2], [0, 0, 0]),
+        (np.eye(5)[:2], np.inf),
+        (np.eye(5)[:2], "x"),
+        ("age = 0", 1),
+        (["age"], [1.0]),
+        (pd.DataFrame(np.eye(5)), 0),
     ],
 )
-def test_wrong_forms_are_refused_with_the_call_that_works(make: Maker, form, value, says):
-    with pytest.raises(PlanError, match=says) as caught:
+def test_wrong_forms_are_refused_with_the_call_that_works(make: Maker, form, value):
+    with refuses(PlanError) as caught:
         make().wald_test(form, value)
     assert any(call in str(caught.value) for call in ("wald_test(", "r_value=0", "r_matrix["))
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    "text",
     [
-        ("height = 0", "no name 'height'"),
-        ("ages = 0", "no name 'ages'"),
-        ("age*educ = 0", "linear"),
-        ("1/age = 0", "linear"),
-        ("age/0 = 0", "linear"),
-        ("age = 0 = educ", "not expected"),
-        ("age educ", "not expected"),
-        ("(age = 0", "bracket"),
-        ("age +", "missing"),
-        ("", "missing"),
-        ("age = 0,", "missing"),
-        ("age ~ 0", "no name '~'"),
+        "height = 0",
+        "ages = 0",
+        "age*educ = 0",
+        "1/age = 0",
+        "age/0 = 0",
+        "age = 0 = educ",
+        "age educ",
+        "(age = 0",
+        "age +",
+        "",
+        "age = 0,",
+        "age ~ 0",
     ],
 )
-def test_unreadable_text_is_refused(make: Maker, text, says):
-    with pytest.raises(PlanError, match=says) as caught:
+def test_unreadable_text_is_refused(make: Maker, text):
+    with refuses(PlanError) as caught:
         make().wald_test(text)
     assert "write it like wald_test('Intercept = 0')" in str(caught.value)
 
@@ -252,7 +253,7 @@ def test_the_names_and_forms_of_statsmodels(make: Maker):
     assert result.f_test((np.eye(5)[1:3], [1.0, 2.0])) == one
     assert result.wald_test((np.eye(5)[1:2], 1.0)) == result.wald_test(np.eye(5)[1:2], 1.0)
     assert one.fvalue == one.statistic and one.summary() == str(one)
-    with pytest.raises(PlanError, match=r"wald_test\(\(matrix, value\)\)"):
+    with refuses(PlanError):
         result.wald_test((np.eye(5)[1:2], 1.0), 1.0)
 
 

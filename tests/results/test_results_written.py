@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.errors import PlanError
@@ -48,13 +49,13 @@ def test_word_has_the_cells(make, tmp_path):
     place = make(names=HOSTILE).to_word(tmp_path / "table.docx")
     (table,) = docx.Document(str(place)).tables
     assert [row.cells[0].text for row in table.rows][1:] == list(HOSTILE)
-    with pytest.raises(PlanError, match="cannot be written"):
+    with refuses(PlanError):
         make().to_word(tmp_path / "nowhere" / "table.docx")
 
 
 def test_without_the_package_word_says_what_to_install(make, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "docx", None)
-    with pytest.raises(PlanError, match=r"pip install 'confide\[word\]'"):
+    with refuses(PlanError):
         make().to_word(tmp_path / "table.docx")
 
 
@@ -75,7 +76,7 @@ def test_results_side_by_side(make):
 
 def test_what_cannot_stand_side_by_side(make):
     for given in ([make()], [make(), "a table"], {}):
-        with pytest.raises(PlanError, match=r"cf\.compare\(\[first, second\]\)"):
+        with refuses(PlanError):
             cf.compare(given)
 
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.messages import refuses
 
 from confide.errors import SchemaError
 from confide.schema import Categorical, Integer, Numeric, Provenance
@@ -173,63 +174,55 @@ BAD_NUMBERS = [True, False, "1", None, math.nan, math.inf, -math.inf, 10**400, 1
 @pytest.mark.parametrize("bad", BAD_NUMBERS, ids=repr)
 def test_bounds_must_be_finite_numbers(kind: type[Numeric] | type[Integer], bad: object) -> None:
     for low, high in ((bad, 1), (0, bad)):
-        with pytest.raises(
-            SchemaError, match=r"must be a finite number, got .*; write cf\.(Numeric|Integer)\(0, 100\)"
-        ):
+        with refuses(SchemaError):
             kind(low, high)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    "make",
     [
-        (lambda: Numeric(5, 1), r"low must be below high, got low=5, high=1; write cf\.Numeric\(1, 5\)"),
-        (
-            lambda: Numeric(1, 1),
-            r"low must be below high, got low=1, high=1; .* leave it out of the schema, or write cf\.Numeric\(0, 100\)",
-        ),
-        (lambda: Integer(9, -9), r"write cf\.Integer\(-9, 9\)"),
-        (lambda: Numeric(-1.7e308, 1.7e308), r"low must be at most 1e\+300 in size, got -1\.7e\+308"),
-        (lambda: Numeric(0, 1, steps=1), r"steps must be a whole number from 2 to 4194304, got 1"),
-        (lambda: Numeric(0, 1, steps=2**22 + 1), "got 4194305"),
-        (lambda: Numeric(0, 1, steps=2.0), "got 2.0"),  # type: ignore[arg-type]
-        (lambda: Numeric(0, 1, steps=True), "got True"),
-        (lambda: Numeric(0, 5e-324), "ordinary double"),
-        (lambda: Numeric(0, 1.7e308, steps=2), r"high must be at most 1e\+300 in size"),
-        (lambda: Numeric(0, 1, on_missing=2), r"on_missing must be 'drop', 'midpoint' or a number from 0 to 1, got 2"),
-        (lambda: Numeric(0, 1, on_missing="zero"), "got 'zero'"),
-        (lambda: Numeric(0, 1, on_missing=True), "got True"),
-        (lambda: Numeric(0, 1, on_missing=math.nan), "got nan"),
-        (lambda: Numeric(0, 1, on_missing=None), "got None"),  # type: ignore[arg-type]
-        (lambda: Numeric(0, 1, provenance="public"), "provenance must be a Provenance, got str"),  # type: ignore[arg-type]
-        (lambda: Integer(0, 2.5), r"high must be a whole number .* got 2.5; .* cf\.Numeric\(0.0, 2.5\)"),
-        (lambda: Integer(0, 2**54), "at most 2\\^53"),
-        (lambda: Integer(0, 2**22), r"at most 4194304, got low=0, high=4194304; write cf\.Numeric\(0, 4194304\)"),
-        (lambda: Provenance("secret"), "'public', 'private' or 'lab', got 'secret'"),
-        (lambda: Provenance("private"), "needs the receipt"),
-        (lambda: Provenance("public", 3), "must be a string, got int"),  # type: ignore[arg-type]
-        (lambda: Categorical("NS"), "a list of labels, got str"),
-        (lambda: Categorical(3), "a list of labels, got int"),  # type: ignore[arg-type]
-        (lambda: Categorical({"a": 1}), "a list of labels, got dict"),
-        (lambda: Categorical(["a"]), "at least two levels"),
-        (lambda: Categorical([]), "at least two levels"),
-        (lambda: Categorical(["a", "b", "a"]), "each level must be listed once, got 'a' more than once"),
-        (lambda: Categorical(["a", 1.5]), "a level must be text, a whole number or a boolean, got 1.5"),
-        (lambda: Categorical(["a", ""]), "empty text"),
-        (lambda: Categorical(["a", "b"], on_missing="c"), "one of the levels 'a', 'b', got 'c'"),
-        (lambda: Categorical(["a", "b"], on_missing=None), "got None"),
-        (lambda: column_from_dict({"kind": "text"}), "numeric, integer, categorical, got 'text'"),
-        (lambda: column_from_dict([]), "got None"),
-        (lambda: column_from_dict({"kind": "numeric", "low": "0x0p+0"}), "lacks the entry"),
-        (lambda: column_from_dict({**Numeric(0, 1).to_dict(), "low": 0.0}), "hexadecimal"),
-        (lambda: column_from_dict({**Numeric(0, 1).to_dict(), "scale": "0x1p+3"}), "stored scale '0x1p\\+3'"),
-        (
-            lambda: column_from_dict({**Numeric(0, 1).to_dict(), "provenance": 3}),
-            "provenance must be a text, or a table",
-        ),
+        lambda: Numeric(5, 1),
+        lambda: Numeric(1, 1),
+        lambda: Integer(9, -9),
+        lambda: Numeric(-1.7e308, 1.7e308),
+        lambda: Numeric(0, 1, steps=1),
+        lambda: Numeric(0, 1, steps=2**22 + 1),
+        lambda: Numeric(0, 1, steps=2.0),  # type: ignore[arg-type]
+        lambda: Numeric(0, 1, steps=True),
+        lambda: Numeric(0, 5e-324),
+        lambda: Numeric(0, 1.7e308, steps=2),
+        lambda: Numeric(0, 1, on_missing=2),
+        lambda: Numeric(0, 1, on_missing="zero"),
+        lambda: Numeric(0, 1, on_missing=True),
+        lambda: Numeric(0, 1, on_missing=math.nan),
+        lambda: Numeric(0, 1, on_missing=None),  # type: ignore[arg-type]
+        lambda: Numeric(0, 1, provenance="public"),  # type: ignore[arg-type]
+        lambda: Integer(0, 2.5),
+        lambda: Integer(0, 2**54),
+        lambda: Integer(0, 2**22),
+        lambda: Provenance("secret"),
+        lambda: Provenance("private"),
+        lambda: Provenance("public", 3),  # type: ignore[arg-type]
+        lambda: Categorical("NS"),
+        lambda: Categorical(3),  # type: ignore[arg-type]
+        lambda: Categorical({"a": 1}),
+        lambda: Categorical(["a"]),
+        lambda: Categorical([]),
+        lambda: Categorical(["a", "b", "a"]),
+        lambda: Categorical(["a", 1.5]),
+        lambda: Categorical(["a", ""]),
+        lambda: Categorical(["a", "b"], on_missing="c"),
+        lambda: Categorical(["a", "b"], on_missing=None),
+        lambda: column_from_dict({"kind": "text"}),
+        lambda: column_from_dict([]),
+        lambda: column_from_dict({"kind": "numeric", "low": "0x0p+0"}),
+        lambda: column_from_dict({**Numeric(0, 1).to_dict(), "low": 0.0}),
+        lambda: column_from_dict({**Numeric(0, 1).to_dict(), "scale": "0x1p+3"}),
+        lambda: column_from_dict({**Numeric(0, 1).to_dict(), "provenance": 3}),
     ],
 )
-def test_errors_say_what_was_given_and_what_works(make: object, said: str) -> None:
-    with pytest.raises(SchemaError, match=said):
+def test_errors_say_what_was_given_and_what_works(make: object) -> None:
+    with refuses(SchemaError):
         make()  # type: ignore[operator]
 
 

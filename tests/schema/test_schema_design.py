@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
+from tests.messages import refuses
 
 from confide.errors import PlanError
 from confide.schema import Categorical, Design, Integer, Numeric, Schema
@@ -392,7 +393,7 @@ def test_hostile_codes_raise_nothing() -> None:
 def test_codes_need_one_row_for_each_column() -> None:
     design = Design.of("y ~ a", SCHEMA)
     for shape in ((3, 5), (2,), (1, 2)):
-        with pytest.raises(PlanError, match="one row for each of the columns a, y"):
+        with refuses(PlanError):
             design.codes(np.zeros(shape))
 
 
@@ -444,22 +445,19 @@ def test_response_of() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame", "said"),
+    "frame",
     [
-        (3, "must be a DataFrame or a mapping of names to arrays, got int"),
-        (np.zeros((2, 2)), "got ndarray"),
-        (
-            {"A": [1], "g": ["N"]},
-            r"no column 'a' \(did you mean 'A'\?\); it has: A, g; add 'a', the prediction needs a, g",
-        ),
-        ({}, "it has: none"),
-        ({"a": [1, 2], "g": ["N"]}, "must have one length"),
-        ({"a": ["x"], "g": ["N"]}, "the column 'a' of the frame must hold numbers"),
-        ({"a": [[1.0]], "g": ["N"]}, "must have one dimension"),
+        3,
+        np.zeros((2, 2)),
+        {"A": [1], "g": ["N"]},
+        {},
+        {"a": [1, 2], "g": ["N"]},
+        {"a": ["x"], "g": ["N"]},
+        {"a": [[1.0]], "g": ["N"]},
     ],
 )
-def test_wrong_frames(frame: Any, said: str) -> None:
-    with pytest.raises(PlanError, match=said):
+def test_wrong_frames(frame: Any) -> None:
+    with refuses(PlanError):
         Design.of("y ~ a + g", SCHEMA).matrix(frame)
 
 
@@ -485,10 +483,10 @@ def test_designs_are_values(formula: str) -> None:
 def test_a_design_needs_its_own_schema() -> None:
     design = Design.of("y ~ a", SCHEMA)
     other = Schema({"y": Numeric(0, 1), "a": Numeric(0, 1)})
-    with pytest.raises(PlanError, match="is not the one that the schema gives"):
+    with refuses(PlanError):
         Design.from_dict(design.to_dict(), other)
     for damaged in ({}, {**design.to_dict(), "term_bounds": {"a": ["x", "y"]}}, {"formula": "y ~ a", "term_bounds": 3}):
-        with pytest.raises(PlanError, match="not the dictionary of a design"):
+        with refuses(PlanError):
             Design.from_dict(damaged, SCHEMA)
-    with pytest.raises(PlanError, match="is not the one"):
+    with refuses(PlanError):
         Design.from_dict({**design.to_dict(), "terms": []}, SCHEMA)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.messages import refuses
 
 from confide.errors import PlanError
 from confide.schema import Categorical, Design, Integer, Numeric, Schema
@@ -88,106 +89,103 @@ def test_a_long_formula_is_no_problem() -> None:
 
 ERRORS = [
     # what cannot be read
-    ("a + b", 'exactly one ~ .* has 0; write "y ~ a \\+ b"'),
-    ("y ~ a ~ b", "has 2"),
-    ("~ a", "no response on the left"),
-    ("y ~ ", 'no terms on the right of ~; write "y ~ a \\+ b", or "y ~ 1"'),
-    ("y ~ a b", "cannot be read: Missing operator between `a` and `b`"),
-    ("y ~ log(a", "cannot be read"),
-    ("y ~ a +", "cannot be read"),
-    ("[y ~ a] + b", "cannot be read as arithmetic"),
-    ("y ~ log(class)", "names with spaces and Python words"),
-    ("y ~ I(" + "-" * 5000 + "a)", "cannot be read"),
-    (3, "a formula is text, got int"),
+    "a + b",
+    "y ~ a ~ b",
+    "~ a",
+    "y ~ ",
+    "y ~ a b",
+    "y ~ log(a",
+    "y ~ a +",
+    "[y ~ a] + b",
+    "y ~ log(class)",
+    "y ~ I(" + "-" * 5000 + "a)",
+    3,
     # columns
-    ("y ~ agee", r"names 'agee', which is no column of the schema \(did you mean 'age'\?\); the columns are: y, a, b"),
-    ("y ~ log(incom)", r"'incom', .*did you mean 'income'"),
-    ("z ~ a", "names 'z', which is no column"),
-    ("y ~ `odd nam`", "did you mean 'odd name'"),
-    ("y ~ C(regin)", "did you mean 'region'"),
-    ("y ~ .", "write the columns by name: y, a, b"),
+    "y ~ agee",
+    "y ~ log(incom)",
+    "z ~ a",
+    "y ~ `odd nam`",
+    "y ~ C(regin)",
+    "y ~ .",
     # transforms that learn
-    ("y ~ scale(a)", "'scale\\(a\\)' .* learned from the records; write I\\(\\(x - 40\\) / 10\\)"),
-    ("y ~ standardize(a)", "mean and the standard deviation would be learned"),
-    ("y ~ center(a)", "the mean would be learned .* write I\\(x - 40\\)"),
-    ("y ~ poly(a, 2)", "orthogonal basis would be learned .* write x \\+ I\\(x \\*\\* 2\\)"),
-    *[(f"y ~ {spline}(a, df=4)", "knots and basis would be learned") for spline in ("bs", "cr", "cc", "cs", "te")],
-    ("y ~ C(age)", r"declares no levels for 'age', .* 'age': Categorical\(\[\"1\", \"2\", \"3\"\]\)"),
-    ("y ~ C(`odd name`)", "declares no levels for 'odd name'"),
-    ("y ~ C(region, Treatment('S'))", "C takes the name of one categorical column"),
-    ("y ~ log(C(region))", "C\\(region\\)' .* it stands alone"),
+    "y ~ scale(a)",
+    "y ~ standardize(a)",
+    "y ~ center(a)",
+    "y ~ poly(a, 2)",
+    *[f"y ~ {spline}(a, df=4)" for spline in ("bs", "cr", "cc", "cs", "te")],
+    "y ~ C(age)",
+    "y ~ C(`odd name`)",
+    "y ~ C(region, Treatment('S'))",
+    "y ~ log(C(region))",
     # what is not on the white list
-    ("y ~ lag(a)", "would mix records"),
-    ("y ~ Q('odd name')", "quoted by backticks"),
-    ("y ~ sin(a)", "sin is not among the functions"),
-    ("y ~ I(a > 1)", "'a > 1' .* none of the operations"),
-    ("y ~ I(a ^ 2)", "a power is written x \\*\\* 2"),
-    ("y ~ a[0]", "none of the operations"),
-    ("y ~ I(a if b else c)", "none of the operations"),
-    ("y ~ I(lambda: a)", "none of the operations"),
-    ("y ~ I(__import__('os').system('true'))", "not among the functions"),
-    ("y ~ I(a.mean())", "a.mean is not among the functions"),
-    ("y ~ log(a, 2)", "exactly one expression"),
-    ("y ~ log(x=a)", "exactly one expression"),
-    ("y ~ log(*a)", "exactly one expression"),
-    ("y ~ I('text')", "a constant must be a finite number"),
-    ("y ~ I(True * a)", "a constant must be a finite number"),
-    ("y ~ I(1e999 * a)", "a constant must be a finite number"),
-    ("y ~ I(a ** b)", "the exponent must be a constant"),
-    ("y ~ I(a ** 65)", "from -64 to 64"),
-    ("y ~ I(a ** (0 / 0))", "from -64 to 64"),
-    ("y ~ log(region)", "categorical column 'region' in arithmetic"),
-    ("y ~ I(region)", "categorical column 'region' in arithmetic"),
+    "y ~ lag(a)",
+    "y ~ Q('odd name')",
+    "y ~ sin(a)",
+    "y ~ I(a > 1)",
+    "y ~ I(a ^ 2)",
+    "y ~ a[0]",
+    "y ~ I(a if b else c)",
+    "y ~ I(lambda: a)",
+    "y ~ I(__import__('os').system('true'))",
+    "y ~ I(a.mean())",
+    "y ~ log(a, 2)",
+    "y ~ log(x=a)",
+    "y ~ log(*a)",
+    "y ~ I('text')",
+    "y ~ I(True * a)",
+    "y ~ I(1e999 * a)",
+    "y ~ I(a ** b)",
+    "y ~ I(a ** 65)",
+    "y ~ I(a ** (0 / 0))",
+    "y ~ log(region)",
+    "y ~ I(region)",
     # operators
-    ("y ~ a / b", "for a quotient write I\\(a / b\\)"),
-    ("y ~ a %in% b", "write a:b"),
-    ("y ~ a | b", "one formula for each part"),
-    ("y ~ 2*a", "has 2 as a term or factor; a constant in a formula is written inside of I\\(\\)"),
-    ("y ~ a + 0.5", "has 0.5 as a term"),
-    ("y ~ 1:a", "has 1 as a term or factor"),
-    ("y ~ 1e3:a", "has 1e3 as a term"),
-    ("y ~ 'text'", "has 'text' as a term"),
-    ("y ~ a**b", "no whole number from 1 to 99"),
-    ("y ~ a**0.5", "as in I\\(age \\*\\* 0.5\\)"),
-    ("y ~ region**2", "power of the categorical column 'region'"),
-    ("y ~ (a:b)**2", "write I\\(\\(a \\* b\\) \\*\\* 2\\)"),
-    ("y ~ a:a", "crosses 'a' with itself"),
-    ("y ~ a*a", "crosses 'a' with itself"),
-    ("y ~ a - b", "takes away 'b', which is not in it"),
-    ("y ~ -a", "takes away 'a'"),
-    ("y ~ (" + " + ".join(f"I(a + {i})" for i in range(70)) + ")**3", "more than 4096 terms"),
+    "y ~ a / b",
+    "y ~ a %in% b",
+    "y ~ a | b",
+    "y ~ 2*a",
+    "y ~ a + 0.5",
+    "y ~ 1:a",
+    "y ~ 1e3:a",
+    "y ~ 'text'",
+    "y ~ a**b",
+    "y ~ a**0.5",
+    "y ~ region**2",
+    "y ~ (a:b)**2",
+    "y ~ a:a",
+    "y ~ a*a",
+    "y ~ a - b",
+    "y ~ -a",
+    "y ~ (" + " + ".join(f"I(a + {i})" for i in range(70)) + ")**3",
     # terms that make no sense
-    ("y ~ 0", "neither a term nor an intercept"),
-    ("y ~ a - a - 1", "neither a term nor an intercept"),
-    ("y ~ a + a", "has the term 'a' twice; write it once"),
-    ("y ~ a + I(a)", "has the term 'I\\(a\\)' twice \\(also written 'a'\\)"),
-    ("y ~ log(a) + np.log(a)", "twice"),
-    ("y ~ a**2 + I(a**2)", "twice"),
-    ("y ~ log(3)", "is a constant; the intercept stands for constants"),
-    ("y ~ I(a * 0)", "'I\\(a \\* 0\\)' .* is constant: it is 0"),
-    ("y ~ I(a ** 0)", "is constant: it is 1"),
-    ("y ~ I(a + 1e300)", "is constant"),
-    ("y ~ I(a * 1e-320)", "bounds that no grid fits"),
-    ("y ~ log(-a)", "not defined for any value within the bounds of the schema, a from 0.5 to 2"),
+    "y ~ 0",
+    "y ~ a - a - 1",
+    "y ~ a + a",
+    "y ~ a + I(a)",
+    "y ~ log(a) + np.log(a)",
+    "y ~ a**2 + I(a**2)",
+    "y ~ log(3)",
+    "y ~ I(a * 0)",
+    "y ~ I(a ** 0)",
+    "y ~ I(a + 1e300)",
+    "y ~ I(a * 1e-320)",
+    "y ~ log(-a)",
     # the response
-    ("1 ~ a", "the response '1' .* is a constant"),
-    (
-        "region ~ a",
-        "the response 'region' .* is categorical.* logistic regression .* declare it as cf.Integer\\(0, 1\\)",
-    ),
-    ("y + b ~ a", "must be one term; .* write I\\(y \\+ b\\) ~"),
-    ("y:a ~ b", "cannot be read as arithmetic"),
-    ("scale(y) ~ a", "learned from the records"),
-    ("y ~ a + y", "'y' is also among the features .*, in 'y'"),
-    ("y ~ a + log(y)", "also among the features .*, in 'log\\(y\\)'"),
-    ("log(y) ~ y:a", "also among the features .*, in 'y:a'"),
-    ("I(y - a) ~ I(y - a)", "also among the features"),
+    "1 ~ a",
+    "region ~ a",
+    "y + b ~ a",
+    "y:a ~ b",
+    "scale(y) ~ a",
+    "y ~ a + y",
+    "y ~ a + log(y)",
+    "log(y) ~ y:a",
+    "I(y - a) ~ I(y - a)",
 ]
 
 
-@pytest.mark.parametrize(("formula", "said"), ERRORS, ids=[str(formula)[:40] for formula, _ in ERRORS])
-def test_errors(formula: str, said: str) -> None:
-    with pytest.raises(PlanError, match=said) as caught:
+@pytest.mark.parametrize("formula", ERRORS, ids=[str(formula)[:40] for formula in ERRORS])
+def test_errors(formula: str) -> None:
+    with refuses(PlanError) as caught:
         Design.of(formula, SCHEMA)
     assert len(str(caught.value)) < 900
 
@@ -200,7 +198,7 @@ def test_no_error_chain_shows_the_parsers_insides() -> None:
 
 
 def test_schema_must_be_a_schema() -> None:
-    with pytest.raises(PlanError, match=r"must be a confide\.Schema, got dict"):
+    with refuses(PlanError):
         Design.of("y ~ a", {"y": 1})  # type: ignore[arg-type]
 
 
@@ -208,9 +206,9 @@ def test_two_columns_of_one_name() -> None:
     schema = Schema(
         {"y": Numeric(0, 1), "a": Numeric(0, 1), "b": Numeric(0, 1), "a:b": Numeric(0, 1), "Intercept": Numeric(0, 1)}
     )
-    with pytest.raises(PlanError, match=r"two columns .* are called 'a:b'"):
+    with refuses(PlanError):
         Design.of("y ~ `a:b` + a:b", schema)
-    with pytest.raises(PlanError, match=r"called 'Intercept'"):
+    with refuses(PlanError):
         Design.of("y ~ Intercept", schema)
 
 
@@ -248,7 +246,7 @@ def test_bounds_come_from_interval_arithmetic() -> None:
 )
 def test_infinite_bounds_name_an_argument_that_works(formula: str) -> None:
     for _ in range(3):
-        with pytest.raises(PlanError, match="no finite bounds") as caught:
+        with refuses(PlanError) as caught:
             Design.of(formula, SCHEMA)
         argument = str(caught.value).split("term_bounds=")[1].split("}")[0] + "}"
         bounds = eval(argument)  # the text is the library's own message
@@ -273,29 +271,26 @@ def test_given_bounds_are_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bounds", "said"),
+    "bounds",
     [
-        (3, "must be a mapping of names to pairs, got int"),
-        ({"log(income)": 3}, "must be a pair of finite numbers with the smaller first, got 3; write term_bounds"),
-        ({"log(income)": (14, 0)}, r"got \(14, 0\)"),
-        ({"log(income)": (0, 0)}, r"got \(0, 0\)"),
-        ({"log(income)": (0, float("inf"))}, "pair of finite numbers"),
-        ({"log(income)": (False, True)}, "pair of finite numbers"),
-        ({"log(income)": ("0", "1")}, "pair of finite numbers"),
-        ({"log(income)": (0, 5e-324)}, "no grid fits"),
-        (
-            {"log(income)": (0, 14), "log(incom)": (0, 1)},
-            r"'log\(incom\)' \(did you mean 'log\(income\)'\?\).* those are: log\(income\)",
-        ),
-        ({"log(income)": (0, 14), "a": (0, 1)}, "names the column 'a', whose bounds stand in the schema"),
-        ({"log(income)": (0, 14), "region[T.S]": (0, 2)}, "no derived term"),
+        3,
+        {"log(income)": 3},
+        {"log(income)": (14, 0)},
+        {"log(income)": (0, 0)},
+        {"log(income)": (0, float("inf"))},
+        {"log(income)": (False, True)},
+        {"log(income)": ("0", "1")},
+        {"log(income)": (0, 5e-324)},
+        {"log(income)": (0, 14), "log(incom)": (0, 1)},
+        {"log(income)": (0, 14), "a": (0, 1)},
+        {"log(income)": (0, 14), "region[T.S]": (0, 2)},
     ],
 )
-def test_wrong_term_bounds(bounds: object, said: str) -> None:
-    with pytest.raises(PlanError, match=said):
+def test_wrong_term_bounds(bounds: object) -> None:
+    with refuses(PlanError):
         Design.of("y ~ log(income) + a + region", SCHEMA, term_bounds=bounds)  # type: ignore[arg-type]
 
 
 def test_term_bounds_without_a_derived_term() -> None:
-    with pytest.raises(PlanError, match="it has none: plain columns have their bounds in the schema"):
+    with refuses(PlanError):
         Design.of("y ~ b", SCHEMA, term_bounds={"log(b)": (0, 1)})

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.messages import refuses
 
 from confide.errors import SchemaError
 from confide.schema import Categorical, Integer, Numeric, Provenance, Schema, Unit
@@ -123,34 +124,31 @@ def test_from_settings_as_in_a_toml_table() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    "make",
     [
-        (lambda: Schema({}), "at least one name"),
-        (lambda: Schema([("a", Numeric(0, 1))]), "got list"),  # type: ignore[arg-type]
-        (
-            lambda: Schema({"a": 3}),
-            r"column 'a' must be a Numeric, Integer or Categorical, got int; write cf\.Schema\(\{'a': cf\.Numeric",
-        ),
-        (lambda: Schema({3: Numeric(0, 1)}), "must be text .* got 3"),  # type: ignore[dict-item]
-        (lambda: Schema({" ": Numeric(0, 1)}), "not blank"),
-        (lambda: Schema({"a`b": Numeric(0, 1)}), "no backtick"),
-        (lambda: Schema({"\ud800": Numeric(0, 1)}), "must be text"),
-        (lambda: Schema({"a": Numeric(0, 1)}, rows_per_unit=0), "at least 1, .* got 0"),
-        (lambda: Schema({"a": Numeric(0, 1)}, rows_per_unit=True), "got True"),
-        (lambda: Schema({"a": Numeric(0, 1)}, rows_per_unit=2.0), "got 2.0"),  # type: ignore[arg-type]
-        (lambda: Schema({"a": Numeric(0, 1)}, unit=""), "unit must be a name"),
-        (lambda: Schema({"a": Numeric(0, 1)}, dataset=""), "dataset must be a name or None"),
-        (lambda: SCHEMA["agee"], r"no column 'agee' \(did you mean 'age'\?\); it has: age, odd name"),
-        (lambda: Schema.from_dict({}), "not the dictionary of a schema"),
-        (lambda: Schema.from_dict({**SCHEMA.to_dict(), "columns": [{"kind": "numeric"}]}), "not the dictionary"),
-        (lambda: Schema.from_dict({**SCHEMA.to_dict(), "columns": SCHEMA.to_dict()["columns"] * 2}), "twice"),
-        (lambda: SCHEMA.sample(-1, 1), "n must be a whole number of at least 0, got -1"),
-        (lambda: SCHEMA.sample(3, None), "seed must be a whole number"),  # type: ignore[arg-type]
-        (lambda: SCHEMA.sample(True, 1), "n must be"),
+        lambda: Schema({}),
+        lambda: Schema([("a", Numeric(0, 1))]),  # type: ignore[arg-type]
+        lambda: Schema({"a": 3}),
+        lambda: Schema({3: Numeric(0, 1)}),  # type: ignore[dict-item]
+        lambda: Schema({" ": Numeric(0, 1)}),
+        lambda: Schema({"a`b": Numeric(0, 1)}),
+        lambda: Schema({"\ud800": Numeric(0, 1)}),
+        lambda: Schema({"a": Numeric(0, 1)}, rows_per_unit=0),
+        lambda: Schema({"a": Numeric(0, 1)}, rows_per_unit=True),
+        lambda: Schema({"a": Numeric(0, 1)}, rows_per_unit=2.0),  # type: ignore[arg-type]
+        lambda: Schema({"a": Numeric(0, 1)}, unit=""),
+        lambda: Schema({"a": Numeric(0, 1)}, dataset=""),
+        lambda: SCHEMA["agee"],
+        lambda: Schema.from_dict({}),
+        lambda: Schema.from_dict({**SCHEMA.to_dict(), "columns": [{"kind": "numeric"}]}),
+        lambda: Schema.from_dict({**SCHEMA.to_dict(), "columns": SCHEMA.to_dict()["columns"] * 2}),
+        lambda: SCHEMA.sample(-1, 1),
+        lambda: SCHEMA.sample(3, None),  # type: ignore[arg-type]
+        lambda: SCHEMA.sample(True, 1),
     ],
 )
-def test_errors(make: object, said: str) -> None:
-    with pytest.raises(SchemaError, match=said):
+def test_errors(make: object) -> None:
+    with refuses(SchemaError):
         make()  # type: ignore[operator]
 
 
@@ -160,39 +158,30 @@ ROW = 'columns.x = { kind = "numeric", low = 0, high = 1 }\n'
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text",
     [
-        ("columns = ", "not TOML.*line 1"),
-        ("rows_per_unit = 1", r"no columns; write one table for each column:\n\[columns.age\]"),
-        ("columns = 3", "no columns"),
-        (ROW + "row_per_unit = 2", r"unknown entry 'row_per_unit' \(did you mean 'rows_per_unit'\?\)"),
-        (ROW + "rows_per_unit = 0", "rows_per_unit must be"),
-        (ROW + "rows_per_unit = true", "rows_per_unit must be"),
-        ("columns.x = 3", "column 'x': the kind must be one of numeric, integer, categorical"),
-        ("columns.x = { low = 0, high = 1 }", "the kind must be one of"),
-        ('columns.x = { kind = "real", low = 0, high = 1 }', r"got 'real'; write kind = \"numeric\" in \[columns.x\]"),
-        (
-            'columns.x = { kind = "numeric", low = 0, hihg = 1, high = 2 }',
-            r"unknown key 'hihg' \(did you mean 'high'\?\)",
-        ),
-        ('columns.x = { kind = "integer", low = 0, high = 1, steps = 3 }', "integer column has no entry 'steps'"),
-        ('columns.x = { kind = "numeric", low = 3, high = 1 }', r"column 'x': Numeric: low must be below high"),
-        (
-            'columns.x = { kind = "numeric", low = "a", high = 1 }',
-            r"column 'x': Numeric: low must be a finite number, got 'a'",
-        ),
-        ('columns.x = { kind = "numeric", low = -inf, high = 1 }', "finite number, got -inf"),
-        ('columns.x = { kind = "numeric", low = 0, high = 1, provenance = 3 }', "column 'x': provenance must be"),
-        (
-            'columns.x = { kind = "numeric", low = 0, high = 1, provenance = { kind = "x" } }',
-            "'public', 'private' or 'lab'",
-        ),
-        ('columns.x = { kind = "categorical", levels = "NS" }', "column 'x': Categorical: levels must be a list"),
-        ('columns.x = { kind = "categorical", levels = [1.5, 2.5] }', "a level must be text"),
+        "columns = ",
+        "rows_per_unit = 1",
+        "columns = 3",
+        ROW + "row_per_unit = 2",
+        ROW + "rows_per_unit = 0",
+        ROW + "rows_per_unit = true",
+        "columns.x = 3",
+        "columns.x = { low = 0, high = 1 }",
+        'columns.x = { kind = "real", low = 0, high = 1 }',
+        'columns.x = { kind = "numeric", low = 0, hihg = 1, high = 2 }',
+        'columns.x = { kind = "integer", low = 0, high = 1, steps = 3 }',
+        'columns.x = { kind = "numeric", low = 3, high = 1 }',
+        'columns.x = { kind = "numeric", low = "a", high = 1 }',
+        'columns.x = { kind = "numeric", low = -inf, high = 1 }',
+        'columns.x = { kind = "numeric", low = 0, high = 1, provenance = 3 }',
+        'columns.x = { kind = "numeric", low = 0, high = 1, provenance = { kind = "x" } }',
+        'columns.x = { kind = "categorical", levels = "NS" }',
+        'columns.x = { kind = "categorical", levels = [1.5, 2.5] }',
     ],
 )
-def test_wrong_toml(text: str, said: str) -> None:
-    with pytest.raises(SchemaError, match=said):
+def test_wrong_toml(text: str) -> None:
+    with refuses(SchemaError):
         Schema.from_toml(text + "\n")
 
 
@@ -200,12 +189,12 @@ def test_files(tmp_path: Path) -> None:
     path = tmp_path / "a=b.toml"
     path.write_text("\ufeff" + SCHEMA.to_toml(), encoding="utf-8")
     assert Schema.from_toml(path) == Schema.from_toml(str(path)) == SCHEMA
-    with pytest.raises(SchemaError, match="no readable schema file"):
+    with refuses(SchemaError):
         Schema.from_toml("nowhere.toml")
-    with pytest.raises(SchemaError, match="got int"):
+    with refuses(SchemaError):
         Schema.from_toml(3)  # type: ignore[arg-type]
     (tmp_path / "latin.toml").write_bytes(b'unit = "\xfc"')
-    with pytest.raises(SchemaError, match="not UTF-8"):
+    with refuses(SchemaError):
         Schema.from_toml(tmp_path / "latin.toml")
 
 
@@ -352,7 +341,7 @@ def test_a_csv_file_gives_its_header_alone(tmp_path: Path, zipped: bool) -> None
     path.write_bytes(gzip.compress(content) if zipped else content)
     text = Schema.draft(path)
     assert "4711" not in text and "secret" not in text
-    with pytest.raises(SchemaError, match=r'\[columns.age\] lacks kind: write kind = "numeric" or kind = "integer"'):
+    with refuses(SchemaError):
         Schema.from_toml(fill(text))
     assert Schema.from_toml(fill(text).replace('kind = "?"', 'kind = "integer"')).names == ("age", "odd, name")
     assert text.count("left out: a column whose name is blank") == 2
@@ -364,21 +353,21 @@ def test_drafts_of_other_things(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "bad.parquet").write_bytes(b"4711 is no Parquet file")
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe4711\n")
-    for data, said in [
-        (3, "got int"),
-        ({}, "got dict"),
-        (tmp_path / "nowhere.csv", "there is no file"),
-        (tmp_path / "empty.csv", "no readable header line"),
-        (tmp_path / "binary.csv", "no readable header line"),
-        (tmp_path / "bad.parquet", "metadata of .* could not be read"),
-        (tmp_path / "folder", "there is no file"),
-        (pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])}), "nothing to draft"),
+    for data in [
+        3,
+        {},
+        tmp_path / "nowhere.csv",
+        tmp_path / "empty.csv",
+        tmp_path / "binary.csv",
+        tmp_path / "bad.parquet",
+        tmp_path / "folder",
+        pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])}),
     ]:
-        with pytest.raises(SchemaError, match=said) as caught:
+        with refuses(SchemaError) as caught:
             Schema.draft(data)
         assert "4711" not in str(caught.value)
     (tmp_path / "x.txt").write_text("a")
-    with pytest.raises(SchemaError, match="no known ending"):
+    with refuses(SchemaError):
         Schema.draft(tmp_path / "x.txt")
 
 
@@ -390,14 +379,14 @@ def test_a_parquet_files_statistics_are_not_read(tmp_path: Path) -> None:
 
 
 def test_a_misspelled_key_is_named_before_what_it_leaves_missing() -> None:
-    with pytest.raises(SchemaError, match=r"unknown key 'lower' \(did you mean 'low'\?\)"):
+    with refuses(SchemaError):
         Schema.from_toml('columns.x = { kind = "numeric", lower = 0, high = 1 }')
 
 
 def test_bounds_in_the_wrong_order_give_the_lines_of_the_file() -> None:
-    with pytest.raises(SchemaError, match=r"write in \[columns.x\] the lines low = 1 and high = 5"):
+    with refuses(SchemaError):
         Schema.from_toml('columns.x = { kind = "integer", low = 5, high = 1 }')
-    with pytest.raises(SchemaError, match=r'the lines levels = \["north", "south"\]'):
+    with refuses(SchemaError):
         Schema.from_toml('columns.x = { kind = "categorical", levels = ["a"] }')
 
 
@@ -411,7 +400,7 @@ def test_a_header_in_one_field_hints_at_its_delimiter(tmp_path: Path, mark: str)
     path.write_text(f"age{mark}region\n1{mark}N\n")
     schema = Schema({"age": Integer(0, 9)})
     for verb, error in ((lambda: draft(path), SchemaError), (lambda: read(path, schema), SourceError)):
-        with pytest.raises(error, match="delimiter=") as caught:
+        with refuses(error) as caught:
             verb()
         assert repr(mark) in str(caught.value) and "region" not in str(caught.value)
     assert "[columns.region]" in draft(path, delimiter=mark)

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.errors import SourceError
@@ -111,7 +112,7 @@ def test_columns_that_are_computed_in_each_pass(duck: Path, lite: Path, monkeypa
         for name in (str(place), "env:CLINIC"):
             own = Database.at(name).tables()
             assert "drawn" not in own and "usual" in own
-            with pytest.raises(SourceError, match="generated columns"):
+            with refuses(SourceError):
                 read(f"{name}/drawn", cf.Schema({"age": cf.Integer(0, 99)}))
 
 
@@ -123,7 +124,7 @@ def test_the_tables_of_a_ledger_are_no_records(tmp_path: Path, monkeypatch: pyte
     ):  # its header may still be in the journal
         assert Database.at(place).tables() == Database.at("env:BOOK").tables() == {}
     for name in (f"{place}/entry", "env:BOOK/entry"):
-        with pytest.raises(SourceError, match="a ledger holds no records"):
+        with refuses(SourceError):
             read(name, SCHEMA)
 
 
@@ -150,7 +151,7 @@ def test_what_is_no_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         Database.at(tmp_path / "a.csv")
     assert "Pq7X" not in repr(Database.at("env:CLINIC"))
     (tmp_path / "hollow.sqlite").write_bytes(b"SQLite format 3\x00" + b"\xff" * 4096)
-    with pytest.raises(SourceError, match="cannot be listed"):
+    with refuses(SourceError):
         read(tmp_path / "hollow.sqlite" / "x", SCHEMA)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.messages import refuses
 from tests.sources.records import SCHEMA, Plain, codes_of, gram_of, table
 from tests.sources.test_sources_formats import NAMES, arrow_of
 
@@ -22,13 +23,13 @@ import confide as cf
 from confide.core import Gram, Total, seal
 from confide.core.statistic import Behind
 from confide.errors import SourceError
+from confide.methods.regression.sums.scores import LimitedFeatures, LimitedScores
+from confide.methods.regression.sums.whitened_rows import Frame, WhitenedRows
 from confide.noise import SimulatedNoise
 from confide.schema import Design
 from confide.sources import read
 from confide.sources.code_cache import Packing
 from confide.sums.coding import Box
-from confide.sums.scores import LimitedFeatures, LimitedScores
-from confide.sums.whitened_rows import Frame, WhitenedRows
 
 RECORDS = table(3_000)
 EXPECTED = gram_of(codes_of(RECORDS, SCHEMA, NAMES))
@@ -71,11 +72,11 @@ def test_the_file_has_no_name_and_belongs_to_its_owner_alone(tmp_path: Path, mon
 def test_nothing_is_left_after_the_draw(memory: int, tmp_path: Path) -> None:
     with read(parquet(tmp_path), SCHEMA, memory=memory).kept(NAMES) as kept:
         kept.aggregate(EVERYTHING)
-        with pytest.raises(TypeError, match="not pickled"):
+        with refuses(TypeError):
             pickle.dumps(kept)
         assert "t.parquet" not in repr(kept) and str(len(RECORDS)) not in repr(kept)
     assert not kept._blocks._blocks and kept._blocks._file is None
-    with pytest.raises(SourceError, match="the draw is over"):
+    with refuses(SourceError):
         kept.aggregate(EVERYTHING)
 
 
@@ -111,7 +112,7 @@ def test_without_room_for_codes_each_pass_reads_the_source(tmp_path: Path, monke
         for _ in range(3):
             assert kept.aggregate(EVERYTHING)[0].tolist() == EXPECTED
         path.write_bytes(b"another file")
-        with pytest.raises(SourceError, match="changed since it was opened"):
+        with refuses(SourceError):
             kept.aggregate(EVERYTHING)
 
 
@@ -121,7 +122,7 @@ def test_a_pass_that_fails_keeps_nothing(tmp_path: Path) -> None:
             raise RuntimeError("in the middle")
 
     with read(parquet(tmp_path), SCHEMA).kept(NAMES) as kept:
-        with pytest.raises(SourceError, match="could not be summed up"):
+        with refuses(SourceError):
             kept.aggregate(Gram(Broken(NAMES)))
         assert kept.aggregate(EVERYTHING)[0].tolist() == EXPECTED
         assert kept.aggregate(EVERYTHING)[0].tolist() == EXPECTED
@@ -199,7 +200,7 @@ def test_rows_that_were_not_named_are_read_from_the_source(tmp_path: Path) -> No
 def test_what_stays_is_kept_beside_the_codes_while_there_is_memory(
     memory: int, some: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("confide.sums.whitened_rows._WIDE", 0)
+    monkeypatch.setattr("confide.methods.regression.sums.whitened_rows._WIDE", 0)
     schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
     design = Design.of("y ~ x", schema)
     path = tmp_path / "t.parquet"
@@ -256,13 +257,13 @@ def test_a_release_reads_a_file_of_several_passes_once(memory: int, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    "settings",
     [
-        ({"memory": -1}, "memory=-1 is no number"),
-        ({"memory": True}, "no number"),
-        ({"spool": "nowhere"}, "is no folder"),
+        {"memory": -1},
+        {"memory": True},
+        {"spool": "nowhere"},
     ],
 )
-def test_settings_that_cannot_be(settings: dict[str, Any], says: str) -> None:
-    with pytest.raises(SourceError, match=says):
+def test_settings_that_cannot_be(settings: dict[str, Any]) -> None:
+    with refuses(SourceError):
         read({"x": [1.0]}, cf.Schema({"x": cf.Numeric(0, 1)}), **settings)

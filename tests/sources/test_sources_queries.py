@@ -16,6 +16,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.messages import refuses
 from tests.sources.records import SCHEMA, Plain, table
 
 import confide as cf
@@ -424,7 +425,7 @@ def test_addresses_are_not_pickled(sqlite: str) -> None:
     import pickle
 
     for one in (cf.sql(sqlite, ALL), read(cf.sql(sqlite, ALL), SCHEMA)._parts[0]):
-        with pytest.raises(TypeError, match="not pickled"):
+        with refuses(TypeError):
             pickle.dumps(one)
 
 

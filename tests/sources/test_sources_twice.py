@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 from tests.cli.cli_runner import good, run
+from tests.messages import refuses
 from tests.sources.records import Plain
 
 import confide as cf
@@ -56,8 +57,8 @@ def write(place: Path, low: int = 0, high: int = 10) -> Path:
     return place
 
 
-def refused(data: Any, words: str = TWICE, **options: Any) -> str:
-    with pytest.raises(SourceError, match=words) as caught:
+def refused(data: Any, **options: Any) -> str:
+    with refuses(SourceError) as caught:
         read(data, SCHEMA, **options)
     assert SECRET not in str(caught.value) and caught.value.__context__ is None
     return str(caught.value)
@@ -144,7 +145,7 @@ def test_a_file_that_is_there_twice(form: Callable[[Path], Any], tmp_path: Path)
     with contextlib.closing(
         cf.Ledger.create(tmp_path / "local.db", dataset="survey", budget=cf.GDP(1.0, trust="local"))
     ) as book:
-        with pytest.raises(SourceError, match=TWICE):
+        with refuses(SourceError):
             cf.local.protect(
                 data, SCHEMA, tmp_path / "out.csv", columns=["x"], noise=0.5, ledger=book, charge_delta=1e-4
             )
@@ -574,10 +575,10 @@ def test_a_table_format_keeps_files_of_former_versions(log: str, local: bool, tm
         data, options = opened(one)
         for recursive in (True, False):
             if SECRET in str(data):  # the caller's own words
-                with pytest.raises(SourceError, match="former versions"):
+                with refuses(SourceError):
                     read(data, SCHEMA, recursive=recursive, **options)
             else:
-                assert LOGS[log] in refused(data, "former versions", recursive=recursive, **options)
+                assert LOGS[log] in refused(data, recursive=recursive, **options)
 
 
 @pytest.mark.parametrize("way", ["path", "address", "arrow", "fsspec"])
@@ -599,7 +600,7 @@ def test_files_of_a_table_format_by_another_way_in(way: str, log: str, tmp_path:
     given = [
         *([[tmp_path / "links"]] if way != "fsspec" else []),  # which passes over links in a folder
         *([one] for one in files),
-        *([one] for one in (tmp_path / "links").iterdir()),
+        *([one] for one in sorted((tmp_path / "links").iterdir())),
         [tmp_path / "links" / "a.parquet", tmp_path / "links" / "b.parquet"],
         [files[1].parent],
         [tmp_path / "folder"],
@@ -611,7 +612,6 @@ def test_files_of_a_table_format_by_another_way_in(way: str, log: str, tmp_path:
     for one in given:
         refused(
             [f"file://{path}" if way == "address" else str(path) for path in one],
-            "former versions",
             **options.get(way, {}),
         )
 
@@ -622,7 +622,7 @@ def test_a_view_of_a_store_hides_no_log() -> None:
     for path in ("/one/t/_delta_log/0.json", "/one/t/data/00/a.parquet"):
         made.handler.fs.pipe(path, b"{}")
     for base, path in (("one/t/data/00", "a.parquet"), ("one/t/data", "00/a.parquet"), ("one", "t/data/00/a.parquet")):
-        refused(path, "former versions", filesystem=fs.SubTreeFileSystem(base, made), recursive=True)
+        refused(path, filesystem=fs.SubTreeFileSystem(base, made), recursive=True)
 
 
 def test_other_metadata_beside_files(tmp_path: Path) -> None:
@@ -649,7 +649,7 @@ def test_a_folder_is_looked_at_in_each_file_system(tmp_path: Path) -> None:
     (tmp_path / "two" / "t" / "_delta_log").mkdir()
     looked: dict[str, list[Any]] = {}
     check_log(files_behind("t/a.parquet", stores[0]), "it", looked)
-    with pytest.raises(SourceError, match="Delta Lake"):
+    with refuses(SourceError):
         check_log(files_behind("t/a.parquet", stores[1]), "it", looked)
 
 
@@ -667,12 +667,12 @@ def test_folders_that_are_no_partitions(options: dict[str, Any], tmp_path: Path)
     write(d / "k=1" / "b.parquet", 5, 8)
     assert sum_of(read(path, SCHEMA, **options)) == 28
     write(d / "k=1" / SECRET / "c.parquet", 8, 9)
-    said = refused(path, "not named key=value", **options)
+    said = refused(path, **options)
     assert "counted down from it: 2;" in said
     # the command line has no such option
     assert "one by one; or" in said and "in Python cf.read(path, schema, recursive=True)" in said
     write(d / f"{SECRET}2" / "d.parquet", 9, 10)
-    assert "counted down from it: 1, 2;" in refused(path, "not named key=value", **options)
+    assert "counted down from it: 1, 2;" in refused(path, **options)
     source = read(path, SCHEMA, recursive=True, **options)
     assert sum_of(source) == 45
     (d / f"{SECRET}2" / "d.parquet").write_bytes(b"nothing")
@@ -685,7 +685,7 @@ def test_folders_that_are_no_partitions(options: dict[str, Any], tmp_path: Path)
 def test_recursive_is_yes_or_no(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet")
     for filesystem in (None, fs.LocalFileSystem()):
-        said = refused(str(tmp_path), "recursive is a str", recursive="all", filesystem=filesystem)
+        said = refused(str(tmp_path), recursive="all", filesystem=filesystem)
         assert "recursive=True" in said
 
 
@@ -695,7 +695,7 @@ def test_a_folder_of_which_a_part_would_be_read_is_refused(tmp_path: Path, other
     (folder / "sub").mkdir(parents=True)
     SCHEMA.sample(10, 1).to_parquet(folder / "a.parquet")
     (folder / other).write_bytes(b"x")
-    with pytest.raises(cf.SourceError, match="one by one"):
+    with refuses(cf.SourceError):
         cf.read(folder, SCHEMA, recursive=True)
     (folder / other).rename(folder / "_rest.csv")  # what a writer keeps to itself
     assert cf.read(folder, SCHEMA, recursive=True).count() == 10

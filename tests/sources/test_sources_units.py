@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tests.messages import refuses
 from tests.sources.records import Plain, code_of
 
 import confide as cf
@@ -215,7 +216,7 @@ def test_the_files_are_gone_and_the_draw_is_over(tmp_path: Any, monkeypatch: pyt
         source.aggregate(MOMENTS)
         assert not list(tmp_path.iterdir())
         assert source.count() == frame()["pid"].nunique()
-    with pytest.raises(cf.SourceError, match="draw is over"):
+    with refuses(cf.SourceError):
         source.aggregate(MOMENTS)
     with pytest.raises(TypeError):
         source.__reduce__()
@@ -227,28 +228,28 @@ def test_a_full_disk_is_a_fixed_sentence(tmp_path: Any, monkeypatch: pytest.Monk
     gone.mkdir()
     source = read(frame(), schema(), spool=gone)
     gone.rmdir()
-    with pytest.raises(cf.SourceError, match=r"^the rows of each unit could not be brought together"):
+    with refuses(cf.SourceError):
         source.aggregate(MOMENTS)
 
 
 def test_errors_come_from_metadata_alone() -> None:
     data = frame()
-    with pytest.raises(cf.SourceError, match="has no column 'pid'"):
+    with refuses(cf.SourceError):
         read(data.drop(columns="pid"), schema()).aggregate(MOMENTS)
-    with pytest.raises(cf.SchemaError, match="id column 'pid' has the type bool"):
+    with refuses(cf.SchemaError):
         read(data.assign(pid=True), schema()).aggregate(MOMENTS)
-    with pytest.raises(cf.SourceError, match="has no column 'g'"):
+    with refuses(cf.SourceError):
         # which rows count hangs on every column of the schema
         read(data.drop(columns="g"), schema()).aggregate(MOMENTS)
-    with pytest.raises(cf.SourceError, match="pass a mapping"):
+    with refuses(cf.SourceError):
         read(data[["a", "b"]].to_numpy(), schema())
-    with pytest.raises(cf.SchemaError, match="ids are never analysed"):
+    with refuses(cf.SchemaError):
         cf.Schema(COLUMNS, unit=cf.Unit("a"))
-    with pytest.raises(cf.SchemaError, match="rows must be"):
+    with refuses(cf.SchemaError):
         cf.Unit("pid", rows=0)
-    with pytest.raises(cf.SchemaError, match="rule must be"):
+    with refuses(cf.SchemaError):
         cf.Unit("pid", rule="first")
-    with pytest.raises(cf.SchemaError, match="is a declaration"):
+    with refuses(cf.SchemaError):
         cf.Schema(COLUMNS, unit=cf.Unit("pid"), rows_per_unit=3)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.messages import refuses
 
 import confide as cf
-from confide.ask.menu import QUESTIONS, method_of_form, question
+from confide.ask.menu import method_of_form, question, questions
 from confide.errors import PlanError
 
 FULL = cf.Schema(
@@ -23,7 +24,7 @@ FULL = cf.Schema(
 PERSONS = cf.Schema({"sex": cf.Categorical(["f", "m"]), "ill": cf.Categorical(["no", "yes"])}, unit=cf.Unit("person"))
 
 
-@pytest.mark.parametrize("asked", QUESTIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize("asked", questions(), ids=lambda one: one.name)
 def test_what_is_proposed_can_be_planned(asked):
     schema = PERSONS if asked.name == "persons" else FULL
     formula = asked.asked_of(schema)
@@ -34,7 +35,7 @@ def test_what_is_proposed_can_be_planned(asked):
 
 def test_fewer_columns_are_asked_less():
     few = cf.Schema({"age": cf.Integer(18, 90)})
-    assert [one.name for one in QUESTIONS if one.asked_of(few)] == ["means", "totals", "medians"]
+    assert [one.name for one in questions() if one.asked_of(few)] == ["means", "totals", "medians"]
     assert question("means").asked_of(few) == "age ~ 1"
     assert (
         question("persons").asked_of(PERSONS) == "any(sex == 'm')"
@@ -50,12 +51,12 @@ def test_what_is_no_question():
             method_of_form(form)
 
 
-@pytest.mark.parametrize("asked", QUESTIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize("asked", questions(), ids=lambda one: one.name)
 def test_what_intervals_are_about_is_never_guessed(asked):
     form = {"kind": asked.name, "formula": asked.asked_of(PERSONS if asked.name == "persons" else FULL)}
     for covers in ({}, {"covers": ""}, {"covers": "everybody"}):
         if asked.covers:
-            with pytest.raises(PlanError, match="say what intervals are about"):
+            with refuses(PlanError):
                 method_of_form(form | covers)
         else:
             method_of_form(form | covers)

@@ -19,7 +19,7 @@ import pytest
 from tests.studio.served import LEDGER, MEANS, SCHEMA, Visitor, approval, prepared, served, settled, survey
 
 from confide import engine
-from confide.ask.menu import QUESTIONS
+from confide.ask.menu import questions
 from confide.core import Release
 from confide.ledger import Ledger
 from confide.schema import Categorical, Numeric, Schema, Unit
@@ -353,7 +353,7 @@ def test_every_question_has_a_plan_and_practice(visitor):
         "poisson": "visits ~ region",
         "curve": "income ~ age",
     }
-    assert list(filled) == [one.name for one in QUESTIONS]
+    assert list(filled) == [one.name for one in questions()]
     asked = {"schema": "survey.schema.toml", "mu": "1", "covers": "population"}
     for kind in ("t_test", "counts", "medians"):
         form = urlencode(asked | {"kind": kind, "formula": filled[kind]})

@@ -7,6 +7,7 @@ from math import log
 
 import numpy as np
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import Allowance
@@ -184,8 +185,8 @@ def test_a_tree_ends_where_there_is_no_room_for_more_leaves() -> None:
 
 def test_settings_that_cannot_work() -> None:
     allowance = Allowance.of(cf.GDP(1.0), BinAgg("y ~ a"), SCHEMA)
-    with pytest.raises(PlanError, match="gaussian"):
+    with refuses(PlanError):
         plan_bins(DESIGN, allowance, Fraction(1), kind="best", depth=3)
     for depth in (0, 13, True, 2.0):
-        with pytest.raises(PlanError, match="depth"):
+        with refuses(PlanError):
             plan_bins(DESIGN, allowance, Fraction(1), depth=depth)  # type: ignore[arg-type]

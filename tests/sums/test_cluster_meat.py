@@ -9,18 +9,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import leaves
 from confide.core.units.privacy_unit import UNIT_ROW
+from confide.methods.regression.sums.scores import UnitScores
 from confide.noise import SimulatedNoise
 from confide.schema import Design
 from confide.sources.grouping import ids, sampling, units as clustering
 from confide.sources.grouping.ids import Groups
 from confide.sums.clusters import cluster_covariance
-from confide.sums.clusters.cluster_covariance import RAMPS, ClusterMeat
+from confide.sums.clusters.cluster_covariance import RAMPS, ClusterMeat, Counting
 from confide.sums.coding import BOUND
-from confide.sums.scores import Counting, UnitScores
 
 COLUMNS = {
     "x": cf.Numeric(-4, 4),
@@ -231,23 +232,23 @@ def test_methods_with_a_meat_of_units_count_clusters(method: Any) -> None:
 
 
 def test_other_methods_are_refused_and_schemas_are_values(tmp_path: Any) -> None:
-    with pytest.raises(cf.PlanError, match="take records as independent, and those of one school are alike"):
+    with refuses(cf.PlanError):
         cf.plan(cf.regression.SSP("y ~ x"), SCHEMA, cf.GDP(1.0))
     # a record that names no school is in no pass, so that a number of records that an estimator rests on would be hers to change
     own = cf.Schema({"x": cf.Numeric(0, 1, on_missing="midpoint")}, cluster=SCHOOLS)
     middle = cf.ptr.SafeRelease(cf.ptr.OrderStatistic(50, 0.0, 1.0, alpha=0.05), gamma_plan=4)
-    with pytest.raises(cf.PlanError, match="those that name no school are dropped"):
+    with refuses(cf.PlanError):
         cf.plan(middle, own, cf.ApproxDP(1.0, 1e-6), n=100)
     assert cf.Schema.from_toml(SCHEMA.to_toml()) == SCHEMA == cf.Schema.from_dict(SCHEMA.to_dict())
     assert "cluster" not in PLAIN.to_dict()
     assert SCHEMA.without_typical.cluster == SCHOOLS
     assert SCHEMA.sample(60, 1)["school"].nunique() == 2
-    for wrong, words in (
-        ({"cluster": cf.Clusters("x", size=3)}, "another column too"),
-        ({"cluster": SCHOOLS, "unit": "household", "rows_per_unit": 2}, "which nothing enforces"),
-        ({"cluster": "school"}, "write cluster=cf.Clusters"),
+    for wrong in (
+        {"cluster": cf.Clusters("x", size=3)},
+        {"cluster": SCHOOLS, "unit": "household", "rows_per_unit": 2},
+        {"cluster": "school"},
     ):
-        with pytest.raises(cf.SchemaError, match=words):
+        with refuses(cf.SchemaError):
             cf.Schema(COLUMNS, **wrong)
     for settings in ({"size": 0}, {"size": 3, "icc": 2}, {"size": 3, "count": 1}):
         with pytest.raises(cf.SchemaError):
@@ -274,5 +275,5 @@ def test_the_largest_clusters_set_the_limit_and_are_printed_as_an_assumption() -
     assert cf.Schema.from_dict(schema.to_dict()) == schema
     plan = cf.plan(LINE, schema, cf.GDP(1.0))
     assert "at most about 60 members each, alike by at most 0.5" in " ".join(plan.covers.split())
-    with pytest.raises(cf.SchemaError, match="largest"):
+    with refuses(cf.SchemaError):
         cf.Clusters("school", size=30, largest=5)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.methods.ptr.safe_release import SafeRelease
@@ -65,33 +66,31 @@ def test_a_known_class_comes_back_from_its_fields() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    "settings",
     [
-        ({"live": NAME}, "live thing '.*Known', which no file can hold; hand it over again: f\\(thing\\)"),
-        ({"thing": "os:system", "fields": {"command": "true"}}, "not loaded here.*f\\(thing\\)"),
-        ({"thing": "builtins:dict", "fields": {}}, "not loaded here"),
-        ({"thing": 3, "fields": {}}, "not loaded here"),
-        ({}, "not loaded here"),
-        ({"thing": NAME}, "the fields that stand in the file; hand it over again: f\\(thing\\)"),
-        ({"thing": NAME, "fields": {}}, "the fields"),
-        ({"thing": NAME, "fields": {"low": 1.0, "more": 2.0}}, "the fields"),
-        ({"thing": NAME, "fields": [1.0]}, "the fields"),
-        ({"thing": code_name(Loose), "fields": {"low": 1.0}}, "the fields"),
+        {"live": NAME},
+        {"thing": "os:system", "fields": {"command": "true"}},
+        {"thing": "builtins:dict", "fields": {}},
+        {"thing": 3, "fields": {}},
+        {},
+        {"thing": NAME},
+        {"thing": NAME, "fields": {}},
+        {"thing": NAME, "fields": {"low": 1.0, "more": 2.0}},
+        {"thing": NAME, "fields": [1.0]},
+        {"thing": code_name(Loose), "fields": {"low": 1.0}},
     ],
 )
-def test_anything_else_is_refused_with_the_call_that_hands_it_over(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(cf.PlanError, match=words):
+def test_anything_else_is_refused_with_the_call_that_hands_it_over(settings: dict[str, Any]) -> None:
+    with refuses(cf.PlanError):
         code_from(settings, "thing", "f(thing)", [Known, Loose])
 
 
-@pytest.mark.parametrize(
-    ("alpha", "words"), [(None, "TypeError: '<' not supported"), ("a", "TypeError"), ([], "TypeError")]
-)
-def test_fields_that_the_class_itself_chokes_on_are_refused_in_words(alpha: Any, words: str) -> None:
+@pytest.mark.parametrize("alpha", [None, "a", []])
+def test_fields_that_the_class_itself_chokes_on_are_refused_in_words(alpha: Any) -> None:
     settings = {"thing": code_name(Picky), "fields": {"alpha": alpha}}
-    with pytest.raises(cf.PlanError, match=rf"cannot be made from the fields .*{words}.*over again: f\(thing\)"):
+    with refuses(cf.PlanError):
         code_from(settings, "thing", "f(thing)", [Picky])
-    with pytest.raises(cf.PlanError, match="cannot be made from the fields"):
+    with refuses(cf.PlanError):
         code_from(
             {"thing": NAME, "fields": {"low": alpha}},
             "thing",
@@ -102,7 +101,7 @@ def test_fields_that_the_class_itself_chokes_on_are_refused_in_words(alpha: Any,
 
 
 def test_what_the_class_says_in_its_own_words_is_left_as_it_is() -> None:
-    with pytest.raises(cf.PrivacyError, match="alpha must be between 0 and 1, got 2"):
+    with refuses(cf.PrivacyError):
         code_from({"thing": code_name(Picky), "fields": {"alpha": 2}}, "thing", "f(thing)", [Picky])
 
 
@@ -119,7 +118,7 @@ def test_code_that_no_file_holds_is_named_with_the_call() -> None:
 
 
 def test_a_class_that_is_there_twice_is_refused() -> None:
-    with pytest.raises(cf.PlanError, match="more than once"):
+    with refuses(cf.PlanError):
         code_from({"thing": NAME, "fields": {"low": 1.0}}, "thing", "f(thing)", [Known, Known])
 
 
@@ -172,5 +171,5 @@ def test_a_bound_of_bounds_comes_back_and_one_with_code_inside_does_not() -> Non
     whole = AllOf((MEDIAN, MEDIAN))
     assert bound_from(pack_bound(whole)) == whole
     inside = {"bound": code_name(whole), "fields": {"bounds": [pack_bound(MEDIAN), {"live": "m:f", "dim": 1}]}}
-    with pytest.raises(cf.PlanError, match="live bound 'm:f'"):
+    with refuses(cf.PlanError):
         bound_from(inside)

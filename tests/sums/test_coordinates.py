@@ -11,13 +11,13 @@ import pytest
 
 import confide as cf
 from confide.core import Gram, RecordMap, Total
+from confide.methods.regression.sums.linear_rows import BlockGram
+from confide.methods.regression.sums.scores import Influences, LimitedFeatures, LimitedScores, SizeIndices, SquareOf
+from confide.methods.regression.sums.whitened_rows import Coordinates, Frame, PartialFrame, WhitenedRows
 from confide.schema import Design
 from confide.sources.aggregation import _alike
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.coding import BOUND, Box, steps
-from confide.sums.linear_rows import BlockGram
-from confide.sums.scores import Influences, LimitedFeatures, LimitedScores, SizeIndices, SquareOf
-from confide.sums.whitened_rows import Coordinates, Frame, PartialFrame, WhitenedRows
 from confide_lab.methods.huber.residual_rows import FarResiduals, ScoreRows
 
 SCHEMA = cf.Schema(
@@ -209,7 +209,7 @@ def test_statistics_that_begin_alike_give_what_each_gives_alone() -> None:
 def test_what_is_kept_of_a_line_serves_another_line_in_the_same_coordinates_alone(
     formula: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("confide.sums.whitened_rows._WIDE", 0)
+    monkeypatch.setattr("confide.methods.regression.sums.whitened_rows._WIDE", 0)
     design = Design.of(formula, SCHEMA)
     codes, frame = hard_codes(design, 9, 3_000), hard_frame(design, 9, 1.0)
     apart = PartialFrame(frame.box, frame.transform, frame.theta, 1.0, (((0,), True),))

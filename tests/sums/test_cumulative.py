@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import Total
@@ -81,16 +82,16 @@ def test_bins_of_public_edges_keep_values_at_an_edge_to_its_right() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bins", "words"),
+    "bins",
     [
-        (1, "from 2 to 1024"),
-        (5000, "write bins=1024"),
-        ((3, 2), "increasing"),
-        ((-4, 2), "outside the bounds"),
-        ("x", "public edges"),
-        ((1.0, 1.0000001), "further apart"),
+        1,
+        5000,
+        (3, 2),
+        (-4, 2),
+        "x",
+        (1.0, 1.0000001),
     ],
 )
-def test_bins_that_cannot_be_used_say_what_can(bins: object, words: str) -> None:
-    with pytest.raises((cf.PlanError, cf.SchemaError), match=words):
+def test_bins_that_cannot_be_used_say_what_can(bins: object) -> None:
+    with refuses((cf.PlanError, cf.SchemaError)):
         Bins.of(Measure.of("y", SCHEMA), bins)  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.errors import PlanError
@@ -65,7 +66,7 @@ def test_a_whole_unit_moves_it_as_one_record_does() -> None:
     assert ((here - there) ** 2).sum() <= 1
     assert plan.statistics[spend.name].sensitivity_squared("add-remove") == 1
     several = cf.Schema(COLUMNS, cluster=cf.Clusters("v", size=5), unit=cf.Unit("pid", rows=3))
-    with pytest.raises(PlanError, match="got rows=3"):
+    with refuses(PlanError):
         cf.plan(method, several, cf.GDP(1.0))
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pyarrow import csv
+from tests.messages import refuses
 from tests.pace import patient, slow
 
 from confide._helpers import QUIET
@@ -392,7 +393,7 @@ def test_blocks_without_a_process_give_the_public_answer(monkeypatch):
     "given", [{"seconds": 0}, {"seconds": float("nan")}, {"seconds": 1, "memory": 0}, {"seconds": 1, "jobs": 1.5}]
 )
 def test_a_room_is_public_and_positive(given):
-    with pytest.raises(PlanError, match="must be a"):
+    with refuses(PlanError):
         Room(**given)
 
 

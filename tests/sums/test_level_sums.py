@@ -22,10 +22,10 @@ from confide.methods.regression.factors.sums import (
     ResidualIndices,
     SquaredRows,
 )
+from confide.methods.regression.sums.scores import SizeIndices
+from confide.methods.regression.sums.whitened_rows import Frame
 from confide.schema import Design
 from confide.sums.coding import BOUND, Box
-from confide.sums.scores import SizeIndices
-from confide.sums.whitened_rows import Frame
 
 SCHEMA = cf.Schema(
     {

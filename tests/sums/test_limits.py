@@ -21,10 +21,10 @@ from confide.methods.regression.least_squares.sums import (
     public_maxima,
     score_edges,
 )
+from confide.methods.regression.sums.scores import SCORE_CELLS
+from confide.methods.regression.sums.whitened_rows import Coordinates, Frame
 from confide.schema import Design
 from confide.sums.coding import Box
-from confide.sums.scores import SCORE_CELLS
-from confide.sums.whitened_rows import Coordinates, Frame
 
 LIMIT_SCHEMA = cf.Schema(
     {

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import exact_cost
@@ -225,13 +226,13 @@ def test_few_records_give_open_ends_and_then_nothing() -> None:
     ],
 )  # fmt: skip
 def test_impossible_parameters(arguments: dict[str, Any]) -> None:
-    with pytest.raises(PlanError, match="Quantile"):
+    with refuses(PlanError):
         Quantile("x", **arguments)
 
 
 def test_categorical_columns_have_none() -> None:
     schema = cf.Schema({"c": cf.Categorical(["a", "b"])})
-    with pytest.raises(PlanError, match="categorical"):
+    with refuses(PlanError):
         cf.plan(Quantile("c"), schema, cf.PureDP(1.0))
 
 
@@ -249,9 +250,9 @@ def test_what_is_shown(tmp_path: Path) -> None:
     assert "<svg" in page
     assert "SIMULATED" in page
     assert result.plot().get_xlabel() == "estimate in units of x, with 95 % interval"
-    with pytest.raises(PlanError, match="alpha"):
+    with refuses(PlanError):
         result.conf_int(0.1)
-    with pytest.raises(PlanError, match="written"):
+    with refuses(PlanError):
         result.report(tmp_path / "none" / "report.html")
 
 
@@ -269,20 +270,20 @@ def test_a_plan_with_n_says_how_far_the_intervals_reach():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    "arguments",
     [
-        ({"q": 1.5}, "q must be"),
-        ({"q": ()}, "q must be"),
-        ({"level": 95}, r"level=0\.95\)"),
-        ({"level": 0}, "level must be"),
+        {"q": 1.5},
+        {"q": ()},
+        {"level": 95},
+        {"level": 0},
     ],
 )
-def test_what_is_wrong_is_named_alone(arguments, told):
-    with pytest.raises(PlanError, match=told) as caught:
+def test_what_is_wrong_is_named_alone(arguments):
+    with refuses(PlanError) as caught:
         Quantile("x", **arguments)
     assert ("q must" in str(caught.value)) != ("level must" in str(caught.value))
 
 
 def test_a_column_is_a_name():
-    with pytest.raises(PlanError, match="name of a column"):
+    with refuses(PlanError):
         Quantile(3)

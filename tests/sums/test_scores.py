@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import Allowance, Meter, Plan, Together, Total, mu_squared
@@ -86,11 +87,11 @@ def test_a_coarse_clip_by_coordinate_would_go_beyond_the_bound() -> None:
 
 def test_what_a_plan_may_not_ask() -> None:
     for clip in (0.0, -1.0, nan, inf, 2000.0):
-        with pytest.raises(PlanError, match="bound on a score"):
+        with refuses(PlanError):
             ClippedScores(DESIGN, clip)
     allowance = Allowance.of(cf.GDP(1.0), GradientDescent("y ~ a + b"), SCHEMA)
     for iterations in (0, -3, 1001, 2.5, True):
-        with pytest.raises(PlanError, match="iterations"):
+        with refuses(PlanError):
             plan_descent(DESIGN, allowance, Fraction(1), iterations, clip=1.0)  # type: ignore[arg-type]
 
 
@@ -136,9 +137,9 @@ def test_few_records_do_not_lengthen_the_steps() -> None:
 
 
 def test_a_descent_takes_the_clip_that_was_paid_for() -> None:
-    with pytest.raises(PlanError, match="settings given to plan_descent"):
+    with refuses(PlanError):
         _descent(ZeroNoise(), records(50, 3), clip=5.0)
-    with pytest.raises(PlanError, match="step 31"):
+    with refuses(PlanError):
         _descent(ZeroNoise(), records(50, 3), iterations=31)
 
 

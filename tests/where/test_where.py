@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide import registry
@@ -123,30 +124,26 @@ def test_the_size_of_a_subgroup_stands_in_no_plan() -> None:
     said = cf.plan(cf.regression.SSP("y ~ x", where=OLD), SCHEMA, cf.GDP(1.0), n=4000, guess={"where": 0.5})
     assert any("2,000 of n = 4,000" in note and "as you say" in note for note in said.notes)
     assert "2,000" not in said.to_json()
-    with pytest.raises(PlanError, match="above 0 and at most 1"):
+    with refuses(PlanError):
         cf.plan(cf.regression.SSP("y ~ x", where=OLD), SCHEMA, cf.GDP(1.0), n=4000, guess={"where": 2})
 
 
 @pytest.mark.parametrize(
-    ("method", "privacy", "words"),
+    ("method", "privacy"),
     [
-        (Quantile("x", where=OLD), cf.PureDP(1.0, relation="substitute"), "enter or leave"),
-        (
-            LogisticObjective("z ~ x", where=OLD),
-            cf.ApproxDP(1.0, 1e-6, relation="substitute"),
-            "enter or leave",
-        ),
-        (cf.regression.EfficientPTR("y ~ x", where="z == 1"), cf.GDP(1.0, 1e-6), "enter or leave|public number"),
+        (Quantile("x", where=OLD), cf.PureDP(1.0, relation="substitute")),
+        (LogisticObjective("z ~ x", where=OLD), cf.ApproxDP(1.0, 1e-6, relation="substitute")),
+        (cf.regression.EfficientPTR("y ~ x", where="z == 1"), cf.GDP(1.0, 1e-6)),
     ],
 )
-def test_methods_without_a_subgroup_say_so(method: Method, privacy: Any, words: str) -> None:
+def test_methods_without_a_subgroup_say_so(method: Method, privacy: Any) -> None:
     schema = cf.Schema(
         {
             name: replace(column, on_missing=column.levels[0] if name == "region" else "midpoint")
             for name, column in SCHEMA.columns.items()
         }
     )
-    with pytest.raises(PlanError, match=words):
+    with refuses(PlanError):
         cf.plan(method, schema, privacy, n=100)
 
 
@@ -163,7 +160,7 @@ class _Deaf(Method):
 
 
 def test_a_method_that_would_read_all_records_is_refused() -> None:
-    with pytest.raises(PlanError, match="cannot be told to leave the others out"):
+    with refuses(PlanError):
         cf.plan(_Deaf(where=OLD), SCHEMA, cf.GDP(1.0))
 
 

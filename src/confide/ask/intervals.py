@@ -59,19 +59,20 @@ __all__ = [
     "variance",
 ]
 
-#: What each call takes besides data, column (a formula for slope and difference), privacy, ledger, noise, n, kind and where.
+#: What each call takes besides data, column (a formula for slope and difference), privacy, ledger, noise, n, kind and where. A call with a
+#: method of its own has the method's name.
 VERBS: Mapping[str, tuple[str, ...]] = {
-    "proportion": ("level", "prior"),
+    Proportion.name: ("level", "prior"),
     "mean": ("of", "prior"),
     "variance": ("of", "prior"),
-    "slope": (),
-    "difference": ("level", "prior"),
+    Slope.name: (),
+    Difference.name: ("level", "prior"),
 }
 _POPULATION = "population"
 #: Verb -> what to write under add-remove, where it does not answer.
 _INSTEAD = {
-    "variance": 'cf.tables.means("{} ~ 1", data, covers="population", ...).sd()',
-    "slope": 'cf.linear_regression("{}", data, ...)',
+    "variance": 'cf.tables.means("{} ~ 1", data, ..., covers="population").sd()',
+    Slope.name: 'cf.linear_regression("{}", data, ...)',
 }
 
 
@@ -105,7 +106,7 @@ def interval_method(
         raise PlanError(f"the kind of {verb} must be {allowed}, got {kind!r}; leave it out for the family's own")
     open_ = _open_relation(verb, column, schema, privacy, kind, settings)
     where = privacy.relation or relation or open_
-    if where == "substitute" and not (verb == "difference" and _needs_tables(column, schema)):
+    if where == "substitute" and not (verb == Difference.name and _needs_tables(column, schema)):
         return _noise_aware(verb, column, schema, kind, settings)
     return _of_tables(verb, column, schema, privacy, kind, settings)
 
@@ -117,7 +118,7 @@ def _open_relation(
     apart = verb in _INSTEAD or isinstance(privacy, PureDP) or kind not in (None, "confidence")
     if apart or settings.get("prior") is not None:
         return "substitute"
-    names = _sides(column) if verb == "difference" else [column]
+    names = _sides(column) if verb == Difference.name else [column]
     columns = [own for name in names if (own := schema.columns.get(column_named(name, schema.names))) is not None]
     return "add-remove" if any(own.on_missing == "drop" for own in columns) else "substitute"
 
@@ -131,14 +132,14 @@ def _needs_tables(formula: str, schema: Schema) -> bool:
 def _noise_aware(verb: str, column: str, schema: Schema, kind: str | None, settings: dict[str, Any]) -> IntervalAnswer:
     made: Any
     given = {**settings, **({} if kind is None else {"kind": kind})}
-    if verb == "difference":
+    if verb == Difference.name:
         _check_second(schema, column, given.pop("level", None))
     match verb:
-        case "proportion":
+        case Proportion.name:
             made = Proportion(column, **given)
         case "mean" | "variance":
             made = MeanAndVariance(column, show=(verb,), **given)
-        case "slope":
+        case Slope.name:
             made = Slope(column, **given)
         case _:
             made = Difference(column, **given)
@@ -167,13 +168,13 @@ def _of_tables(
     if kind not in (None, "confidence"):
         raise PlanError(
             "a posterior of a difference is of two columns of two levels, with a public number of records; leave kind out (confidence)"
-            if verb == "difference"
+            if verb == Difference.name
             else f"a posterior of {verb} rests on a public number of records; under add-remove leave kind out (confidence), or ask with "
             "relation='substitute' in the guarantee and the ledger"
         )
     if isinstance(privacy, PureDP):
         alone = f"{verb} has a pure guarantee"
-        if verb == "difference":
+        if verb == Difference.name:
             alone = "the difference of two columns of two levels each has a pure guarantee, and no other one has"
         raise PlanError(
             f"{verb} of {column!r} is answered by a table with Gaussian noise here, got {privacy}; write cf.GDP(...) or cf.ApproxDP(...), "
@@ -184,7 +185,7 @@ def _of_tables(
     if settings:
         raise PlanError(f"under add-remove {verb} takes no {', '.join(sorted(settings))}; leave it out")
     made: Any
-    if verb == "proportion":
+    if verb == Proportion.name:
         names = [level_name(schema, column, code) for code in asked_levels(schema, column, level)]
         target = f"share of records with {names[0]}" if len(names) == 1 else f"shares of the levels of {column}"
         made = Shares(column, covers=_POPULATION, where=where)

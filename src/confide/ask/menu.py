@@ -6,22 +6,31 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import itemgetter
+from string import Formatter
 from typing import Any
 
 from confide import registry
-from confide.core import Method, parameters_of
+from confide.ask import tests
+from confide.core import MenuEntry, Method, parameters_of
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP
+from confide.methods.publication import Publication
 from confide.schema import Categorical, Integer, Schema, Unit
 from confide.schema.formulas.names import quoted
+
+#: The kind of a form that asks many questions at once.
+PUBLICATION = Publication.name
+#: The kinds of question that are tests, with the tests' names.
+TESTS: Mapping[str, str] = {entry.name: verb for verb, entry in tests.MENU.items()}
+_ROW = re.compile(r"formula([0-9]{1,2})")
 
 
 @dataclass(frozen=True)
 class Question:
     """One kind of question.
 
-    words: as people ask it; method: the registered method, or the test; pattern: the formula, with a role in place of each column, and
-    after | what a schema with fewer columns has; says: what comes back; command: how the command line asks it, {} being the formula.
+    method: the registered method, or the test; test: whether it is one. The others are those of the entry that it is made of.
     """
 
     name: str
@@ -32,15 +41,20 @@ class Question:
     command: str
     test: bool = False
 
+    @classmethod
+    def of(cls, entry: MenuEntry, method: str, *, test: bool = False) -> Question:
+        """What a class, or the list of tests, states."""
+        roles = {role for _, role, _, _ in Formatter().parse(entry.pattern) if role is not None}
+        if not roles <= set(_PICTURED):
+            unknown = ", ".join(sorted(roles - set(_PICTURED)))
+            raise PlanError(f"the menu entry of {method!r} has no role {unknown}; roles are {', '.join(_PICTURED)}")
+        command = entry.command or f'plan "{{}}" --method {method}'
+        return cls(entry.name or method, entry.words, method, entry.pattern, entry.says, command, test)
+
     @property
     def covers(self) -> bool:
         """Whether the asker must say what intervals are about."""
         return not self.test and "covers" in parameters_of(registry.get(self.method))
-
-    @property
-    def family(self) -> str:
-        """The name of its family in `registry.FAMILIES`."""
-        return "tests" if self.test else registry.get(self.method).family
 
     @property
     def example(self) -> str:
@@ -91,140 +105,34 @@ def _roles(schema: Schema) -> dict[str, str]:
     return {role: names[0] for role, names in found.items() if names}
 
 
-_KINDS = (
-    (
-        "counts",
-        "How many, by group",
-        "counts",
-        "{label} * {second} | {label}",
-        "A table of counts with margins; a * b is a crossing.",
-        'table "{}"',
-    ),
-    ("shares", "Which share, by group", "shares", "{label}", "A table of shares.", 'table "{}" --kind shares'),
-    (
-        "means",
-        "A mean by group",
-        "means",
-        "{number} ~ {label} | {number} ~ 1",
-        "Of the left column by the right; ~ 1: of all.",
-        'table "{}"',
-    ),
-    (
-        "totals",
-        "A total by group",
-        "totals",
-        "{number} ~ {label} | {number} ~ 1",
-        "Of the left column by the right.",
-        'table "{}" --kind totals',
-    ),
-    (
-        "medians",
-        "A median by group",
-        "quantiles",
-        "{number} ~ {label} | {number}",
-        "Medians and the distribution.",
-        'table "{}" --kind quantiles',
-    ),
-    (
-        "table_one",
-        "What the records are like",
-        "table_one",
-        "{number} ~ {label}",
-        "Table One: means, shares, medians.",
-        'describe "{}"',
-    ),
-    (
-        "ratios",
-        "A total over another total, by group",
-        "ratios",
-        "{number} / {below} ~ {label} | {number} / {below} ~ 1",
-        "A ratio of totals, such as income per hour.",
-        'table "{}"',
-    ),
-    (
-        "persons",
-        "How many persons, by all their rows",
-        "person_counts",
-        "any({event})",
-        "Each person counts once: any(...), all(...), number(..., 1, 2, 5) of the rows.",
-        'table "{}" --kind person_counts',
-    ),
-    (
-        "t_test",
-        "Do two groups differ in their mean (t-test)",
-        "ttest_ind",
-        "{number} ~ {pair}",
-        "Welch's test.",
-        'test ttest_ind "{}"',
-    ),
-    (
-        "anova",
-        "Do several means differ (F-test)",
-        "f_oneway",
-        "{number} ~ {label}",
-        "Welch's F test.",
-        'test f_oneway "{}"',
-    ),
-    (
-        "chi_square",
-        "Are two columns independent",
-        "chi2_contingency",
-        "{label} * {second}",
-        "A chi-square test.",
-        'test chi2_contingency "{}"',
-    ),
-    (
-        "rank_test",
-        "Do two groups differ (rank test)",
-        "mannwhitneyu",
-        "{number} ~ {pair}",
-        "Mann and Whitney's test.",
-        'test mannwhitneyu "{}"',
-    ),
-    ("line", "A regression line", "least_squares", "{number} ~ {other}", "The least-squares line.", 'regress "{}"'),
-    (
-        "logistic",
-        "Odds of a two-valued outcome",
-        "logistic",
-        "{outcome} ~ {number} | {pair} ~ {number}",
-        "Logistic regression.",
-        'regress "{}" --method logistic',
-    ),
-    (
-        "poisson",
-        "Rates of a count",
-        "poisson",
-        "{count} ~ {label}",
-        "Poisson regression of a bounded count.",
-        'regress "{}" --method poisson',
-    ),
-    (
-        "curve",
-        "A curve",
-        "kernel",
-        "{number} ~ {other}",
-        "A smooth curve, with a band.",
-        'regress "{}" --method kernel',
-    ),
-)
-#: The kind of a form that asks many questions at once.
-PUBLICATION = "publication"
-_ROW = re.compile(r"formula([0-9]{1,2})")
-_TESTS = ("t_test", "anova", "chi_square", "rank_test")
-QUESTIONS = tuple(Question(*one, test=one[0] in _TESTS) for one in _KINDS)
-_BY_NAME = {one.name: one for one in QUESTIONS}
+def questions() -> tuple[Question, ...]:
+    """Those that methods and tests state, by family in the order in which people ask; another package's after ours."""
+    return tuple(one for _, kinds in by_family() for one in kinds)
 
 
 def by_family() -> tuple[tuple[registry.Family, tuple[Question, ...]], ...]:
     """Every family in its order, with the kinds of question that a form asks of it; none, where it is asked in other ways."""
-    return tuple((one, tuple(kind for kind in QUESTIONS if kind.family == one.name)) for one in registry.FAMILIES)
+    found: dict[str, list[tuple[int, Question]]] = {one.name: [] for one in registry.FAMILIES}
+    for method in registry.classes():
+        if method.menu is not None:
+            found.setdefault(method.family, []).append((method.menu.place, Question.of(method.menu, method.name)))
+    found[tests.FAMILY] += [(entry.place, Question.of(entry, verb, test=True)) for verb, entry in tests.MENU.items()]
+    return tuple(
+        (
+            registry.family(name) or registry.Family(name, name.capitalize(), "", "confide plan"),
+            # the sort is stable: ours stand before another package's of the same place
+            tuple(one for _, one in sorted(own, key=itemgetter(0))),
+        )
+        for name, own in found.items()
+    )
 
 
 def question(name: str) -> Question:
     """Raises `PlanError` for a kind that is not there."""
-    if name not in _BY_NAME:
-        raise PlanError(f"there is no kind of question {name!r}; there are: {', '.join(_BY_NAME)}")
-    return _BY_NAME[name]
+    known = {one.name: one for one in questions()}
+    if name not in known:
+        raise PlanError(f"there is no kind of question {name!r}; there are: {', '.join(known)}")
+    return known[name]
 
 
 def method_of_form(form: Mapping[str, str]) -> Method:
@@ -238,8 +146,6 @@ def method_of_form(form: Mapping[str, str]) -> Method:
     if where := form.get("where", "").strip():
         settings["where"] = where
     if asked.test:
-        from confide.ask import tests
-
         wanted, _ = tests.asked_of(asked.method, formula)
         made: Method = tests.method_of_test(asked.method, wanted, settings)
         return made
@@ -280,8 +186,6 @@ def named_in(form: Mapping[str, str]) -> dict[str, dict[str, str]]:
 
 
 def _publication_of(form: Mapping[str, str]) -> Method:
-    from confide.methods.publication import Publication
-
     asked, methods, shares = named_in(form), {}, {}
     if not asked:
         raise PlanError("a publication needs a question: choose a kind in the first row, and write its columns")
@@ -301,12 +205,10 @@ def reading_of(form: Mapping[str, str]) -> Callable[[Any], Any]:
     if form.get("kind") == PUBLICATION:
         readings = {name: reading_of(own) for name, own in named_in(form).items()}
         return lambda report: report.read_as(readings)
-    asked = _BY_NAME.get(form.get("kind", ""))
-    if asked is None or not asked.test:
+    verb = TESTS.get(form.get("kind", ""))
+    if verb is None:
         return lambda result: result
-    from confide.ask import tests
-
-    return tests.asked_of(asked.method, form.get("formula", "").strip())[1]
+    return tests.asked_of(verb, form.get("formula", "").strip())[1]
 
 
 def privacy_of(form: Mapping[str, str]) -> GDP:

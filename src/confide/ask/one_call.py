@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from confide._helpers import later, near_match
 from confide.core import Noise, Source, parameters_of
 from confide.core.allowance import checked_privacy
+from confide.core.plan import checked_reading
 from confide.core.units.contributions import shown
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -81,8 +82,6 @@ def one_call(method: type[Any], verb: str, before: int = 1) -> Callable[..., Any
             *asked, **{key: chosen.pop(key) for key in leading.parameters if key in chosen}
         ).args
         if readings:
-            from confide.methods.tables.reading import checked_reading  # here, because tables are slow to load
-
             checked_reading(chosen.get("covers"), f"{verb}(...")
         checked_call(verb, settings, privacy, ledger, chosen, example=example)
         return answered(method(*given, **chosen), data, privacy, ledger, noise, n)

@@ -16,13 +16,13 @@ from typing import Any
 
 from confide._helpers import near_match
 from confide.ask.one_call import LEFT_OUT, OneCall, answered, call_signature, checked_call, one_call
-from confide.core import Plan, Source, parameters_of
+from confide.core import MenuEntry, Plan, Source, parameters_of
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.regression.least_squares.correlation import Correlation
 from confide.methods.tables.comparing.power import EFFECTS, power_of
-from confide.methods.tables.counts import OF_ROWS, Counts
+from confide.methods.tables.counts import OF_ROWS, Counts, Shares
 from confide.methods.tables.draw import check_one_test
 from confide.methods.tables.means import Means
 from confide.methods.tables.survey.results import no_tests
@@ -88,8 +88,45 @@ METHODS: Mapping[str, type[Any]] = {
     "trend": Counts,
     "pearsonr": Correlation,
     "mannwhitneyu": MannWhitney,
-    "kruskal": Kruskal,
-    "wilcoxon": Wilcoxon,
+    Kruskal.name: Kruskal,
+    Wilcoxon.name: Wilcoxon,
+}
+
+#: Where the menu lists tests, and the entries of those that it does, by name.
+FAMILY = Kruskal.family
+MENU: Mapping[str, MenuEntry] = {
+    "ttest_ind": MenuEntry(
+        "Do two groups differ in their mean (t-test)",
+        "{number} ~ {pair}",
+        "Welch's test.",
+        command='test ttest_ind "{}"',
+        name="t_test",
+        place=1,
+    ),
+    "f_oneway": MenuEntry(
+        "Do several means differ (F-test)",
+        "{number} ~ {label}",
+        "Welch's F test.",
+        command='test f_oneway "{}"',
+        name="anova",
+        place=2,
+    ),
+    "chi2_contingency": MenuEntry(
+        "Are two columns independent",
+        "{label} * {second}",
+        "A chi-square test.",
+        command='test chi2_contingency "{}"',
+        name="chi_square",
+        place=3,
+    ),
+    "mannwhitneyu": MenuEntry(
+        "Do two groups differ (rank test)",
+        "{number} ~ {pair}",
+        "Mann and Whitney's test.",
+        command='test mannwhitneyu "{}"',
+        name="rank_test",
+        place=4,
+    ),
 }
 
 
@@ -108,12 +145,12 @@ def method_of_test(name: str, formula: str, settings: Mapping[str, Any]) -> Any:
     """The method behind a test, from the formula of its release; `PlanError` for settings under which its null law does not hold."""
     check_weights(name, settings)
     kind = METHODS[name]
-    own = {"covers": _POPULATION} if kind.name in POPULATION_TESTS else {}
+    own = {"covers": _POPULATION} if kind in POPULATION_TESTS else {}
     return kind(formula, **{**settings, **own})
 
 
-#: The methods that are told that tests are of the population.
-POPULATION_TESTS = ("means", "counts")
+#: The methods that are told that tests are of the population, with the kinds of table that answer the same tests.
+POPULATION_TESTS: Mapping[type[Any], tuple[str, ...]] = {Means: (Means.name,), Counts: (Counts.name, Shares.name)}
 
 
 def check_weights(name: str, settings: Mapping[str, Any]) -> None:
@@ -127,7 +164,7 @@ def check_weights(name: str, settings: Mapping[str, Any]) -> None:
 
 def check_groups(name: str, method: Any, schema: Schema) -> None:
     """Refuse records and groups that a test cannot compare, from the schema, before anything is charged."""
-    if method.name in POPULATION_TESTS:
+    if type(method) in POPULATION_TESTS:
         _check_records(method, schema)
     if name not in ("ttest_ind", "f_oneway"):
         return
@@ -401,10 +438,9 @@ def ask_release(table: Any, name: str, formula: str, **given: Any) -> Hypothesis
     >>> ask_release(table, "ttest_ind", "wage ~ sex").names
     ('wage by sex: f - m',)
     """
-    holds = METHODS[name].name
-    kind = "counts" if table.kind == "shares" else table.kind
-    if holds != kind:
-        other = f"of {holds}" if holds in ("means", "counts") else f"of its own, which confide test {name} asks for"
+    holds = METHODS[name]
+    if table.kind not in POPULATION_TESTS.get(holds, ()):
+        other = f"of {holds.name}" if holds in POPULATION_TESTS else f"of its own, which confide test {name} asks for"
         raise PlanError(f"{name} is a question to a release {other}, and this is a table of {table.kind}")
     asked_of(name, formula, **given)  # refuses what is no formula of this test
     left, *rest = sides(formula)

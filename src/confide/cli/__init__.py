@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 
 from confide._version import __version__
 from confide.cli.options import Json
-from confide.cli.registry import OURS, Commands
+from confide.cli.registry import Commands, purposes
 from confide.cli.session import Refused, Session
 
 __all__ = ["app", "main"]
@@ -104,7 +104,7 @@ class CommandGroup(TyperGroup):
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """The purpose of each command, whole."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, purpose) for name, (_, purpose) in OURS.items()])
+            formatter.write_dl(list(purposes()))
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
         """Run one command line and exit with its code."""

@@ -30,7 +30,7 @@ from confide.cli.files import (
     result_facts,
     show_result,
 )
-from confide.cli.messages import for_command_line, plan_command
+from confide.cli.messages import plan_command
 from confide.cli.options import Account, Alpha, Charged, Keep, Parameters, delimiter_of
 from confide.cli.session import Refused, Session
 from confide.errors import ConfideError, NoResult, PlanError
@@ -81,7 +81,7 @@ def open_ledger(path: str | Path | None, dataset: str | None, named: str | None)
     if dataset is None and named is not None and not any(same_name(named, name) for name in held):
         raise PlanError(
             f"the schema names dataset {named!r}, and the ledger holds {', '.join(map(repr, held)) or 'none'}; open a budget: "
-            "Ledger.create(path, dataset=..., budget=...), or correct the schema"
+            f"Ledger.create(path, dataset={named!r}, budget=...), or correct the schema"
         )
     return Ledger.open(path, dataset=dataset or named)
 
@@ -154,7 +154,7 @@ def plan_and_pay(
     with session.doing("opening the data", private=True):
         source = source_of(data, found, asked.delimiter, asked.executor)
     _tell_lacking(session, source, found, data)
-    remember(session, planned, schema, account)
+    remember(session, planned, schema, account, book)
     return pay(
         session,
         planned,
@@ -272,9 +272,10 @@ def after(session: Session, paid: PaidRelease, output: Path | None) -> None:
     say_charged(session, paid)
 
 
-def remember(session: Session, planned: Plan, schema: Path | None, account: Account) -> None:
+def remember(session: Session, planned: Plan, schema: Path | None, account: Account, book: Ledger | None) -> None:
     """How to ask for the same at another price, should the ledger refuse this one."""
     ledger, dataset = account.ledger, account.dataset
+    session.dataset = None if book is None else book.dataset
     session.cheaper = lambda options: plan_command(planned, options, schema=schema, ledger=ledger, dataset=dataset)
 
 
@@ -322,7 +323,7 @@ def _say_price(session: Session, book: Ledger, plan: Plan, account: Account) -> 
         f"will charge {found.statement} {to}, counted as {found.price}; left before: {found.before}; left after: {after}"
     )
     if found.note:
-        session.note(f"note: {for_command_line(found.note)}")
+        session.note(f"note: {session.worded(found.note)}")
 
 
 def say_charged(session: Session, paid: PaidRelease) -> None:
@@ -341,11 +342,7 @@ def say_charged(session: Session, paid: PaidRelease) -> None:
 
 def paid_facts(paid: PaidRelease) -> dict[str, Any]:
     """What a release that was drawn says of itself, and where the ledger stands."""
-    return {
-        **release_facts(paid.release),
-        "released_before": paid.earlier,
-        "ledger": ledger_facts(paid.ledger),
-    }
+    return {**release_facts(paid.release), "released_before": paid.earlier, "ledger": ledger_facts(paid.ledger)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -363,25 +360,27 @@ def at_once(
     once: OneStepRequest,
     data: list[Path],
     schema: Path,
-    method: str,
-    formula: str,
-    settings: dict[str, Any],
+    method: Callable[[], Any],
     read: Callable[[Release], Any] | None = None,
     beyond: DerivedOptions | None = None,
+    *,
+    terms: dict[str, Any] | None = None,
+    inputs: Mapping[str, Path | None] = MappingProxyType({}),
+    keep_others: bool = False,
 ) -> None:
-    """Plan, release and infer, charged once: the path from the options of a command to the parameters of any method.
+    """Plan, release and infer, charged once: the path from the options of a command to any method.
 
-    formula: the method's first parameter. read: what is shown of the release, the method's table when left out; beyond: what is shown
-    beside it.
+    method: makes it. read: what is shown of the release, the method's table when left out; beyond: what is shown beside it. terms: what
+    the plan is asked for, if not the privacy of the command line; inputs: what is read besides; keep_others: of a publication.
     """
-    terms = once.privacy.terms()
+    terms = once.privacy.terms() if terms is None else terms
     drawings, force = once.drawings, once.written.force
     outputs = {"-o": once.output, **drawings.places}
-    begin(session, once.account, once.simulate, outputs, {"the schema": schema}, data)
+    begin(session, once.account, once.simulate, outputs, {**inputs, "the schema": schema}, data)
     with drawings.reserved(force=force) as drawn, reserve(once.output, force=force) as place:
 
         def plan_of(found: Schema, book: Ledger | None) -> Plan:
-            chosen = make(method, formula, settings)
+            chosen = method()
             check_relation(chosen, book)
             return engine.plan(chosen, found, n=once.n, ledger=book, **terms)
 
@@ -392,8 +391,18 @@ def at_once(
             more = {} if beyond is None else beyond.show(session, result, beyond.computed(session, result, once.alpha))
             return {"result": result_facts(result, once.alpha), **more} if session.json else {}
 
-        kept = place is not None
-        paid = plan_and_pay(session, once, data, schema, plan_of, kept=kept, place=place, drawn=drawn, show=show)
+        paid = plan_and_pay(
+            session,
+            once,
+            data,
+            schema,
+            plan_of,
+            keep_others=keep_others,
+            kept=place is not None,
+            place=place,
+            drawn=drawn,
+            show=show,
+        )
         shown = show_once(session, place, paid.release, drawn, show)
     after(session, paid, once.output)
     if session.json:
@@ -401,6 +410,7 @@ def at_once(
             {
                 **shown,
                 **paid_facts(paid),
+                **({"statuses": paid.release.statuses} if paid.release.statuses else {}),
                 "wrote": once.output,
                 "release": json.loads(paid.release.to_json()) if once.output is None else None,
                 **vars(drawings),
@@ -458,16 +468,12 @@ class PrivacyUnitOptions:
     """Whom a budget protects: said, or read from a schema."""
 
     schema: Annotated[
-        Path | None,
-        typer.Option("--schema", metavar="FILE", help="Take the data set's name and the unit from this schema."),
+        Path | None, typer.Option(metavar="FILE", help="Take the data set's name and the unit from this schema.")
     ] = None
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", metavar="NAME", help="The dataset whose budget it is.")
-    ] = None
+    dataset: Annotated[str | None, typer.Option(metavar="NAME", help="The dataset whose budget it is.")] = None
     unit: Annotated[
         str | None,
         typer.Option(
-            "--unit",
             metavar="NAME",
             help="Who is protected: the id column of the schema's unit, or record, which it is when left out.",
         ),
@@ -475,9 +481,7 @@ class PrivacyUnitOptions:
     rows_per_unit: Annotated[
         int | None,
         typer.Option(
-            "--rows-per-unit",
-            metavar="N",
-            help="The most rows that one unit has, where the schema declares it and does not enforce it.",
+            metavar="N", help="The most rows that one unit has, where the schema declares it and does not enforce it."
         ),
     ] = None
 

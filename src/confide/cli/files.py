@@ -256,41 +256,34 @@ def _reading(path: Path, kind: str, make: str) -> Iterator[None]:
         raise PlanError(f"the {kind} {path} cannot be read: {reason}; make one with `{make}`") from None
 
 
+def _of(thing: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(thing, name) for name in names}
+
+
 def plan_facts(plan: Plan) -> dict[str, Any]:
     """A plan as plain numbers and text."""
     from confide.core import Spend, leaves
 
+    spends = [
+        _spend_facts(leaf, plan.relation) if isinstance(leaf, Spend) else _of(leaf, "name", "guarantee")
+        for leaf in leaves(plan.event)
+    ]
     return {
         "method": plan.method.name,
-        "version": plan.method.version,
-        "parameters": plan.method.parameters,
+        **_of(plan.method, "version", "parameters"),
         "plan_sha256": plan.sha256,
-        "target": plan.target,
-        "covers": plan.covers,
-        "relation": plan.relation,
-        "requested": plan.requested,
-        "guarantees": plan.guarantees,
-        "spends": [
-            _spend_facts(leaf, plan.relation)
-            if isinstance(leaf, Spend)
-            else {"name": leaf.name, "guarantee": leaf.guarantee}
-            for leaf in leaves(plan.event)
-        ],
-        "passes": plan.passes,
-        "n": plan.n,
-        "planned_n": plan.planned_n,
+        **_of(plan, "target", "covers", "relation", "requested", "guarantees"),
+        "spends": spends,
+        **_of(plan, "passes", "n", "planned_n"),
         "rows_per_unit": plan.schema.get("rows_per_unit", 1),
         "forecast": dict(plan.forecast),
-        "warnings": plan.warnings,
-        "notes": plan.notes,
+        **_of(plan, "warnings", "notes"),
     }
 
 
 def _spend_facts(spend: Spend, relation: str) -> dict[str, Any]:
     return {
-        "name": spend.name,
-        "law": spend.law,
-        "shape": spend.shape,
+        **_of(spend, "name", "law", "shape"),
         "guarantee": spend.exact_cost.guarantee(relation),
         "sensitivity": float(spend.sensitivity * spend.step),
         "sd": spend.noise_sd,
@@ -299,14 +292,14 @@ def _spend_facts(spend: Spend, relation: str) -> dict[str, Any]:
 
 def release_facts(release: Release) -> dict[str, Any]:
     """What a release says of itself, without its numbers."""
+    plan = release.plan
     return {
         "status": release.status,
         "release_sha256": release.sha256,
-        "plan_sha256": release.plan.sha256,
-        "method": release.plan.method.name,
-        "version": release.plan.method.version,
-        "target": release.plan.target,
-        "requested": release.plan.requested,
+        "plan_sha256": plan.sha256,
+        "method": plan.method.name,
+        "version": plan.method.version,
+        **_of(plan, "target", "requested"),
         "guarantee": release.charged,
         "simulated": release.simulated,
     }
@@ -316,14 +309,7 @@ def ledger_facts(book: Ledger | None) -> dict[str, Any] | None:
     """Where a ledger stands, without its entries."""
     if book is None:
         return None
-    state = book.show()
-    return {
-        "book": book.place,
-        "dataset": state.dataset,
-        "budget": state.budget,
-        "spent": state.spent,
-        "remaining": state.remaining,
-    }
+    return {"book": book.place, **_of(book.show(), "dataset", "budget", "spent", "remaining")}
 
 
 def result_facts(result: Any, alpha: float | None) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import update_wrapper
-from inspect import Parameter, Signature, signature
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, make_dataclass
+from functools import partial, update_wrapper
+from inspect import Parameter, Signature, cleandoc, signature
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
 import typer
 
@@ -23,83 +24,12 @@ if TYPE_CHECKING:
     from confide.guarantees import Guarantee
 
 
-_PRIVACY = "Privacy: one of --mu, --rho, --epsilon; of a question also --accuracy, --cv"
-_LEDGER = "Ledger: one of --ledger, --no-ledger"
+_SPENT = partial(
+    typer.Option, rich_help_panel="Privacy: one of --mu, --rho, --epsilon; of a question also --accuracy, --cv"
+)
+_KEPT = partial(typer.Option, rich_help_panel="Ledger: one of --ledger, --no-ledger")
 
-Mu = Annotated[
-    float | None, typer.Option("--mu", help="Gaussian differential privacy, GDP(mu).", rich_help_panel=_PRIVACY)
-]
-Rho = Annotated[
-    float | None,
-    typer.Option("--rho", help="Zero-concentrated differential privacy, ZCDP(rho).", rich_help_panel=_PRIVACY),
-]
-Epsilon = Annotated[
-    float | None,
-    typer.Option("--epsilon", help="PureDP(epsilon); with --delta ApproxDP(epsilon, delta).", rich_help_panel=_PRIVACY),
-]
-Delta = Annotated[
-    float | None,
-    typer.Option(
-        "--delta",
-        help="Goes with --epsilon; or with --mu, GDP(mu, delta), for methods that may fail.",
-        rich_help_panel=_PRIVACY,
-    ),
-]
-Relation = Annotated[
-    str | None,
-    typer.Option(
-        "--relation",
-        metavar="add-remove|substitute",
-        help="add-remove hides whether a record is there; substitute hides its values, and n is public.",
-        rich_help_panel=_PRIVACY,
-    ),
-]
 
-Accuracy = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--accuracy",
-        metavar="NAME=HALF",
-        help="In place of a privacy: the half-width of 95 % intervals that is wanted, by the names of the forecast (or mean, share, count, "
-        "quantile, all), for --n records, which then counts as public. Repeat for more.",
-        rich_help_panel=_PRIVACY,
-    ),
-]
-
-Cv = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--cv",
-        metavar="NAME=2%",
-        help="The same by the standard error over the number, .02 or 2%, of numbers that public facts tell: counts, shares, and means and "
-        "totals of columns with a typical spread. Without NAME= for all.",
-        rich_help_panel=_PRIVACY,
-    ),
-]
-
-LedgerFile = Annotated[
-    str | None, typer.Option("--ledger", metavar="LEDGER", help="The ledger to charge.", rich_help_panel=_LEDGER)
-]
-Convert = Annotated[
-    bool,
-    typer.Option(
-        "--convert",
-        help="Turn an (epsilon, delta) ledger into a Gaussian one first, once and for good.",
-        rich_help_panel=_LEDGER,
-    ),
-]
-ChargeDelta = Annotated[
-    float | None,
-    typer.Option(
-        "--charge-delta",
-        metavar="DELTA",
-        help="Charge a curve at its point with this delta; left out, as the ledger can best.",
-        rich_help_panel=_LEDGER,
-    ),
-]
-NoLedger = Annotated[
-    bool, typer.Option("--no-ledger", help="Charge no ledger: nobody adds up what was spent.", rich_help_panel=_LEDGER)
-]
 Dataset = Annotated[
     str | None,
     typer.Option(
@@ -119,7 +49,7 @@ SchemaFile = Annotated[
     Path, typer.Option("--schema", metavar="FILE", help="The schema (TOML): what is public about the data.")
 ]
 RECORDS = "The records: CSV or Parquet files, or survey.sqlite/answers."
-Data = Annotated[list[Path], typer.Argument(metavar="DATA...", help=RECORDS, show_default=False)]
+Data = Annotated[list[Path], typer.Argument(metavar="DATA...", help=RECORDS)]
 Nominal = Annotated[
     int | None,
     typer.Option(
@@ -134,14 +64,6 @@ Settings = Annotated[
         "--set",
         metavar="KEY=VALUE",
         help="A further parameter of the method, as JSON or else as text; repeat for more.",
-    ),
-]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        "--where",
-        metavar="CONDITION",
-        help="Ask about a subgroup alone: \"age >= 65 & region == 'N'\". Its size is private.",
     ),
 ]
 Alpha = Annotated[
@@ -185,28 +107,6 @@ KeepOthers = Annotated[
     ),
 ]
 
-# parameters of methods that have an option of their own; --set gives any
-Covers = Annotated[
-    str | None,
-    typer.Option(
-        "--covers",
-        metavar="population|dataset",
-        help="population: the records are a sample, and intervals are about those they were drawn from; dataset: these records alone.",
-    ),
-]
-Within = Annotated[
-    str | None, typer.Option("--within", metavar="A,B", help="Shares within the levels of these columns.")
-]
-Weights = Annotated[
-    str | None,
-    typer.Option(
-        "--weights", metavar="COLUMN", help="Records count by this column, up to its upper bound in the schema."
-    ),
-]
-Medians = Annotated[
-    str | None, typer.Option("--medians", metavar="A,B", help="Columns to describe by their quartiles.")
-]
-
 _THREE_WAYS = (
     "--mu MU for GDP (with --delta DELTA for methods that may fail), --rho RHO for ZCDP, --epsilon EPSILON for PureDP (with --delta DELTA "
     "for ApproxDP)"
@@ -217,13 +117,35 @@ _THREE_WAYS = (
 class Privacy:
     """What may be spent: exactly one of three ways to say it, under a relation or under the default one."""
 
-    mu: Mu = None
-    rho: Rho = None
-    epsilon: Epsilon = None
-    delta: Delta = None
-    relation: Relation = None
-    accuracy: Accuracy = None
-    cv: Cv = None
+    mu: Annotated[float | None, _SPENT(help="Gaussian differential privacy, GDP(mu).")] = None
+    rho: Annotated[float | None, _SPENT(help="Zero-concentrated differential privacy, ZCDP(rho).")] = None
+    epsilon: Annotated[float | None, _SPENT(help="PureDP(epsilon); with --delta ApproxDP(epsilon, delta).")] = None
+    delta: Annotated[
+        float | None, _SPENT(help="Goes with --epsilon; or with --mu, GDP(mu, delta), for methods that may fail.")
+    ] = None
+    relation: Annotated[
+        str | None,
+        _SPENT(
+            metavar="add-remove|substitute",
+            help="add-remove hides whether a record is there; substitute hides its values, and n is public.",
+        ),
+    ] = None
+    accuracy: Annotated[
+        list[str] | None,
+        _SPENT(
+            metavar="NAME=HALF",
+            help="In place of a privacy: the half-width of 95 % intervals that is wanted, by the names of the forecast (or mean, share, "
+            "count, quantile, all), for --n records, which then counts as public. Repeat for more.",
+        ),
+    ] = None
+    cv: Annotated[
+        list[str] | None,
+        _SPENT(
+            metavar="NAME=2%",
+            help="The same by the standard error over the number, .02 or 2%, of numbers that public facts tell: counts, shares, and means "
+            "and totals of columns with a typical spread. Without NAME= for all.",
+        ),
+    ] = None
 
     def terms(self) -> dict[str, Any]:
         """What a plan is asked for: a privacy, or how sharp it must be, for the least of it."""
@@ -297,10 +219,15 @@ class Privacy:
 class Account:
     """Who keeps the account: exactly one of --ledger and --no-ledger, and how a release is counted there."""
 
-    ledger: LedgerFile = None
-    no_ledger: NoLedger = False
-    charge_delta: ChargeDelta = None
-    convert: Convert = False
+    ledger: Annotated[str | None, _KEPT(metavar="LEDGER", help="The ledger to charge.")] = None
+    no_ledger: Annotated[bool, _KEPT("--no-ledger", help="Charge no ledger: nobody adds up what was spent.")] = False
+    charge_delta: Annotated[
+        float | None,
+        _KEPT(metavar="DELTA", help="Charge a curve at its point with this delta; left out, as the ledger can best."),
+    ] = None
+    convert: Annotated[
+        bool, _KEPT("--convert", help="Turn an (epsilon, delta) ledger into a Gaussian one first, once and for good.")
+    ] = False
     dataset: Dataset = None
 
     def check(self, simulate: int | None) -> None:
@@ -329,7 +256,12 @@ class Parameters:
     """Parameters of a method beside its first one."""
 
     setting: Settings = None
-    where: Where = None
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITION", help="Ask about a subgroup alone: \"age >= 65 & region == 'N'\". Its size is private."
+        ),
+    ] = None
 
     def settings(self, **given: Any) -> dict[str, Any]:
         """All of them; given: those with an option of their own, None where it was left out.
@@ -348,6 +280,132 @@ class Parameters:
             # a condition that JSON could read, such as one in quotes, is text all the same
             found[key] = value if key == "where" else value_of(value)
         return found
+
+
+# options from fields --------------------------------------------------------------------------------------------------
+
+#: Fields whose option has a shorter name as well.
+_SHORT = {"--quantiles": "--q"}
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Options that are fields of classes, of methods or of questions to a release: `fields_of` makes them."""
+
+    read: ClassVar[Mapping[str, Callable[[str], Any]]] = {}
+
+    def given(self) -> dict[str, Any]:
+        """What was given, by field."""
+        told = {name: getattr(self, name) for name in self.read}
+        return {name: self.read[name](value) for name, value in told.items() if value is not None}
+
+
+def fields_of(*kinds: type[Any], names: Iterable[str] = (), but: Iterable[str] = ()) -> type[Fields]:
+    """The group of options of the fields of these classes: the option's type is the field's, its help what the docstring says of it.
+
+    names: the fields that have one; left out, all but those without a default, which are arguments of the command, `where`, and `but`.
+
+    >>> import confide as cf
+    >>> group = fields_of(cf.regression.LeastSquares, cf.regression.Logistic)
+    >>> [field.name for field in fields(group)]
+    ['limit', 'clipping_check', 'term_bounds', 'link', 'target']
+    >>> group(limit="none", term_bounds='{"log(x)": [0, 3]}').given()
+    {'limit': 'none', 'term_bounds': {'log(x)': (0, 3)}}
+    """
+    from confide.core import parameters_of  # here, because the core is slow to load
+
+    left = {"where", *but, *(field.name for kind in kinds for field in fields(kind) if field.default is MISSING)}
+    own = {
+        kind: [name for name in parameters_of(kind) if name not in left and name in (names or parameters_of(kind))]
+        for kind in kinds
+    }
+    said = {kind: described(kind) for kind in kinds}
+    shown, read = [], {}
+    for name in dict.fromkeys(name for found in own.values() for name in found):
+        having = [kind for kind in kinds if name in own[kind]]
+        field = next(field for field in fields(having[0]) if field.name == name)
+        text = _help({kind: said[kind].get(name, "") for kind in having}, everywhere=len(having) == len(kinds))
+        parser, read[name] = _parsers(field)
+        option = f"--{name.replace('_', '-')}"
+        ways = [f"{option}/--no-{option[2:]}"] if parser is bool else [option, *filter(None, [_SHORT.get(option)])]
+        shown_as = None if parser is not str else _metavar(field, text)
+        made = typer.Option(*ways, help=text.replace("[", r"\["), metavar=shown_as, show_default=False)
+        shown.append((name, Annotated[parser | None, made], None))
+    return make_dataclass("FieldsOfMethods", shown, bases=(Fields,), namespace={"read": read}, frozen=True)
+
+
+def described(kind: type[Any]) -> dict[str, str]:
+    """What a docstring says of each field of a class, "name: text" or "name, other: text"; "as for `Other`" is what the other's says.
+
+    >>> import confide as cf
+    >>> described(cf.regression.Within)["limit"] == described(cf.regression.LeastSquares)["limit"]
+    True
+    """
+    from confide import registry
+
+    known = "|".join(field.name for field in fields(kind))
+    found: dict[str, str] = {}
+    for parent in reversed([one for one in kind.__mro__ if is_dataclass(one)]):
+        prose = " ".join(cleandoc(parent.__doc__ or "").partition("\n>>>")[0].split())
+        marks = [*re.finditer(rf"(?:^|(?<=[.;:] ))((?:{known})(?:, (?:{known}))*): ", prose)]
+        ends = [*(mark.start() for mark in marks[1:]), len(prose)]
+        for mark, end in zip(marks, ends, strict=False):
+            text = re.split(r"\. (?=[A-Z])", prose[mark.end() : end].strip())[0].rstrip(".;")
+            other = re.match(r"as (?:for|of) `(\w+)`", text)
+            name = None if other is None else registry.named(other[1])
+            for own in mark[1].split(", "):
+                found[own] = text if name is None else described(registry.get(name)).get(own, text)
+    return found
+
+
+def _help(texts: Mapping[type[Any], str], *, everywhere: bool) -> str:
+    """One text, and of whom it is where it is not of all."""
+    by_text: dict[str, list[str]] = {}
+    for kind, text in texts.items():
+        if text:
+            by_text.setdefault(text, []).append(getattr(kind, "name", ""))
+    alone = everywhere and len(by_text) == 1
+    said = (text if alone else f"of {', '.join(names)}: {text}" for text, names in by_text.items())
+    return " ".join(f"{text[:1].upper()}{text[1:]}." for text in said).replace("`", "")
+
+
+def _metavar(field: Field[Any], text: str) -> str:
+    """The values in quotes, of a field that has a few; else names, numbers or the field's own name."""
+    kind = str(field.type)
+    if "tuple[str" in kind:
+        return "A,B"
+    if "float]" in kind or "float, ..." in kind:
+        return "Q,Q" if "Mapping" not in kind else "JSON"
+    choices = dict.fromkeys(re.findall(r'"([a-z]+)"', text)) if kind.startswith("str") else {}
+    return "|".join(choices) if len(choices) > 1 else "JSON" if "Mapping" in kind else field.name.upper()
+
+
+def _parsers(field: Field[Any]) -> tuple[type[Any], Callable[[Any], Any]]:
+    """(the type that the command line checks, what turns its value into the field's)."""
+    kind = str(field.type)
+    if kind == "bool":
+        return bool, bool
+    if "tuple[str" in kind:
+        return str, parse_names
+    if "Mapping" in kind or "bool" in kind:
+        return str, value_of
+    if "Sequence[float]" in kind or "tuple[float" in kind:
+        return str, partial(_numbers, f"--{field.name}", single="|" in kind and not kind.startswith("tuple"))
+    if kind.startswith("str"):
+        return str, str
+    return (int, int) if kind.startswith("int") else (float, float)
+
+
+def _numbers(option: str, text: str, *, single: bool) -> float | tuple[float, ...]:
+    """Numbers that commas separate; one alone is itself where a field takes one."""
+    found = value_of(f"[{text}]")
+    low, high = (0, 1) if option in _SHORT else (-inf, inf)
+    fits = isinstance(found, tuple) and all(isinstance(one, (int, float)) and low < one < high for one in found)
+    if not fits or not found:
+        option = _SHORT.get(option, option)
+        raise Refused(f"{option} takes numbers that commas separate, got {text!r}; write {option} .25,.5,.75")
+    numbers: tuple[float, ...] = found
+    return numbers[0] if single and len(numbers) == 1 else numbers
 
 
 @dataclass(frozen=True)
@@ -409,15 +467,17 @@ def delimiter_of(text: str) -> str:
     return "\t" if text in ("\\t", "tab") else text
 
 
-def parse_names(text: str | None) -> tuple[str, ...] | None:
-    """Names that commas outside of parentheses and backticks separate; None stays None.
+def parse_names(text: str) -> tuple[str, ...]:
+    """Names that commas outside of parentheses and backticks separate, or a JSON list of them.
 
-    >>> parse_names("age, income"), parse_names("cut(age, 40), sex")
-    (('age', 'income'), ('cut(age, 40)', 'sex'))
+    >>> parse_names("age, income"), parse_names("cut(age, 40), sex"), parse_names('["a, b"]')
+    (('age', 'income'), ('cut(age, 40)', 'sex'), ('a, b',))
     """
     from confide.schema.formulas.names import parted  # here, because schemas are slow to load
 
-    return None if text is None else tuple(parted(text, ","))
+    names = value_of(text)
+    listed = isinstance(names, tuple) and all(isinstance(one, str) for one in names)
+    return tuple(names if listed else filter(None, map(str.strip, parted(text, ","))))
 
 
 def value_of(text: str) -> Any:
@@ -453,8 +513,10 @@ def _frozen(value: Any) -> Any:
     return value
 
 
-def spread(command: Callable[..., None]) -> Callable[..., None]:
+def spread(command: Callable[..., None], **made: type[Any]) -> Callable[..., None]:
     """The command as a parser reads it: each group among its parameters stands there as its options.
+
+    made: groups that are made of classes (`fields_of`), by the parameter that takes them.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
@@ -469,7 +531,7 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     >>> list(signature(area).parameters)
     ['name', 'width', 'height']
     """
-    hints = get_type_hints(command, include_extras=True)
+    hints = get_type_hints(command, include_extras=True) | made
     own = signature(command).parameters.values()
     groups = {parameter.name: hints[parameter.name] for parameter in own if _is_group(hints[parameter.name])}
     shown = [
@@ -483,11 +545,11 @@ def spread(command: Callable[..., None]) -> Callable[..., None]:
     ]
 
     def run(**given: Any) -> None:
-        made = {name: _gathered(kind, given) for name, kind in groups.items()}
+        whole = {name: _gathered(kind, given) for name, kind in groups.items()}
         # messages name the options of the command that they are read beside
         if (session := getattr(given.get("ctx"), "obj", None)) is not None:
             session.options = frozenset(option for one in given["ctx"].command.params for option in one.opts)
-        command(**{parameter.name: given[parameter.name] for parameter in own if parameter.name in given}, **made)
+        command(**{parameter.name: given[parameter.name] for parameter in own if parameter.name in given}, **whole)
 
     update_wrapper(run, command)
     run.__signature__ = Signature(shown, return_annotation=None)  # type: ignore[attr-defined]

@@ -2,97 +2,57 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Mapping
 from functools import wraps
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import typer
 
-#: Our commands in the order of a user's steps: where each is found, and its purpose, so that neither a list nor another command loads it.
-OURS: Mapping[str, tuple[str, str]] = {
-    "schema": ("schema:app", "What is public about the data: columns, bounds, levels."),
-    "explore": (
-        "choosing:explore",
-        "List the questions that may be asked of a schema, with a command for each, and a file of several.",
-    ),
-    "advise": (
-        "choosing:advise",
-        "Say which method to expect most of, with predicted standard errors, from public facts alone.",
-    ),
-    "plan": (
-        "analysis:plan",
-        "Show what an analysis will spend and what it will give, before anything is spent.",
-    ),
-    "release": (
-        "analysis:release",
-        "Charge the ledger, then draw the noise, then write the release: once, and it cannot be had again.",
-    ),
-    "infer": ("analysis:infer", "Print the table of a release: estimates, intervals, tests."),
-    "table": (
-        "one_step:table",
-        "Plan, release and infer a table in one go: counts, shares, means or totals by cell, with intervals.",
-    ),
-    "test": (
-        "one_step:test",
-        "Plan, release and test in one go, under the names of scipy.stats; p-values account for sampling and noise.",
-    ),
-    "interval": ("one_step:interval", "Plan, release and infer an interval for one parameter in one go."),
-    "describe": (
-        "one_step:describe",
-        "Plan, release and infer Table One in one go: what the records are like, by group.",
-    ),
-    "regress": (
-        "analysis:regress",
-        "Plan, release and infer a regression in one go, for a steward who is also the analyst.",
-    ),
-    "publish": ("publish:publish", "Ask many questions at once: one plan, one charge, one file, one report."),
-    "synthesize": (
-        "publish:synthesize",
-        "Make a file of synthetic rows on which plain OLS returns a private line.",
-    ),
-    "refit": (
-        "publish:refit",
-        "Print the regression table of a synthetic file from its published release, never from its rows.",
-    ),
-    "plan local": (
-        "local:plan",
-        "Show the standard errors to expect of a protected table, of every method, and of what would do better.",
-    ),
-    "protect": (
-        "local:protect",
-        "Write a table in which each row carries noise of its own, so that it may be published.",
-    ),
-    "fit": (
-        "local:fit",
-        "Fit a model to a protected table: coefficients and intervals that account for the noise on its rows.",
-    ),
-    "ledger": ("ledger:app", "The ledger: what may be spent on a dataset, and what was."),
-    "verify": (
-        "ledger:verify_release",
-        "Check a published release against the ledger it was charged to; exit code 1 when something does not hold.",
-    ),
-    "disclosure": (
-        "ledger:disclosure",
-        "Say what was released, for whom it is protected, under which guarantee, by what: a record for output checkers.",
-    ),
-    "methods": (
-        "choosing:methods",
-        "List every registered method: family, native guarantee, relations, parameters, source.",
-    ),
-    "curve": (
-        "choosing:curve",
-        "Draw and tabulate guarantees: what someone who sees a release can find out at most.",
-    ),
-    "audit": (
-        "audit:audit",
-        "Try to break a method: neighbours from the schema, exact differences, record and replay, the sampler.",
-    ),
-    "studio": (
-        "studio:studio",
-        "Open a page on this machine, in the browser: describe a file, ask, approve, release, read.",
-    ),
+#: Our commands in the order of a user's steps, and where each is found, so that neither a list nor another command loads it.
+OURS: Mapping[str, str] = {
+    "schema": "schema:app",
+    "explore": "choosing:explore",
+    "advise": "choosing:advise",
+    "plan": "analysis:plan",
+    "release": "analysis:release",
+    "infer": "analysis:infer",
+    "table": "one_step:table",
+    "test": "one_step:test",
+    "interval": "one_step:interval",
+    "describe": "one_step:describe",
+    "regress": "one_step:regress",
+    "publish": "publish:publish",
+    "synthesize": "publish:synthesize",
+    "refit": "publish:refit",
+    "plan local": "local:plan",
+    "protect": "local:protect",
+    "fit": "local:fit",
+    "ledger": "ledger:app",
+    "verify": "ledger:verify_release",
+    "disclosure": "ledger:disclosure",
+    "methods": "choosing:methods",
+    "curve": "choosing:curve",
+    "audit": "audit:audit",
+    "studio": "studio:studio",
 }
+
+
+def purposes() -> Iterator[tuple[str, str]]:
+    """Each command with the first line of its help, read from its file, which is not loaded."""
+    files = {where.partition(":")[0]: {} for where in OURS.values()}  # type: dict[str, dict[str, str]]
+    for module, found in files.items():
+        for node in ast.parse(Path(__file__).with_name("commands").joinpath(f"{module}.py").read_bytes()).body:
+            if isinstance(node, ast.FunctionDef):
+                found[node.name] = (ast.get_docstring(node) or "").partition("\n\n")[0]
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                words = {one.arg: one.value for one in node.value.keywords}
+                found[ast.unparse(node.targets[0])] = ast.literal_eval(words["help"]) if "help" in words else ""
+    for name, where in OURS.items():
+        module, _, attribute = where.partition(":")
+        yield name, files[module][attribute]
 
 
 class Commands(Mapping[str, Any]):
@@ -108,7 +68,7 @@ class Commands(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._built:
-            module, attribute = OURS[name][0].split(":")
+            module, attribute = OURS[name].split(":")
             self._built[name] = self.built(getattr(import_module(f"confide.cli.commands.{module}"), attribute), name)
         return self._built[name]
 

@@ -45,7 +45,7 @@ class Session:
     json: strict JSON on stdout and nothing else. step: what is running, for messages. private: records are within reach
     of that step. charging: whether the command is one that
     charges. charge: "none", "possible" (inside the gate, with a
-    ledger) or "made". ledger: the ledger that was named. options: of the command that runs.
+    ledger) or "made". ledger, dataset: those that were named, or opened. options: of the command that runs.
     cheaper: the `confide plan` for another price, from its options.
     kept: where the release was written. spoke: whether stdout has its JSON document. mute: says nothing, for a rehearsal.
     """
@@ -56,6 +56,7 @@ class Session:
     charging: bool = False
     charge: str = "none"
     ledger: str | None = None
+    dataset: str | None = None
     options: frozenset[str] = frozenset()
     cheaper: Callable[[str], str] | None = None
     kept: str | None = None
@@ -67,13 +68,17 @@ class Session:
     def say(self, text: str = "") -> None:
         """Text for people on stdout; nothing under --json."""
         if not self.json and not self.mute:
-            shown = printable(as_said(text))
+            shown = printable(as_said(text, self.options))
             typer.echo(painted(shown) if paints(sys.stdout) else shown)
 
     def say_as_is(self, text: str) -> None:
         """The same for text that was cleaned and has the escapes of colours in it."""
         if not self.json and not self.mute:
-            typer.echo(as_said(text))
+            typer.echo(as_said(text, self.options))
+
+    def worded(self, message: str, priced: Callable[[str], str] | None = None) -> str:
+        """A message of the package in the words of the command that runs; priced: how it asks for a privacy, if not by options alone."""
+        return for_command_line(message, ledger=self.ledger, dataset=self.dataset, options=self.options, priced=priced)
 
     def note(self, text: str) -> None:
         """Text for people on stderr, so that it never mixes with what a pipe carries."""
@@ -171,7 +176,7 @@ class Session:
     def _warned(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         """Pass on what is meant for users, outside private steps: the warning of a reader may quote a cell."""
         if issubclass(category, UserWarning) and not self.private:
-            self.note(f"warning: {for_command_line(str(message), ledger=self.ledger, options=self.options)}")
+            self.note(f"warning: {self.worded(str(message))}")
 
     def _parser(self, error: Any) -> int:
         if type(error).__name__ == "NoArgsIsHelpError" and not self.json:
@@ -189,20 +194,13 @@ class Session:
     def _confide(self, error: ConfideError) -> int:
         # Behind the gate whatever fails, fails after the charge: 3, for a report that cannot be written, would deny it.
         code = 6 if self.charge == "made" else error.exit_code
-        message = for_command_line(str(error), ledger=self.ledger, options=self.options)
+        message = self.worded(str(error), self.cheaper if isinstance(error, BudgetExceeded) else None)
         if self.charge == "made":
             message += self._charge_words()
         if isinstance(error, BudgetExceeded):
             totals = {"requested": error.requested, "spent": error.spent, "remaining": error.remaining}
-            return self._fail("BudgetExceeded", self._with_the_plan_that_fits(message), code, **totals)
+            return self._fail("BudgetExceeded", message, code, **totals)
         return self._fail(type(error).__name__, message, code)
-
-    def _with_the_plan_that_fits(self, message: str) -> str:
-        """The refusal with the whole command of a plan that would fit what is left, where something fits."""
-        fits = re.search(r"what fits: (--[^;]*)", message)
-        if fits is None or self.cheaper is None:
-            return message
-        return message.replace(fits[0], f"what fits: {self.cheaper(fits[1])}")
 
     def _unexpected(self, error: BaseException) -> int:
         """An error that nobody planned for. Its text may quote a record, and never leaves; neither does a traceback.

@@ -20,7 +20,7 @@ from confide.core.events import (
     threshold,
 )
 from confide.core.meter import Meter, seal
-from confide.core.method import STATUSES, FormulaMethod, Method, Result
+from confide.core.method import STATUSES, FormulaMethod, MenuEntry, Method, Pool, Result
 from confide.core.plan import MethodId, Plan, Question, method_parameters, parameters_of
 from confide.core.release import Noisy, Release, check_plan, implies, statements_hold
 from confide.core.statistic import Beginning, Gram, RecordMap, Source, SparseMap, Statistic, Total
@@ -38,6 +38,7 @@ __all__ = [
     "FormulaMethod",
     "Gram",
     "Law",
+    "MenuEntry",
     "Meter",
     "Method",
     "MethodId",
@@ -45,6 +46,7 @@ __all__ = [
     "Noisy",
     "Opaque",
     "Plan",
+    "Pool",
     "Proved",
     "Question",
     "RecordMap",

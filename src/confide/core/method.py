@@ -33,6 +33,53 @@ if TYPE_CHECKING:
 STATUSES = ("ok", "partial", "weak", "not_identified", "no_reply", "uninformative", "failed")
 
 
+@dataclass(frozen=True)
+class MenuEntry:
+    """How people ask for a method: its place in the studio's form and in `confide explore`, which list what the classes state.
+
+    Parameters
+    ----------
+    words : str
+        The question as people ask it: "A mean by group".
+    pattern : str
+        The first parameter of the method, with a role in braces for each column: "{number} ~ {label}". Roles are `number`, `other` (a
+        second number), `below` (a number above 0), `label`, `second` (a second label), `pair` (a label of two levels), `outcome` (0 or 1),
+        `count`, and `event` (a condition on a row, of persons with several rows). What follows " | " is for a schema with fewer columns.
+    says : str
+        What comes back.
+    command : str
+        How the command line asks it, {} being the formula; left out: `plan`, with the method's name.
+    name : str
+        One word for it, which forms and their addresses hold; left out: the method's name.
+    place : int
+        Entries of a family are listed by it, the least first: in the order in which people ask.
+    """
+
+    words: str
+    pattern: str
+    says: str
+    command: str = ""
+    name: str = ""
+    place: int = 100
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Questions of a publication that are released as one.
+
+    names: of the questions; method: whose release answers all of them.
+    """
+
+    names: tuple[str, ...]
+    method: Method
+
+    @property
+    def name(self) -> str:
+        """Of the part of the plan."""
+        joined = " + ".join(self.names)
+        return joined if len(joined) <= 60 else f"{self.names[0]} and {len(self.names) - 1} others"
+
+
 @runtime_checkable
 class Result(Protocol):
     """A result names its release, status, flags, guarantee, target (what is estimated) and covers (what the interval covers)."""
@@ -74,7 +121,12 @@ class Method:
     of the column, which simulated records follow: as one of "two" values, as a "count", or "" as what it is declared as; least_rows: of a
     unit, without which it says nothing; extensive: whether its numbers grow with the number of records, so that a sample's are compared
     with a population's scaled to it; example: of a call, what it is given before the data, as it is written;
-    numbers: what the numbers of its forecast are by the ending of their names, "count", "share", "mean" or "quantile", {} without a name.
+    numbers: what the numbers of its forecast are by the ending of their names, "count", "share", "mean" or "quantile", {} without a name;
+    menu: how people ask for it, None where no form does; task: of `cf.advise`, which compares it with others of that task, "" for none;
+    targets: settings with which its answer without any noise is what that task is about, None where another one's is; kin: methods of one
+    kin release views on the same numbers, so that questions of a publication (`pools`, `overlaps`) and releases (`combine`) can be
+    brought together, "" for none. A class that is derived from another one inherits neither its menu nor its kin, because it answers
+    another question.
 
     where: the subgroup that is asked about, as text ("age >= 65 & region == 'N'"), or None for all records; every method has it by name,
     and none has to do anything about it: the plan and the records that a draw is handed are those of the subgroup.
@@ -100,8 +152,16 @@ class Method:
     extensive: ClassVar[bool] = False
     example: ClassVar[str] = '"y ~ x"'
     numbers: ClassVar[Mapping[str, str]] = {}
+    menu: ClassVar[MenuEntry | None] = None
+    task: ClassVar[str] = ""
+    targets: ClassVar[Mapping[str, Any] | None] = None
+    kin: ClassVar[str] = ""
 
     where: str | None = field(default=None, kw_only=True, repr=False)
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.menu, cls.kin = vars(cls).get("menu"), vars(cls).get("kin", "")
 
     @property
     def needs(self) -> frozenset[str]:
@@ -189,6 +249,37 @@ class Method:
         """
         names = ", ".join(method.name for method in methods)
         raise PlanError(f"counts and shares are combined, and means and totals of the same columns; got {names}")
+
+    @classmethod
+    def proposed(cls, formula: str, schema: Any, n: int, points: Sequence[float]) -> Mapping[str, Any]:
+        """The settings with which `cf.advise` compares it, from public facts. points: where curves are compared, the middles of equal parts
+        of the feature's range; () in tasks that are not of curves.
+
+        Override where a parameter beside the formula has no default, or one that follows from n.
+        """
+        return {}
+
+    def pools(
+        self, questions: Mapping[str, Method], shares: Mapping[str, Fraction], schema: Any
+    ) -> tuple[tuple[Pool, ...], tuple[str, ...]]:
+        """Which questions of a publication gain by being one release, and what its plan says of them. Asked of the first of each kin.
+
+        questions: those of its kin, by name; shares: of the publication's budget. Override where releases are views on the same sums.
+        """
+        return (), ()
+
+    def from_pool(self, pool: Method, release: Release, schema: Any) -> Result:
+        """Its result, from the release of the pool that answers it. Override together with `pools`."""
+        raise PlanError(f"{self.name} is not answered by the release of another question; ask it by itself")
+
+    def overlaps(
+        self, questions: Mapping[str, Method], shares: Mapping[str, Fraction], plans: Mapping[str, Plan], schema: Any
+    ) -> tuple[str, ...]:
+        """What the plan of a publication says of questions that are drawn apart and need not be. Asked of the first of each kin.
+
+        questions, shares: as for `pools`; plans: of the parts of the publication. Override where one method can answer several questions.
+        """
+        return ()
 
     def worst_data(self, plan: Plan, schema: Any) -> Iterable[tuple[Any, Any]]:
         """Pairs of whole data sets, lists of records, that the audit should try.

@@ -39,14 +39,33 @@ from confide.guarantees.validation import is_count
 from confide.guarantees.values import weakness
 from confide.schema import Schema
 
+#: What a table covers: the population that the records are a sample of, or these very records.
+READINGS = ("population", "dataset")
+
+
+def checked_reading(covers: Any, call: str) -> str:
+    """`covers` when it is one of `READINGS`; `PlanError` with both calls otherwise.
+
+    call: what was called, such as "cf.tables.Counts(...".
+    """
+    if covers not in READINGS:
+        said = "was left out" if covers is None else f"must be 'population' or 'dataset', got {covers!r}"
+        raise PlanError(
+            f"covers {said}, and intervals differ: write {call}, covers='population') where the records are a sample and "
+            f"the question is about those they were drawn from, or {call}, covers='dataset') for these very records"
+        )
+    return str(covers)
+
 
 @dataclass(frozen=True)
 class Question:
     """A question to a release; every field left at None keeps what the plan says.
 
-    subset: names of coefficients to keep (the intercept stays); contrasts: name -> {coefficient: weight}; kind: the kind of
-    answer where a method has several; quantiles, prior, formula and loss as the method's page describes them; covers: "population" or
-    "dataset", what the intervals of a table are about.
+    subset: coefficients to keep, by name or by factor; the intercept stays, and smaller models of a line beside numeric columns have no
+    intervals unless it is of SSP; contrasts: name -> {coefficient: weight}; kind: of an interval, "credible" (a posterior) or "confidence"
+    (limits); prior: of a posterior, another prior, such as "beta(2, 5)"; quantiles: others, such as .25,.5,.75; covers: what the intervals
+    of a table are about, "population" (of which the records are a sample) or "dataset" (these records). formula, loss: as the method's page
+    describes them.
 
     >>> Question(subset=("age", "educ")).to_dict()
     {'subset': ['age', 'educ']}

@@ -119,14 +119,10 @@ class Noisy:
         # the step is a power of two, so scaling after the one rounding to a double is exact
         return np.array(list(map(float, self.values.ravel().tolist()))).reshape(self.shape) * float(self.step)
 
-    @cached_property
-    def _written(self) -> dict[str, Any]:
-        return encode(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form; lists of its own, so that what a caller writes into it changes no later one."""
-        values = {name: own if isinstance(own, str) else list(own) for name, own in self._written["values"].items()}
-        return {**self._written, "values": values}
+    @property
+    def sha256(self) -> str:
+        """Digest of the drawn integers, their step and their law."""
+        return digest(encode(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +189,12 @@ class Release:
     @cached_property
     def sha256(self) -> str:
         """Digest of the whole release: what the receipt in the ledger names."""
-        return digest(self.to_dict())
+        return digest(self._plain)
+
+    @cached_property
+    def _plain(self) -> dict[str, Any]:
+        """`to_dict`, kept: nobody outside may write into it."""
+        return encode(self)
 
     @cached_property
     def drawn_sha256(self) -> str:
@@ -202,11 +203,11 @@ class Release:
         Columns, levels and data sets may be renamed and a plan said otherwise: what was drawn is the same, and so is every number read
         from it.
         """
-        return digest(sorted(digest(noisy.to_dict()) for noisy in self.statistics.values()))
+        return digest(sorted(map(digest, self._plain["statistics"].values())))
 
     def to_json(self) -> str:
         """The publishable file, the same bits on every machine; `ReleaseError` for what no file of confide holds."""
-        return written("release", self.to_dict())
+        return written("release", self._plain)
 
     @classmethod
     def from_json(cls, text: str) -> Release:
@@ -240,7 +241,7 @@ class Release:
         )
 
 
-register(Noisy, Noisy.to_dict, partial(decode, Noisy))
+register(Noisy, encode, partial(decode, Noisy))
 
 
 def statements_hold(event: Event, guarantees: tuple[Guarantee, ...]) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from confide import noise as randomness, registry
 from confide._helpers import QUIET
 from confide._version import __version__
-from confide.core import Method, Noise, Plan, Release, Source, seal
+from confide.core import Method, Noise, Plan, RecordMap, Release, Source, seal
 from confide.core.files import check_body
 from confide.core.units.privacy_unit import as_record
 from confide.engine.planning import check_ledger, check_method, key_of, keyed, made_again, paid_for, pins, plan
@@ -227,12 +227,19 @@ def _bounded(source: Source, key: bytes, planned: Plan) -> AbstractContextManage
 def _check_source(source: Source, planned: Plan) -> None:
     """Everything that public facts of the source can refuse, before the charge."""
     statistics = tuple(planned.statistics.values())
+    for statistic in statistics:
+        if RecordMap not in type(statistic.map).__mro__:
+            raise _no_base(type(statistic.map).__name__)
     source.check(tuple(dict.fromkeys(column for statistic in statistics for column in statistic.map.columns)))
     source.check_statistics(statistics)
     if planned.passes > 1 and not source.rereadable:
         raise SourceError(
             f"the plan reads the records {planned.passes} times and this source can be read once; write it to a Parquet file first"
         )
+
+
+def _no_base(name: str) -> PlanError:
+    return PlanError(f"the map {name} lacks its base class; write class {name}(confide.core.RecordMap): ...")
 
 
 def _check_count(source: Source, n: int) -> None:

@@ -93,7 +93,7 @@ def check_pins(account: Account, dataset: object, unit: str, rows_per_unit: int,
     if dataset is None:
         raise PlanError(
             f"the records have no data set's name, and a ledger charges a named one; the ledger is open for {account.dataset!r}; if "
-            f"that is what they are, write it in their schema: dataset={account.dataset!r}"
+            f"that is what they are, write dataset={account.dataset!r} in their schema"
         )
     given = check_dataset(dataset)
     check_unit(unit, rows_per_unit)
@@ -107,15 +107,15 @@ def check_pins(account: Account, dataset: object, unit: str, rows_per_unit: int,
     if not same_name(unit, account.unit):
         raise PrivacyError(
             f"dataset {account.dataset!r} counts what one {account.unit} may lose, and the release protects one {unit}; open a ledger "
-            f"for that one: Ledger.create(path, dataset=..., budget=..., unit={unit!r}, rows_per_unit={rows_per_unit}) (two ledgers on the "
-            f"same records add up, unseen); or declare unit={account.unit!r} in the schema, if that is whom the records are about, with "
+            f"for that one: Ledger.create(path, dataset={account.dataset!r}, budget=..., unit={unit!r}, rows_per_unit={rows_per_unit}) (two "
+            f"ledgers on the same records add up, unseen); or declare unit={account.unit!r} in the schema, if that is whom the records are about, with "
             "the most rows that one has"
         )
     if rows_per_unit != account.rows_per_unit:
         raise PrivacyError(
             f"dataset {account.dataset!r} counts units of at most {account.rows_per_unit} row(s), and the release is for units of at most "
-            f"{rows_per_unit}, whose prices do not add up with the others'; open a ledger for these: Ledger.create(path, dataset=..., "
-            f"budget=..., unit={unit!r}, rows_per_unit={rows_per_unit}) (two ledgers on the same records add up, unseen); or declare "
+            f"{rows_per_unit}, whose prices do not add up with the others'; open a ledger for these: Ledger.create(path, "
+            f"dataset={account.dataset!r}, budget=..., unit={unit!r}, rows_per_unit={rows_per_unit}) (two ledgers on the same records add up, unseen); or declare "
             f"rows_per_unit={account.rows_per_unit} in the schema, if no unit has more"
         )
 
@@ -128,10 +128,11 @@ def _check_enforced(account: Account, unit: str, enforced: bool) -> None:
         raise PrivacyError(
             f"dataset {account.dataset!r} counts what one {account.unit} with all its rows may lose, enforced, and the release protects "
             f"{how}; write unit=cf.Unit({account.unit!r}) in the schema, with the id column of the data; or, where there are no ids, "
-            f"open a ledger of declared units: Ledger.create(path, dataset=..., budget=..., unit={account.unit!r}, rows_per_unit=1)"
+            f"open a ledger of declared units: Ledger.create(path, dataset={account.dataset!r}, budget=..., unit={account.unit!r}, "
+            "rows_per_unit=1)"
         )
     raise PrivacyError(
         f"dataset {account.dataset!r} counts what one {account.unit} may lose, and the release protects one {unit} with all its rows, "
-        f"enforced; open a ledger for that one: Ledger.create(path, dataset=..., budget=..., unit={unit!r}) (two ledgers on the same "
+        f"enforced; open a ledger for that one: Ledger.create(path, dataset={account.dataset!r}, budget=..., unit={unit!r}) (two ledgers on the same "
         "records add up, unseen)"
     )

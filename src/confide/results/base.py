@@ -65,7 +65,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil, inf, log, sqrt
+from math import log, sqrt
 from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -83,10 +83,8 @@ from confide.results.pages.content import (
     Flag,
     Shown,
     check_alpha,
-    status_words,
 )
 from confide.results.pages.export import csv_text
-from confide.sums.distributions.cumulative import CumulativeCounts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,11 +120,6 @@ class BaseResult(Shown):
 
     Raises `PlanError` when the parts do not fit each other.
     """
-
-    @property
-    def status_said(self) -> str:
-        """What the status means, as far as intervals go."""
-        return status_words(self)
 
     def _alpha(self, alpha: float | None) -> float:
         """The alpha to show: the one asked for, .05, or the one that the plan fixed."""
@@ -344,36 +337,6 @@ def level_remarks(counts: Iterable[LevelCount], counted: str = "noisy count") ->
 def level_legend(remarks: str) -> tuple[tuple[str, str], ...]:
     """The same words below a table whose status gives no reason; nothing for none."""
     return (("Levels", remarks.removeprefix("; ")),) if remarks else ()
-
-
-DECLARED_BOUND = Flag(
-    "declared_bound",
-    "an end of this interval is the declared bound alone: noise may be all that lies beyond the quantile, and the records did not move it",
-)
-
-# Ends that a reason names; of more it says how many.
-_BOUNDS_NAMED = 4
-
-
-def open_ends(rows: Iterable[tuple[str, CumulativeCounts, float, Sequence[bool]]], budget: str) -> str:
-    """Which ends are the declared bounds alone, and about how many records of their group, or how many times the budget, would give them.
-
-    rows: the name of a quantile, what was read of its group, q, and whether its low and its high end are unbacked; budget: "epsilon", "mu".
-    """
-    ends, records, times = [], 0.0, 0.0
-    for name, own, q, sides in rows:
-        for side, there in zip(("low", "high"), sides, strict=True):
-            if not there:
-                continue
-            ends.append(f"the {side} end of {name}")
-            enough, more = own.backing(q, side == "high")
-            records, times = max(records, enough), max(times, more)
-    named = ", ".join(ends[:_BOUNDS_NAMED]) + (
-        f" and {len(ends) - _BOUNDS_NAMED} more" if len(ends) > _BOUNDS_NAMED else ""
-    )
-    are = f"{named} {'is the declared bound' if len(ends) == 1 else 'are the declared bounds'} alone"
-    more_of_it = f", or {times:.1f} times this {budget}," if times < inf else ""
-    return f"{are}: noise may be all that lies beyond; about {ceil(records):,} records{more_of_it} would do"
 
 
 Vector = NDArray[np.float64]

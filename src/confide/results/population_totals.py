@@ -14,10 +14,10 @@ from confide.errors import PlanError
 
 # The calls that work, for errors.
 CALL = (
-    'write poststratify({"f": 51_000, "m": 49_000}, "sex"), or give a CSV file with one level and its number in a line'
+    'write poststratify({"f": 51_000, "m": 49_000}, "sex"); as a CSV file: one level and its number in a line'
 )
 CALLS = (
-    'write calibrate({"sex": {"f": 51_000, "m": 49_000}, "region": {"n": 60_000, "s": 40_000}}), or give a CSV file with a column, one of '
+    'write calibrate({"sex": {"f": 51_000, "m": 49_000}, "region": {"n": 60_000, "s": 40_000}}); as a CSV file: a column, one of '
     "its levels and the number in a line"
 )
 # Totals of the same persons may differ by rounding.

@@ -26,7 +26,7 @@ from starlette.routing import Route
 from confide import engine
 from confide._helpers import clean
 from confide._special import ndtr
-from confide.ask.menu import PUBLICATION, QUESTIONS, Question, asked_in, by_family, number, question, reading_of
+from confide.ask.menu import PUBLICATION, Question, asked_in, by_family, number, question, questions, reading_of
 from confide.core import Plan
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP
@@ -306,7 +306,7 @@ class Studio:
             "schema": found,
             "columns": list(columns_of(found)),
             "rules": rules_of(found),
-            "questions": QUESTIONS,
+            "questions": questions(),
         }
         return self._page(
             "schema",
@@ -359,7 +359,7 @@ class Studio:
         facts |= {"error": [], "rows": rows_of(form) if many else 0}
         if form.get("kind") and not many:
             facts["chosen"] = question(form["kind"])
-        first: Question = facts.get("chosen", QUESTIONS[0])
+        first: Question = facts.get("chosen") or questions()[0]
         facts["example"] = (None if found is None else first.asked_of(found)) or first.example
         if found is not None:
             facts["columns"] = list(columns_of(found))
@@ -368,7 +368,7 @@ class Studio:
                 facts["plan"] = self._plan(form)
             except ConfideError as error:
                 facts["error"] = str(error).split("\n")
-        return self._page("publication" if many else "ask", 200, SCRIPT, query=urlencode(form), **facts)
+        return self._page(PUBLICATION if many else "ask", 200, SCRIPT, query=urlencode(form), **facts)
 
     def _plan(self, form: Form, schema: Schema | None = None) -> Plan:
         """schema: another than the one that the form names."""

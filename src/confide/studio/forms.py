@@ -8,7 +8,7 @@ from typing import Any
 
 from confide import engine
 from confide.ask import tests
-from confide.ask.menu import QUESTIONS, asked_in, method_of_form, named_in, number, privacy_of
+from confide.ask.menu import PUBLICATION, TESTS, asked_in, method_of_form, named_in, number, privacy_of
 from confide.core import Plan
 from confide.errors import PlanError
 from confide.methods.publication import Publication
@@ -20,7 +20,6 @@ Form = Mapping[str, str]
 # What is asked in a form of questions; it stands in the address, so that a page can be gone back to.
 _ASKED = ("schema", "kind", "formula", "covers", "where", "mu", "n", "rows")
 _OF_MANY = re.compile(r"(name|kind|formula|covers|where|share)[0-9]{1,2}")
-_TESTS = {one.name: one.method for one in QUESTIONS if one.test}
 _ROWS, _MOST_ROWS = 3, 40
 
 
@@ -29,7 +28,7 @@ def asked_of(given: Mapping[str, Any]) -> dict[str, str]:
     return {
         name: str(value)
         for name, value in given.items()
-        if value and (name in _ASKED or (given.get("kind") == "publication" and _OF_MANY.fullmatch(name)))
+        if value and (name in _ASKED or (given.get("kind") == PUBLICATION and _OF_MANY.fullmatch(name)))
     }
 
 
@@ -47,15 +46,15 @@ def plan_of(form: Form, schema: Schema) -> Plan:
     size, privacy = form.get("n", "").strip(), privacy_of(form)
     n = _whole(size) if size else None
     kind = form.get("kind", "")
-    if kind in _TESTS and form.get("formula", "").strip():
+    if kind in TESTS and form.get("formula", "").strip():
         where = form.get("where", "").strip()
         settings = {"where": where} if where else {}
-        return tests.plan(_TESTS[kind], form["formula"].strip(), schema, privacy, n=n, settings=settings)
+        return tests.plan(TESTS[kind], form["formula"].strip(), schema, privacy, n=n, settings=settings)
     made = method_of_form(form)
     if isinstance(made, Publication):
         for name, own in named_in(form).items():
-            if own["kind"] in _TESTS:
-                tests.check_groups(_TESTS[own["kind"]], made.methods[name], schema)
+            if own["kind"] in TESTS:
+                tests.check_groups(TESTS[own["kind"]], made.methods[name], schema)
     return engine.plan(made, schema, privacy, n=n)
 
 

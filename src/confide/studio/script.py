@@ -9,14 +9,12 @@ from dataclasses import fields
 from typing import Any
 
 from confide import registry
-from confide.ask.menu import PUBLICATION, QUESTIONS, named_in
+from confide.ask.menu import PUBLICATION, TESTS, named_in
 from confide.core import Plan, parameters_of
 from confide.errors import PlanError
 from confide.guarantees import GDP
 from confide.schema import toml
 from confide.studio.folder import Request
-
-_TESTS = {one.name: one.method for one in QUESTIONS if one.test}
 
 
 def script(asked: Request, data: str, ledger: str, keep_others: bool = False) -> str:
@@ -135,12 +133,12 @@ def _pieces(asked: Request, data: str, ledger: str, keep_others: bool) -> list[s
 def _reading(asked: Request) -> str:
     """From the release to what is shown of it: a test is a question to a table."""
     form = asked.form
-    if form.get("kind") == PUBLICATION and any(one["kind"] in _TESTS for one in named_in(form).values()):
+    if form.get("kind") == PUBLICATION and any(one["kind"] in TESTS for one in named_in(form).values()):
         rows = {key: value for key, value in form.items() if key == "kind" or key[-1].isdigit()}
         return f"from confide.ask.menu import reading_of\n\nresult = reading_of({rows!r})(cf.infer(release))"
-    if form.get("kind") not in _TESTS:
+    if form.get("kind") not in TESTS:
         return "result = cf.infer(release)"
-    asks = f"_, ask = tests.asked_of({_TESTS[form['kind']]!r}, {form.get('formula', '')!r})"
+    asks = f"_, ask = tests.asked_of({TESTS[form['kind']]!r}, {form.get('formula', '')!r})"
     return f"from confide.ask import tests\n\n{asks}\nresult = ask(cf.infer(release))"
 
 

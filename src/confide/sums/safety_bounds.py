@@ -88,11 +88,6 @@ def ols_alpha(r_x: float, r_y: float, r_theta: float, lam0: float) -> float:
     return up(r_x * r_x * r_theta * kappa(r_y / (r_x * r_theta)) / lam0)
 
 
-def ols_gamma(lam: float, lam0: float, r_x: float) -> float:
-    """(lam - lam0 - R_x^2)_+/R_x^2; lam: the least eigenvalue of X'X."""
-    return max(lam - lam0 - r_x * r_x, 0.0) / (r_x * r_x)
-
-
 def least_class_size(c0: float | Fraction, n: int) -> int:
     """L = floor(c0 n) + 1, exactly for the number that c0 is. Raises `PlanError` below 2.
 
@@ -144,32 +139,16 @@ def kernel_alpha(r_f: float, peak: float, d0: float, points: int = 1, *, signed:
     return up(sqrt(points) * (4 if signed else 2) * r_f * peak / d0)
 
 
-def kernel_gamma(d: float, d0: float, peak: float, *, signed: bool = False) -> float:
-    """(d - d0)_+/B for a nonnegative kernel, (d - d0 - 2B)_+/(2B) for a signed one; d: the kernel sum at the point (the least of
-    several)."""
-    return max(d - d0 - 2 * peak, 0.0) / (2 * peak) if signed else max(d - d0, 0.0) / peak
-
-
 def eigenvector_alpha(r_x: float, gap0: float) -> float:
     """2 sqrt(2) R_x^2/gap0, rounded up: Frobenius distance of the projectors on the leading eigenvector of X'X."""
     _positive(r_x=r_x, gap0=gap0)
     return up(2 * sqrt(2) * r_x * r_x / gap0)
 
 
-def eigenvector_gamma(gap: float, gap0: float, r_x: float) -> float:
-    """(gap - gap0)_+/(2 R_x^2); each of the two eigenvalues moves by at most R_x^2."""
-    return max(gap - gap0, 0.0) / (2 * r_x * r_x)
-
-
 def minimiser_alpha(r_x: float, score: float, lam0: float) -> float:
     """2 R_x max|score|/lam0, rounded up: a minimiser over a ball whose objective is lam0-strongly convex there on the safe side."""
     _positive(r_x=r_x, score=score, lam0=lam0)
     return up(2 * r_x * score / lam0)
-
-
-def minimiser_gamma(curvature: float, lam0: float, r_x: float, weight: float) -> float:
-    """(L - lam0)_+/(R_x^2 max w); L: least eigenvalue of sum w_i x_i x_i'."""
-    return max(curvature - lam0, 0.0) / (r_x * r_x * weight)
 
 
 def _means_squared(radius: float, least: int) -> float:

@@ -25,10 +25,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.methods.regression.sums.linear_rows import Present
 from confide.schema import Design
 from confide.sums.cells.cell_sums import WholeSums
 from confide.sums.coding import BOUND, CodedRows, Codes, round_within, scaled, steps
-from confide.sums.linear_rows import Present
 from confide_lab.aggregates.trees import Bins, Paths
 
 __all__ = ["CellCounts", "CellRows", "CellSums", "Depths"]

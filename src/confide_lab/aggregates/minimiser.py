@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.core import Gram, Statistic
+from confide.methods.regression.sums.linear_rows import LinearRows
 from confide.sums.coding import BOUND
-from confide.sums.linear_rows import LinearRows
 
 __all__ = ["BallMinimiser"]
 

@@ -163,7 +163,7 @@ def passes() -> list[Check]:
     def fitted(passes: int) -> Any:
         with _read(path, schema).kept(("x", "z", "y", "kind")) as source:
             from confide.core import Total
-            from confide.sums.linear_rows import Present
+            from confide.methods.regression.sums.linear_rows import Present
 
             design = cf.Design.of("y ~ x + z + kind", schema)
             for _ in range(passes):

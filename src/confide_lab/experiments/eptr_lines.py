@@ -14,7 +14,7 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee, calibrate_gaussian
 from confide.methods.regression.certified.efficient_line import EfficientPTR
 from confide.methods.regression.ssp.method import SSP
-from confide.sums.whitened_rows import symmetric_noise
+from confide.methods.regression.sums.whitened_rows import symmetric_noise
 from confide_lab.fits import Case
 from confide_lab.published.eptr_ols import eptr_ols, eptr_ols_code
 from confide_lab.published.functional_mechanism import functional_mechanism

@@ -38,11 +38,11 @@ from confide.methods.regression.certified.sums import BoundedRows, Part, largest
 from confide.methods.regression.evidence.normal_equations import Line, line_of
 from confide.methods.regression.evidence.sparse_levels import totals_of_gram, unseen_levels
 from confide.methods.regression.linear_estimates import LinearEstimates, kept
+from confide.methods.regression.reference import least_squares
 from confide.schema import Design, Schema
 from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
-from confide.sums.reference import least_squares
 from confide_lab.aggregates.points import point_estimates, ridge_line, weakness
 
 __all__ = ["AdaSSP", "NoisyParts"]
@@ -81,6 +81,8 @@ class AdaSSP(FormulaMethod):
 
     name: ClassVar[str] = "adassp"
     family: ClassVar[str] = "regression"
+    asks: ClassVar[tuple[str, ...]] = ("subset",)
+    task: ClassVar[str] = "linear_regression"
     source: ClassVar[str] = "adaptive sufficient statistics perturbation (Wang 2018), exact Gaussian accounting"
 
     def __post_init__(self) -> None:
@@ -146,7 +148,7 @@ class AdaSSP(FormulaMethod):
         eigenvalue of a part is below the smallest of the whole. Raises `PlanError` for a name that is no coefficient.
         """
         question = question or Question()
-        question.only("subset")
+        question.only(*self.asks)
         design = self._design(release.plan.declared)
         keep = kept(design, question)
         parts = NoisyParts.of(release, bounded(design, self.row_bound))

@@ -31,11 +31,11 @@ from confide.methods.regression.certified.sums import BoundedRows
 from confide.methods.regression.evidence.normal_equations import line_of
 from confide.methods.regression.evidence.sparse_levels import totals_of_gram, unseen_levels
 from confide.methods.regression.linear_estimates import LinearEstimates, kept
+from confide.methods.regression.reference import least_squares
 from confide.schema import Design, Schema
 from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import BITS, corner_pairs
-from confide.sums.reference import least_squares
 from confide_lab.aggregates.points import point_estimates, ridge_line, weakness
 
 __all__ = ["AnalyzeGauss"]
@@ -63,6 +63,7 @@ class AnalyzeGauss(FormulaMethod):
 
     name: ClassVar[str] = "analyze_gauss"
     family: ClassVar[str] = "regression"
+    asks: ClassVar[tuple[str, ...]] = ("subset",)
     source: ClassVar[str] = "noisy second moments (Dwork, Talwar, Thakurta, Zhang 2014), exact Gaussian noise"
 
     def plan(
@@ -98,7 +99,7 @@ class AnalyzeGauss(FormulaMethod):
         A question may name a subset of coefficients, `Question(subset=("age", "educ"))`. Raises `PlanError` for a name that is none.
         """
         question = question or Question()
-        question.only("subset")
+        question.only(*self.asks)
         design = self._design(release.plan.declared)
         keep = kept(design, question)
         noisy, rows = release["moments"], self._rows(design)

@@ -40,11 +40,11 @@ from confide.methods.regression.evidence.normal_equations import Line, coefficie
 from confide.methods.regression.evidence.sample_size_advice import UNCHECKED, clipped_share
 from confide.methods.regression.evidence.sparse_levels import unseen_levels
 from confide.methods.regression.linear_estimates import LinearEstimates, legend
+from confide.methods.regression.reference import least_squares
+from confide.methods.regression.sums.linear_rows import ClippedRows
 from confide.results.base import level_legend
 from confide.schema import Categorical, Practice, Schema
 from confide.schema.formulas.formula import parse_formula
-from confide.sums.linear_rows import ClippedRows
-from confide.sums.reference import least_squares
 from confide_lab.aggregates.bins import Folded, NoisyBins, draw_bins, plan_bins, read_bins
 from confide_lab.aggregates.trees import Paths
 

@@ -38,11 +38,11 @@ from confide.guarantees.validation import is_number, is_whole
 from confide.methods.regression.certified.sums import ClippedResidualRows, Part, largest_length
 from confide.methods.regression.evidence.normal_equations import line_of
 from confide.methods.regression.linear_estimates import LinearEstimates
+from confide.methods.regression.reference import least_squares
 from confide.schema import Schema
 from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
-from confide.sums.reference import least_squares
 from confide_lab.aggregates.points import point_estimates
 from confide_lab.methods.adassp import NoisyParts, bounded, draw_parts
 

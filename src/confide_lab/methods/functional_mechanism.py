@@ -32,11 +32,11 @@ from confide.guarantees.validation import is_finite
 from confide.methods.regression.evidence.normal_equations import line_of
 from confide.methods.regression.evidence.sparse_levels import unseen_levels
 from confide.methods.regression.linear_estimates import LinearEstimates
+from confide.methods.regression.reference import least_squares
 from confide.schema import Schema
 from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
-from confide.sums.reference import least_squares
 from confide_lab.aggregates.coefficients import CoefficientTotal, QuadraticCoefficients
 from confide_lab.aggregates.points import point_estimates
 

@@ -35,12 +35,12 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite, is_whole
 from confide.methods.regression.linear_estimates import LinearEstimates
+from confide.methods.regression.reference import least_squares
+from confide.methods.regression.sums.linear_rows import Present
 from confide.schema import Design, Schema
 from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
-from confide.sums.linear_rows import Present
-from confide.sums.reference import least_squares
 from confide_lab.aggregates.points import point_estimates
 from confide_lab.aggregates.scores import default_clip, descend, plan_descent
 from confide_lab.methods.huber.round_lines import restriction
@@ -78,6 +78,7 @@ class GradientDescent(FormulaMethod):
 
     name: ClassVar[str] = "gradient_descent"
     family: ClassVar[str] = "regression"
+    task: ClassVar[str] = "linear_regression"
     source: ClassVar[str] = (
         "noisy full-batch gradient descent on clipped scores (Bassily et al. 2014; Brown et al. 2024)"
     )

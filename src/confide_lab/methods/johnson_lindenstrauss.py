@@ -43,11 +43,11 @@ from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
 from confide.methods.regression.evidence.normal_equations import PRIOR, line_of
 from confide.methods.regression.linear_estimates import LinearEstimates
+from confide.methods.regression.reference import least_squares
+from confide.methods.regression.sums.linear_rows import LinearRows
 from confide.schema import Categorical, Design, Schema
 from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
-from confide.sums.linear_rows import LinearRows
-from confide.sums.reference import least_squares
 from confide_lab.aggregates.points import point_estimates, ridge_line
 
 __all__ = ["JohnsonLindenstrauss", "sketch_delta", "sketch_ratio"]

@@ -65,6 +65,7 @@ class NaiveBayes(Method):
 
     name: ClassVar[str] = "naive_bayes"
     family: ClassVar[str] = "classification"
+    task: ClassVar[str] = "classification"
     source: ClassVar[str] = "Laplace mechanism on class counts, class sums and level counts (after Vaidya et al. 2013)"
     native: ClassVar[str] = "PureDP"
 

@@ -35,12 +35,12 @@ from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
 from confide.methods.regression.evidence.normal_equations import line_of
 from confide.methods.regression.linear_estimates import LinearEstimates
+from confide.methods.regression.reference import least_squares
+from confide.methods.regression.sums.linear_rows import LinearRows, Present
 from confide.schema import Design, Schema
 from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
-from confide.sums.linear_rows import LinearRows, Present
-from confide.sums.reference import least_squares
 from confide_lab.aggregates.minimiser import BallMinimiser
 from confide_lab.aggregates.points import point_estimates
 
@@ -74,6 +74,7 @@ class OutputPerturbation(FormulaMethod):
 
     name: ClassVar[str] = "output_perturbation"
     family: ClassVar[str] = "regression"
+    task: ClassVar[str] = "linear_regression"
     source: ClassVar[str] = "output perturbation (Chaudhuri, Monteleoni, Sarwate 2011) for ridge regression over a ball"
 
     def __post_init__(self) -> None:

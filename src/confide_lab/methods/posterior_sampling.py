@@ -403,6 +403,7 @@ class PosteriorSampling(PosteriorMethod):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "posterior_sampling"
+    task: ClassVar[str] = "linear_regression"
     source: ClassVar[str] = (
         "one posterior sample with released certificates (Redberg, Zhu, Wang 2023), exact privacy of the pair"
     )

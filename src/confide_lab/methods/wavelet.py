@@ -72,6 +72,7 @@ class Wavelet(FormulaMethod):
 
     name: ClassVar[str] = "wavelet"
     family: ClassVar[str] = "regression"
+    task: ClassVar[str] = "kernel_regression"
     source: ClassVar[str] = "Haar wavelet regression (Cai, Chakraborty, Vuursteen 2024), all cells in one release"
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.messages import refuses
 
 import confide as cf
 from confide import registry
@@ -150,7 +151,7 @@ def test_predictions_are_the_gaussian_rule_and_ties_go_to_the_first_class() -> N
     assert set(alike.predict(frame)) == {"a"}
     missing = found.predict(pd.DataFrame({"x": [0.0, np.nan], "y": [5.0, 5.0]}))
     assert missing[0] in "abc" and missing[1] is None
-    with pytest.raises(PlanError, match="one column for each of x, y"):
+    with refuses(PlanError):
         found.predict(np.zeros((2, 3)))
 
 
@@ -208,7 +209,7 @@ def test_without_any_listed_label_the_result_says_so_and_shares_are_shares() -> 
 def test_tests_within_a_class_are_refused_because_their_covariance_is_not_known() -> None:
     found = fitted(ClassMeans("kind ~ x + y"), records(4_000, 3), mu=2.0)
     assert found.wald_test([[0, 0, 0, 1, -1, 0, 0, 0, 0]]).pvalue < 1e-6
-    with pytest.raises(PlanError, match="covariance between means of one class"):
+    with refuses(PlanError):
         found.wald_test([[0, 0, 0, 1, 0, 0, -1, 0, 0]])
     assert np.isnan(found.cov_params().loc["x | a", "y | a"]) and found.cov_params().loc["x | a", "y | b"] == 0
 
@@ -226,28 +227,28 @@ def test_an_integer_column_is_a_class_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("formula", "words"),
+    "formula",
     [
-        ("x ~ y", "must have public classes"),
-        ("kind ~ 1", "names no feature"),
-        ("kind", "exactly one ~"),
-        ("nobody ~ x", "one column of the schema"),
-        ("kind ~ kind", "among the features"),
+        "x ~ y",
+        "kind ~ 1",
+        "kind",
+        "nobody ~ x",
+        "kind ~ kind",
     ],
 )
-def test_formulas_that_cannot_work_are_refused(formula: str, words: str) -> None:
-    with pytest.raises(PlanError, match=words):
+def test_formulas_that_cannot_work_are_refused(formula: str) -> None:
+    with refuses(PlanError):
         ClassMeans(formula).plan(SCHEMA, cf.GDP(1.0))
 
 
 @pytest.mark.parametrize("radius", [0, -1.0, float("nan"), float("inf"), True, "8"])
 def test_an_impossible_radius_is_refused(radius: object) -> None:
-    with pytest.raises(PlanError, match="radius must be"):
+    with refuses(PlanError):
         ClassMeans("kind ~ x", radius=radius)  # type: ignore[arg-type]
 
 
 def test_other_bad_settings_are_refused() -> None:
-    with pytest.raises(PlanError, match="variance must be one of"):
+    with refuses(PlanError):
         ClassMeans("kind ~ x", variance="full")
     with pytest.raises(cf.NoConversion):
         cf.plan(ClassMeans("kind ~ x"), SCHEMA, cf.PureDP(1.0))

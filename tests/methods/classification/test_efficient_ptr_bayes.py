@@ -7,6 +7,7 @@ from math import sqrt
 import numpy as np
 import pandas as pd
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide import registry
@@ -101,7 +102,7 @@ def test_no_reply_where_a_class_is_small_and_it_is_a_result() -> None:
     assert found.status == "no_reply" and found.estimates.shape == (9,) and np.isnan(found.estimates).all()
     assert "no_reply" in found.summary() and found.plot() is not None and found.to_json()
     for call in (found.predict, found.predict_proba):
-        with pytest.raises(NoResult, match="no reply"):
+        with refuses(NoResult):
             call(records(3, 1))
 
 
@@ -157,9 +158,7 @@ def test_the_plan_says_how_many_records_a_reply_needs_and_that_many_are_enough()
 
 def test_a_plan_that_can_hardly_reply_is_refused_with_a_setting_that_works() -> None:
     asked = cf.ApproxDP(1.0, 1e-6)
-    with pytest.raises(
-        PlanError, match=r"L = 1,800 .* needs 3,149 records, 3 classes 9,447 .* there are 6,000"
-    ) as caught:
+    with refuses(PlanError) as caught:
         EfficientPTRBayes("kind ~ x", c0=0.3).plan(SCHEMA, asked, n=6_000)
     assert "half of the least share" in str(caught.value) and "c0=0.19 at most" in str(caught.value)
     for method, said in (
@@ -167,48 +166,48 @@ def test_a_plan_that_can_hardly_reply_is_refused_with_a_setting_that_works() -> 
         (EfficientPTRBayes("kind ~ x", c0=0.1, gamma_plan=1_600), "c0="),
         (EfficientPTRBayes("kind ~ x", c0=0.3), "c0="),
     ):
-        with pytest.raises(PlanError, match=f"{said}.* at most") as caught:
+        with refuses(PlanError) as caught:
             method.plan(SCHEMA, asked, n=6_000)
         value = str(caught.value).split(said)[1].split(" ")[0]
         works = {"least": int(value)} if said == "least=" else {"c0": float(value)}
         plan = EfficientPTRBayes("kind ~ x", **works, gamma_plan=method.gamma_plan).plan(SCHEMA, asked, n=6_000)
         assert plan.constants["records for a reply"] <= 2_001
-    with pytest.raises(PlanError, match=r"take ClassMeans.*leave gamma_plan out"):
+    with refuses(PlanError):
         EfficientPTRBayes("kind ~ x", least=5, gamma_plan=100).plan(SCHEMA, asked, n=40)
 
 
 @pytest.mark.parametrize(
-    ("parameters", "words"),
+    "parameters",
     [
-        ({}, "either c0.*about half of the least share.*got c0=None and least=None"),
-        ({"c0": 0.1, "least": 10}, "either c0"),
-        ({"c0": 0.0}, "c0 must be above 0"),
-        ({"c0": -0.1}, "c0 must be above 0"),
-        ({"c0": 0.5}, "c0 must be above 0"),
-        ({"least": 1}, "least must be"),
-        ({"least": 2.5}, "least must be"),
-        ({"c0": 0.1, "gamma_plan": 1}, "gamma_plan must be"),
-        ({"c0": 0.1, "beta": 0.0}, "beta must be"),
-        ({"c0": 0.1, "beta": 1.0}, "beta must be"),
-        ({"c0": 0.1, "radius": 0.0}, "radius must be"),
+        {},
+        {"c0": 0.1, "least": 10},
+        {"c0": 0.0},
+        {"c0": -0.1},
+        {"c0": 0.5},
+        {"least": 1},
+        {"least": 2.5},
+        {"c0": 0.1, "gamma_plan": 1},
+        {"c0": 0.1, "beta": 0.0},
+        {"c0": 0.1, "beta": 1.0},
+        {"c0": 0.1, "radius": 0.0},
     ],
 )
-def test_bad_settings_are_refused(parameters: dict, words: str) -> None:
-    with pytest.raises(PlanError, match=words):
+def test_bad_settings_are_refused(parameters: dict) -> None:
+    with refuses(PlanError):
         EfficientPTRBayes("kind ~ x", **parameters)
 
 
 def test_bad_plans_are_refused() -> None:
     asked = cf.ApproxDP(1.0, 1e-6)
-    with pytest.raises(PlanError, match="not below one over the number of classes"):
+    with refuses(PlanError):
         EfficientPTRBayes("kind ~ x", c0=0.34).plan(SCHEMA, asked, n=100)
-    with pytest.raises(PlanError, match="give n="):
+    with refuses(PlanError):
         EfficientPTRBayes("kind ~ x", c0=0.1).plan(SCHEMA, asked)
-    with pytest.raises(PlanError, match="at least 2"):
+    with refuses(PlanError):
         EfficientPTRBayes("kind ~ x", c0=0.01).plan(SCHEMA, asked, n=50)
-    with pytest.raises(cf.PrivacyError, match="delta"):
+    with refuses(cf.PrivacyError):
         EfficientPTRBayes("kind ~ x", c0=0.1).plan(SCHEMA, cf.GDP(1.0), n=500)
-    with pytest.raises(cf.PrivacyError, match="add-remove"):
+    with refuses(cf.PrivacyError):
         EfficientPTRBayes("kind ~ x", c0=0.1).plan(SCHEMA, cf.ApproxDP(1.0, 1e-6, relation="add-remove"), n=500)
     warned = EfficientPTRBayes("kind ~ x", c0=0.1).plan(SCHEMA, cf.ApproxDP(1.0, 0.1), n=500).notes
     assert any("above 1/n" in text for text in warned)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.messages import refuses
 
 import confide as cf
 from confide import registry
@@ -114,13 +115,13 @@ def test_without_noise_it_is_naive_bayes() -> None:
 def test_pure_privacy_and_its_refusals() -> None:
     plan = NaiveBayes("kind ~ x + y").plan(SCHEMA, cf.PureDP(1.0))
     assert plan.guarantee == cf.PureDP(1.0, relation="add-remove")
-    with pytest.raises(PlanError, match="variance must be one of"):
+    with refuses(PlanError):
         NaiveBayes("kind ~ x", variance="none")
-    with pytest.raises(PlanError, match="radius must be"):
+    with refuses(PlanError):
         NaiveBayes("kind ~ x", radius=0)
-    with pytest.raises(PlanError, match="variance must be"):
+    with refuses(PlanError):
         SmoothNaiveBayes("kind ~ x", variance="shared")
-    with pytest.raises(cf.NoConversion, match="PureDP"):
+    with refuses(cf.NoConversion):
         SmoothNaiveBayes("kind ~ x").plan(SCHEMA, cf.GDP(1.0))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.errors import ConfideError
@@ -149,7 +150,7 @@ def test_releases_that_no_records_could_give_are_read_as_they_are(pure: bool, ki
 @pytest.mark.parametrize("level", [4.7, -0.5, "abc", 26, nan, inf, [1]])
 def test_a_level_of_a_whole_number_column_is_one_of_its_values(level: Any) -> None:
     """A level between two values was taken for the one below, and a word ended in an error without a type."""
-    with pytest.raises(cf.PlanError, match=r"whole number from 0 to 25 of 'v', got .*; write level=25"):
+    with refuses(cf.PlanError):
         cf.plan(I.Proportion("v", level=level), SCHEMA, cf.PureDP(1.0), n=200)
     assert cf.plan(I.Proportion("v", level="4"), SCHEMA, cf.PureDP(1.0), n=200).target == "share of records with v=4"
 

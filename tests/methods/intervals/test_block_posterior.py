@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.methods.intervals.block_posterior import BlockPosterior, _nearest, rank_scores
@@ -152,16 +153,16 @@ def _ending(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("sampler", "words"),
+    "sampler",
     [
-        (_hanging, "did not end within 3 s"),
-        (_hungry, "raises (_Array)?MemoryError.*memory=64 MB"),
-        (_ending, "ends the process that it runs in"),
+        _hanging,
+        _hungry,
+        _ending,
     ],
 )
-def test_a_sampler_that_is_too_much_for_the_caller_is_refused_by_the_plan(sampler, words) -> None:
+def test_a_sampler_that_is_too_much_for_the_caller_is_refused_by_the_plan(sampler) -> None:
     start, method = time.monotonic(), BlockPosterior(sampler, {"mean": (-4, 4)}, blocks=25, seconds=3, memory=64)
-    with pytest.raises(cf.PlanError, match=words):
+    with refuses(cf.PlanError):
         cf.plan(method, SCHEMA, cf.PureDP(4.0), n=1_000)
     assert time.monotonic() - start < 30
 
@@ -181,7 +182,7 @@ def test_the_release_is_the_same_for_the_same_noise_and_reads_back() -> None:
 
 @pytest.mark.parametrize("draws", [np.zeros((4_000, 1)), [[0.1, 0.2]], pd.DataFrame({"mean": [0.1]})])
 def test_draws_of_all_records_are_refused_with_the_reason(draws) -> None:
-    with pytest.raises(cf.PrivacyError, match="draws from a posterior of all records carry no guarantee"):
+    with refuses(cf.PrivacyError):
         cf.private_block_posterior(draws, _data(100), parameters={"mean": (-4, 4)}, **ASKED)
 
 
@@ -195,26 +196,26 @@ def _slow(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("settings", "privacy", "n", "words"),
+    ("settings", "privacy", "n"),
     [
-        ({"blocks": 9}, 4.0, 1_000, "from 10 to 100,000"),
-        ({}, 1.0, 1_000, "blocks=100 where n allows it, or allow_uninformative=True"),
-        ({"parameters": {"a": (0, 1), "b": (0, 1)}}, 3.0, 1_000, "blocks=67"),
-        ({}, 4.0, 200, "take blocks=40 at most"),
-        ({"parameters": {"mean": (4, -4)}}, 4.0, 1_000, "the lower first"),
-        ({"parameters": {}}, 4.0, 1_000, "what each may be at all"),
-        ({"seconds": 0}, 4.0, 1_000, "seconds must be"),
-        ({"sampler": _raising}, 4.0, 1_000, "raises KeyError: 'theta'"),
-        ({"sampler": _slow, "seconds": 6}, 4.0, 1_000, "the sampler took .* or more jobs"),
-        ({"seconds": 0.5}, 4.0, 1_000, "to start and end its process takes up to 0.1 s: write seconds="),
-        ({"sampler": lambda table, generator: table}, 4.0, 1_000, "where \\(draws, 1\\)"),
-        ({"sampler": lambda table, generator: [np.nan] * 5}, 4.0, 1_000, "not finite"),
-        ({"sampler": 3}, 4.0, 1_000, "a function of a block's table"),
-        ({"where": "x > 0"}, 4.0, 1_000, "leave where out"),
+        ({"blocks": 9}, 4.0, 1_000),
+        ({}, 1.0, 1_000),
+        ({"parameters": {"a": (0, 1), "b": (0, 1)}}, 3.0, 1_000),
+        ({}, 4.0, 200),
+        ({"parameters": {"mean": (4, -4)}}, 4.0, 1_000),
+        ({"parameters": {}}, 4.0, 1_000),
+        ({"seconds": 0}, 4.0, 1_000),
+        ({"sampler": _raising}, 4.0, 1_000),
+        ({"sampler": _slow, "seconds": 6}, 4.0, 1_000),
+        ({"seconds": 0.5}, 4.0, 1_000),
+        ({"sampler": lambda table, generator: table}, 4.0, 1_000),
+        ({"sampler": lambda table, generator: [np.nan] * 5}, 4.0, 1_000),
+        ({"sampler": 3}, 4.0, 1_000),
+        ({"where": "x > 0"}, 4.0, 1_000),
     ],
 )
-def test_what_cannot_be_is_refused_before_the_records(settings, privacy, n, words) -> None:
-    with pytest.raises(cf.PlanError, match=words):
+def test_what_cannot_be_is_refused_before_the_records(settings, privacy, n) -> None:
+    with refuses(cf.PlanError):
         cf.plan(
             BlockPosterior(**{"sampler": conjugate, "parameters": {"mean": (-4, 4)}, **settings}),
             SCHEMA,
@@ -365,5 +366,5 @@ def test_the_least_number_of_records_is_the_one_that_plans() -> None:
     method = BlockPosterior(conjugate, {"mean": (-4, 4)}, blocks=10, seconds=1.0, jobs=10)
     asked = cf.PureDP(20.0, relation="substitute")
     assert method.least_records == 50 and cf.plan(method, SCHEMA, asked, n=50).n == 50
-    with pytest.raises(cf.PlanError, match="take blocks=9 at most"):
+    with refuses(cf.PlanError):
         cf.plan(method, SCHEMA, asked, n=49)

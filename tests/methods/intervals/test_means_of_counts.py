@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from tests.messages import refuses
 from tests.simulated import simulated
 
 import confide as cf
@@ -67,17 +68,17 @@ def test_a_poisson_rate_says_what_it_assumes_and_is_read_from_any_release_of_a_m
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    "asked",
     [
-        (lambda data: I.mean(data, "v", kind="poisson", privacy=cf.GDP(1.0, relation="add-remove"), ledger=None), "public number"),
-        (lambda data: I.proportion(data, "v", kind="poisson", privacy=cf.GDP(1.0), ledger=None), "credible"),
-        (lambda data: I.variance(data, "v", kind="poisson", privacy=cf.GDP(1.0), ledger=None), "credible"),
-        (lambda data: I.MeanAndVariance("v", show="variance", kind="poisson"), 'write show="mean"'),
+        lambda data: I.mean(data, "v", kind="poisson", privacy=cf.GDP(1.0, relation="add-remove"), ledger=None),
+        lambda data: I.proportion(data, "v", kind="poisson", privacy=cf.GDP(1.0), ledger=None),
+        lambda data: I.variance(data, "v", kind="poisson", privacy=cf.GDP(1.0), ledger=None),
+        lambda data: I.MeanAndVariance("v", show="variance", kind="poisson"),
     ],
     ids=["add-remove", "a share", "a variance", "a variance alone"],
 )  # fmt: skip
-def test_where_there_is_no_rate_it_is_refused(asked: Any, words: str) -> None:
-    with pytest.raises(cf.PlanError, match=words):
+def test_where_there_is_no_rate_it_is_refused(asked: Any) -> None:
+    with refuses(cf.PlanError):
         asked(_counts(DAYS, 50, 1)[1])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from tests.messages import refuses
 from tests.simulated import simulated
 
 import confide as cf
@@ -118,7 +119,7 @@ def test_shares_of_all_levels_are_asked_by_naming_none() -> None:
 
 def test_a_record_that_may_be_left_out_is_refused() -> None:
     schema = cf.Schema({"s": cf.Categorical(["no", "yes"])})
-    with pytest.raises(cf.PlanError, match='on_missing="no"'):
+    with refuses(cf.PlanError):
         cf.plan(I.Proportion("s"), schema, cf.GDP(1.0))
 
 
@@ -134,18 +135,15 @@ def test_verbs_under_add_remove_answer_from_tables_or_say_what_does() -> None:
         assert low <= truth <= high
     found = I.difference(data, "s ~ t", **asked)
     assert list(found.names) == ["(t=m) - (t=f)"] and found.relation == "add-remove"
-    for verb, column, works in (
-        ("variance", "x", "cf.tables.means"),
-        ("slope", "y ~ x", "linear_regression"),
+    for verb, column in (
+        ("variance", "x"),
+        ("slope", "y ~ x"),
     ):
-        with pytest.raises(cf.PlanError, match=works):
+        with refuses(cf.PlanError):
             getattr(I, verb)(data, column, **asked)
-    with pytest.raises(cf.PlanError, match="public number of records"):
+    with refuses(cf.PlanError):
         I.mean(data, "x", kind="credible", **asked)
-    with pytest.raises(
-        cf.PlanError,
-        match=r"cf\.GDP\(\.\.\.\).*with relation='substitute'.* proportion has a pure guarantee",
-    ):
+    with refuses(cf.PlanError):
         I.proportion(data, "s", **{**asked, "privacy": cf.PureDP(1.0, relation="add-remove")})
 
 
@@ -165,7 +163,7 @@ def test_differences_that_have_no_posterior_have_confidence_limits_under_substit
     ends = found.conf_int().to_numpy()
     assert (ends[:, 0] <= truth).all() and (truth <= ends[:, 1]).all() and (ends[:, 1] - ends[:, 0] < 0.5).all()
     data, pure = cf.read(_records(300), SCHEMA), cf.PureDP(1.0, relation="substitute")
-    with pytest.raises(cf.PlanError, match=r"got PureDP.*; write cf\.GDP.*two columns of two levels each"):
+    with refuses(cf.PlanError):
         I.difference(data, formula, privacy=pure, ledger=None)
     if formula == "s ~ t":
         assert I.difference(data, formula, privacy=pure, ledger=None, noise=SimulatedNoise(1)).guarantee == pure
@@ -178,9 +176,9 @@ def test_a_difference_of_another_level_says_what_answers_it() -> None:
         I.difference(data, "s ~ t", level=level, noise=SimulatedNoise(1), **asked) for level in ("yes", None)
     )
     assert second.conf_int().equals(other.conf_int())
-    with pytest.raises(cf.PlanError, match=r"second level, s=yes, got level='no'; leave level out"):
+    with refuses(cf.PlanError):
         I.difference(data, "s ~ t", level="no", **asked)
-    with pytest.raises(cf.PlanError, match="a difference of means has no level"):
+    with refuses(cf.PlanError):
         I.difference(data, "x ~ t", level="no", **asked)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import Opaque, Spend, Test, Together
@@ -92,7 +93,7 @@ def test_an_estimate_that_was_cut_is_no_plain_answer() -> None:
     assert (
         cf.ptr.safe_release(FarAway(), cf.read(pd.DataFrame({"t": np.full(1001, 17.5)}), near), **asked).status == "ok"
     )
-    with pytest.raises(PlanError, match="nearer to it"):
+    with refuses(PlanError):
         cf.ptr.OrderStatistic(501, 1.7e9, 1.8e9, alpha=0.3)
 
 

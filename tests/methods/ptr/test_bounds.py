@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_ndtr
+from tests.messages import refuses
 
 from confide.audit import falsify_safety_bound
 from confide.errors import PlanError, PrivacyError
@@ -186,12 +187,12 @@ def test_combinators_state_what_they_must() -> None:
     means = ClassMeans(1, 2, 1.0, n=40, c0=0.2)
     mixed = all_of(means, MEDIAN)
     assert mixed.shape == (*means.shape, 1.0) and mixed.n == 40
-    with pytest.raises(PlanError, match="different numbers"):
+    with refuses(PlanError):
         all_of(means, ClassMeans(1, 2, 1.0, n=41, c0=0.2))
-    with pytest.raises(PlanError, match="has a shape"):
+    with refuses(PlanError):
         after(means, np.tanh, 1.0)
     assert after(means, np.tanh, 2.0, shape=None).alpha == pytest.approx(2 * means.alpha)
-    with pytest.raises(PlanError, match="lipschitz"):
+    with refuses(PlanError):
         after(MEDIAN, np.tanh, 0.0)
     gamma = scale(len, 2.0, 4.0, error=0.2)
     assert gamma([0] * 10) == pytest.approx((3 - 0.1) / 1.3) and gamma([]) == 0
@@ -220,9 +221,9 @@ def test_bounds_pack_and_unpack_and_live_ones_refuse() -> None:
         assert bound_from(pack_bound(bound)) == bound
     live = after(MEDIAN, np.sin, 1.0)
     assert set(pack_bound(live)) == {"live", "dim"} and set(pack_bound(AllOf((live,)))) == {"live", "dim"}
-    with pytest.raises(PlanError, match="live bound"):
+    with refuses(PlanError):
         bound_from(pack_bound(live))
-    with pytest.raises(PlanError, match="not loaded"):
+    with refuses(PlanError):
         bound_from({"bound": "nowhere:Bound", "fields": {}})
 
 
@@ -262,11 +263,11 @@ def test_what_is_not_proved_here_is_asserted() -> None:
 def test_public_configuration_is_checked(name: str, value: Any) -> None:
     bound = Mine()
     setattr(bound, name, value)
-    with pytest.raises(PlanError, match=name):
+    with refuses(PlanError):
         checked_bound(bound)
-    with pytest.raises(PlanError, match="must be a"):
+    with refuses(PlanError):
         checked_bound(lambda x: x)
-    with pytest.raises(PlanError, match="adaptive"):
+    with refuses(PlanError):
         checked_bound(Mine(), adaptive=True)
 
 
@@ -309,6 +310,6 @@ def test_the_search_takes_a_schema_and_says_what_it_cannot_do() -> None:
     assert report.verdict == "holds" and report.name == "ClassMeans"
     unsafe = LeadingEigenvector(2, 1.0, 1e6)
     assert falsify_safety_bound(unsafe, PLANE, n=3, restarts=1).verdict == "untested"
-    with pytest.raises(PrivacyError, match="substitute"):
+    with refuses(PrivacyError):
         falsify_safety_bound(MEDIAN, [(0, 1)], n=15, relation="add-remove")
     assert isinstance(LeastSquares(1, 1.0, 1.0, 1.0), CertifiedBound)

@@ -8,6 +8,7 @@ from math import exp, inf, log
 import numpy as np
 import pytest
 from scipy import stats
+from tests.messages import refuses
 
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, PureDP
@@ -132,7 +133,7 @@ def test_sparse_vector_takes_the_first_that_passes() -> None:
     assert found is not None and found[0] == 2
     passed = sum(test.first((0, 0, 0), noise) is not None for _ in range(300))
     assert passed <= stats.binom.ppf(0.9995, 300, 1e-3)
-    with pytest.raises(PlanError, match="3 proposals"):
+    with refuses(PlanError):
         test.first((0, 1), noise)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from mpmath import mp
 from scipy.special import ndtr, ndtri
+from tests.messages import refuses
 from tests.pace import quick
 
 from confide.errors import PlanError, PrivacyError
@@ -111,7 +112,7 @@ def test_the_exact_law_meets_its_claim_and_nearly_attains_it(epsilon: float, del
     # no law replies more often from the same step: a touch more is refused
     k = 2
     more = (*law.table[:k], min(law.table[k] * (1 + 1e-6), 1.0), *law.table[k + 1 :])
-    with pytest.raises(PrivacyError, match="differ by more"):
+    with refuses(PrivacyError):
         ExactReply(epsilon, delta, law.mu, more)
 
 
@@ -184,11 +185,11 @@ def test_parameters_out_of_range() -> None:
         with pytest.raises((PlanError, PrivacyError)):
             GaussianReply(**{"mu": 0.5, "delta": 1e-3, "gamma_plan": 20.0, **wrong})
     for bad in (1, 1001, 2.5, True):
-        with pytest.raises(PlanError, match="gamma_plan"):
+        with refuses(PlanError):
             exact_reply(1.0, 0.01, bad)  # type: ignore[arg-type]
-    with pytest.raises(PlanError, match="replies with probability"):
+    with refuses(PlanError):
         exact_reply(0.1, 1e-9, 5)
-    with pytest.raises(PlanError, match="at least 1e-12"):
+    with refuses(PlanError):
         exact_reply(1.0, 1e-14, 50)
 
 

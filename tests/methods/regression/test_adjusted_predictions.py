@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
+from tests.messages import refuses
 
 import confide as cf
 from confide.noise import SimulatedNoise
@@ -66,9 +67,9 @@ def test_named_contrasts() -> None:
     found = result.t_test({"S - W": {"region[T.S]": 1, "region[T.W]": -1}})
     assert found.names == ("S - W",)
     assert found.effect[0] == pytest.approx(ols.params["region[T.S]"] - ols.params["region[T.W]"], abs=1e-3)
-    with pytest.raises(cf.PlanError, match="no coefficient 'zz'"):
+    with refuses(cf.PlanError):
         result.t_test({"x": {"zz": 1}})
-    with pytest.raises(cf.PlanError, match="at least one"):
+    with refuses(cf.PlanError):
         result.t_test({})
 
 
@@ -131,21 +132,21 @@ def test_one_row_is_get_prediction() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "match"),
+    "call",
     [
-        ({"by": "wealth"}, "do not use the column 'wealth'"),
-        ({"at": {"y": 3}}, "do not use the column 'y'"),
-        ({"by": "age"}, "no levels"),
-        ({"by": "sex", "at": {"sex": "f"}}, "leave it out of by"),
-        ({"at": {"age": []}}, "at least one value"),
-        ({"at": {"region": "Q"}}, "no levels"),
-        ({"frame": pd.DataFrame({"age": [1.0]})}, "lacks the column"),
-        ({"frame": records(5, 1).iloc[:0]}, "no rows"),
-        ({"frame": 3}, "must be a DataFrame"),
+        {"by": "wealth"},
+        {"at": {"y": 3}},
+        {"by": "age"},
+        {"by": "sex", "at": {"sex": "f"}},
+        {"at": {"age": []}},
+        {"at": {"region": "Q"}},
+        {"frame": pd.DataFrame({"age": [1.0]})},
+        {"frame": records(5, 1).iloc[:0]},
+        {"frame": 3},
     ],
 )
-def test_impossible_requests_are_refused(call: dict[str, object], match: str) -> None:
-    with pytest.raises(cf.PlanError, match=match):
+def test_impossible_requests_are_refused(call: dict[str, object]) -> None:
+    with refuses(cf.PlanError):
         table().adjusted_predictions(**call)
 
 

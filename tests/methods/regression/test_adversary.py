@@ -12,10 +12,10 @@ from tests.simulated import simulated
 
 import confide as cf
 from confide.core import Either, Meter, Together
+from confide.methods.regression.sums.linear_rows import private_box
 from confide.noise import SecureNoise, SimulatedNoise
 from confide.sources.simulated import SIMULATED_ROWS
 from confide.sums.coding import Box
-from confide.sums.linear_rows import private_box
 from confide.testing import ZeroNoise
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "y": cf.Numeric(-20, 30)}, dataset="d")

@@ -8,6 +8,7 @@ from math import sqrt
 import numpy as np
 import pandas as pd
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import Question
@@ -50,7 +51,7 @@ def test_its_noise_is_the_bound_over_mu() -> None:
 
 @pytest.mark.parametrize("bound", [0.0, -1.0, float("nan"), True, "2"])
 def test_a_bound_that_cannot_work_is_refused(bound: object) -> None:
-    with pytest.raises(PlanError, match=r"above 0|0\.001"):
+    with refuses(PlanError):
         AnalyzeGauss(FORMULA, row_bound=bound).plan(SCHEMA, cf.GDP(1.0))
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import Gram
@@ -365,13 +366,13 @@ def test_bad_settings_raise(bad: dict[str, Any]) -> None:
 
 
 def test_bad_plans_raise() -> None:
-    for bad, words in (
-        ({"leverage_cap": 0.5}, "leverage_cap"),
-        ({"mode": "safe", "lam0": 1.0, "gamma_plan": 9.0}, "lam0"),
+    for bad in (
+        {"leverage_cap": 0.5},
+        {"mode": "safe", "lam0": 1.0, "gamma_plan": 9.0},
     ):
-        with pytest.raises(PlanError, match=words):
+        with refuses(PlanError):
             EfficientPTR("y ~ a", **bad).plan(SCHEMA, LEVEL)  # type: ignore[arg-type]
-    with pytest.raises(PlanError, match="coefficients"):
+    with refuses(PlanError):
         EfficientPTR("y ~ a + b").plan(SCHEMA, LEVEL, n=2)
     for asked in (cf.GDP(1.0), cf.PureDP(1.0), cf.GDP(1.0, 1e-6, relation="add-remove")):
         with pytest.raises(PrivacyError):

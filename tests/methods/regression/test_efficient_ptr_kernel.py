@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import Total
@@ -171,9 +172,9 @@ def test_it_is_read_at_its_points_alone() -> None:
     method = EfficientPTRKernel("y ~ x", [0.2, 0.4], 0.05, least=40.0)
     found = method.infer(released(method, records(5_000, 6)))
     assert len(found.at([0.4, 0.2])) == 2 and found.predict({"x": [0.4]}).iloc[0] == found.estimates[1]
-    with pytest.raises(PlanError, match="points alone"):
+    with refuses(PlanError):
         found.at(0.3)
-    with pytest.raises(PlanError, match="simultaneous"):
+    with refuses(PlanError):
         found.conf_int(simultaneous=True)
 
 
@@ -200,37 +201,37 @@ def test_intervals_cover_and_the_sampling_part_alone_does_not() -> None:
 
 def test_bad_settings_raise() -> None:
     good: dict[str, Any] = {"formula": "y ~ x", "points": [0.5], "bandwidth": 0.1, "least": 20.0}
-    wrong: list[tuple[str, dict[str, Any]]] = [
-        ("points", {"points": []}),
-        ("points", {"points": [nan]}),
-        ("points", {"points": [0.5, 0.5]}),
-        ("points", {"points": [(0.1, 0.2), (0.1,)]}),
-        ("bandwidth", {"bandwidth": 0.0}),
-        ("bandwidth", {"bandwidth": [0.1, inf]}),
-        ("kernel", {"kernel": "sinc"}),
-        ("least", {"least": 1.0}),
-        ("least", {"c0": 0.4}),
-        ("least", {"least": None}),
-        ("gamma_plan", {"gamma_plan": 1.0}),
-        ("beta", {"beta": 1.0}),
-        ("residual_bound", {"residual_bound": -1.0}),
+    wrong: list[dict[str, Any]] = [
+        {"points": []},
+        {"points": [nan]},
+        {"points": [0.5, 0.5]},
+        {"points": [(0.1, 0.2), (0.1,)]},
+        {"bandwidth": 0.0},
+        {"bandwidth": [0.1, inf]},
+        {"kernel": "sinc"},
+        {"least": 1.0},
+        {"c0": 0.4},
+        {"least": None},
+        {"gamma_plan": 1.0},
+        {"beta": 1.0},
+        {"residual_bound": -1.0},
     ]
-    for match, change in wrong:
-        with pytest.raises(PlanError, match=match):
+    for change in wrong:
+        with refuses(PlanError):
             EfficientPTRKernel(**{**good, **change})
 
 
 def test_impossible_plans_raise() -> None:
     asked = cf.ApproxDP(1.0, 1e-6)
-    with pytest.raises(PrivacyError, match="delta"):
+    with refuses(PrivacyError):
         EfficientPTRKernel("y ~ x", [0.5], 0.1, least=20.0).plan(SCHEMA, cf.GDP(1.0))
-    with pytest.raises(PrivacyError, match="add-remove"):
+    with refuses(PrivacyError):
         EfficientPTRKernel("y ~ x", [0.5], 0.1, least=20.0).plan(SCHEMA, cf.ApproxDP(1.0, 1e-6, relation="add-remove"))
-    with pytest.raises(PlanError, match="n="):
+    with refuses(PlanError):
         EfficientPTRKernel("y ~ x", [0.5], 0.1, c0=0.4).plan(SCHEMA, asked)
-    with pytest.raises(PlanError, match="one record"):
+    with refuses(PlanError):
         EfficientPTRKernel("y ~ x", [0.5], 0.001, c0=0.4).plan(SCHEMA, asked, n=100)
-    with pytest.raises(PlanError, match="2 numbers"):
+    with refuses(PlanError):
         EfficientPTRKernel("y ~ a + b", [0.5], 0.1, least=20.0).plan(TWO, asked)
     few = EfficientPTRKernel("y ~ x", [0.5], 0.1, least=20.0, gamma_plan=2.0).plan(SCHEMA, cf.ApproxDP(0.1, 1e-6))
     assert any("gamma_plan" in text for text in few.warnings) and few.constants["planned reply"] < 0.95

@@ -10,10 +10,10 @@ import pandas as pd
 from scipy.special import expit
 
 import confide as cf
+from confide.methods.regression.glm.fisher_families import LOGIT, Counts
 from confide.methods.regression.glm.reading import FisherReading
 from confide.noise import SimulatedNoise
 from confide.regression import Logistic
-from confide.sums.fisher_families import LOGIT, Counts
 
 
 def tied(moved: list[float], far: tuple[int, ...] = (), family: Any = LOGIT) -> dict[int, int]:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.messages import refuses
 
 import confide as cf
 from confide.errors import PlanError
@@ -44,7 +45,7 @@ def test_it_gives_pure_privacy_for_each_request() -> None:
     method = FunctionalMechanism("y ~ a + b")
     assert method.plan(SCHEMA, cf.PureDP(0.5)).guarantee == cf.PureDP(0.5, relation="add-remove")
     assert isinstance(method.plan(SCHEMA, cf.GDP(1.0)).guarantee, cf.PureDP)
-    with pytest.raises(PlanError, match="ridge"):
+    with refuses(PlanError):
         FunctionalMechanism("y ~ a", ridge=nan)
 
 

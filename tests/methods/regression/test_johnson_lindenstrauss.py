@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import integrate, stats
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import Gram, Meter, seal
@@ -211,16 +212,16 @@ def test_the_statement_names_its_assumption_and_is_charged(tmp_path: Path) -> No
 
 def test_what_a_sketch_cannot_give() -> None:
     method = JohnsonLindenstrauss("y ~ a + b")
-    with pytest.raises(NoConversion, match="AnalyzeGauss"):
+    with refuses(NoConversion):
         cf.plan(method, SCHEMA, cf.GDP(1.0))
-    with pytest.raises(PrivacyError, match="add-remove"):
+    with refuses(PrivacyError):
         cf.plan(method, SCHEMA, cf.ApproxDP(1.0, 1e-6, relation="substitute"))
-    with pytest.raises(PrivacyError, match="rows_per_unit"):
+    with refuses(PrivacyError):
         cf.plan(method, cf.Schema(dict(SCHEMA.columns), rows_per_unit=2), ASKED)
     for rows in (1, 2.5, True, 10**7):
-        with pytest.raises(PlanError, match="rows"):
+        with refuses(PlanError):
             JohnsonLindenstrauss("y ~ a", rows=rows)  # type: ignore[arg-type]
-    with pytest.raises(PlanError, match="singular"):
+    with refuses(PlanError):
         cf.plan(JohnsonLindenstrauss("y ~ a + b", rows=3), SCHEMA, ASKED)
 
 
@@ -230,15 +231,15 @@ def test_the_meter_lets_out_what_the_plan_calls_opaque_and_nothing_else() -> Non
     plan = cf.plan(JohnsonLindenstrauss("y ~ a + b"), SCHEMA, ASKED)
     value = np.array([[1.26, np.nan], [np.inf, -3.1]])
     with Meter(plan, SimulatedNoise(1)) as meter:
-        with pytest.raises(ReleaseError, match="sketch"):
+        with refuses(ReleaseError):
             meter.opaque("moments", value, Fraction(1), 1.0)
         noisy = meter.opaque("sketch", value, Fraction(1, 2), 2.0)
-        with pytest.raises(ReleaseError, match="twice"):
+        with refuses(ReleaseError):
             meter.opaque("sketch", value, Fraction(1), 1.0)
-        with pytest.raises(ReleaseError, match="this kind"):
+        with refuses(ReleaseError):
             meter.draw("sketch", np.zeros((2, 2), dtype=object))
     assert noisy.decode().tolist() == [[1.5, 0.0], [0.0, -3.0]] and np.isnan(noisy.variance)
-    with pytest.raises(ReleaseError, match="closed"):
+    with refuses(ReleaseError):
         meter.opaque("sketch", value, Fraction(1), 1.0)
 
 

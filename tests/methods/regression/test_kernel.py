@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
+from tests.messages import refuses
 
 import confide as cf
 from confide.errors import PlanError
@@ -266,7 +267,7 @@ def test_a_derived_feature_and_an_integer_one() -> None:
 @pytest.mark.parametrize("value", [0.0, -1.0, nan, inf, True, "1"])
 def test_bad_settings_raise(value: Any) -> None:
     for name in ("bandwidth", "residual_bound"):
-        with pytest.raises(PlanError, match=name):
+        with refuses(PlanError):
             Kernel("y ~ x", **{name: value})
 
 
@@ -275,10 +276,10 @@ def test_several_features_raise_with_what_to_do() -> None:
         {"x": cf.Numeric(0, 1), "z": cf.Numeric(0, 1), "c": cf.Categorical(["a", "b"]), "y": cf.Numeric(0, 1)}
     )
     for formula in ("y ~ x + z", "y ~ 1", "y ~ c"):
-        with pytest.raises(PlanError, match="EfficientPTRKernel"):
+        with refuses(PlanError):
             Kernel(formula).plan(schema, cf.GDP(1.0))
     for h in (0.003, 3.0):
-        with pytest.raises(PlanError, match="bandwidth"):
+        with refuses(PlanError):
             Kernel("y ~ x", bandwidth=h).plan(schema, cf.GDP(1.0))
 
 

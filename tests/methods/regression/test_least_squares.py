@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.messages import refuses
 from tests.simulated import simulated
 
 import confide as cf
@@ -177,10 +178,7 @@ def test_a_smaller_model_has_point_estimates_alone() -> None:
 
 
 def test_other_formulas_without_an_intercept_are_refused_with_the_call_that_works() -> None:
-    with pytest.raises(
-        cf.PlanError,
-        match=r"no intercept.*y ~ 0 \+ region.*write cf\.regression\.LeastSquares\('y ~ a \+ b'\), or cf\.regression\.SSP\(",
-    ):
+    with refuses(cf.PlanError):
         ols("y ~ 0 + a + b").plan(OLS_SCHEMA, cf.GDP(1.0))
 
 

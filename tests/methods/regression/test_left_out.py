@@ -13,12 +13,12 @@ from confide.core import Question
 from confide.methods.regression.evidence.sparse_levels import CellCounts, LeftOut
 from confide.methods.regression.least_squares.reading import LeastSquaresReading
 from confide.methods.regression.least_squares.sums import Layout
+from confide.methods.regression.sums.scores import LimitedFeatures, LimitedScores, SizeIndices, SquareOf
+from confide.methods.regression.sums.whitened_rows import Frame, PartialFrame
 from confide.noise import SimulatedNoise
 from confide.regression import LeastSquares
 from confide.schema import Design
 from confide.sums.coding import Box
-from confide.sums.scores import LimitedFeatures, LimitedScores, SizeIndices, SquareOf
-from confide.sums.whitened_rows import Frame, PartialFrame
 from confide.testing.test_data import ZeroNoise
 
 SCHEMA = cf.Schema(

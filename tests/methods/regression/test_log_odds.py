@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from scipy.special import expit
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import seal
@@ -18,13 +19,13 @@ from confide.errors import PlanError
 from confide.methods.regression.glm.clipping import Sizes, beyond, chosen_kappa, lengths_at_ends
 from confide.methods.regression.glm.coefficients import FisherSandwich
 from confide.methods.regression.glm.draw import FisherRound, made_points, started
+from confide.methods.regression.glm.fisher_rows import FisherRows
 from confide.methods.regression.glm.reading import Seen
+from confide.methods.regression.sums.whitened_rows import Frame
 from confide.noise import SimulatedNoise
 from confide.regression import Logistic
 from confide.schema import Design, Practice
 from confide.sums.coding import Box
-from confide.sums.fisher_rows import FisherRows
-from confide.sums.whitened_rows import Frame
 from confide.testing import check_method
 from confide.testing.test_data import ZeroNoise
 
@@ -157,8 +158,8 @@ def test_an_outcome_in_words_is_that_in_numbers() -> None:
     numbers = frame.assign(y=(frame.y == "yes").astype(int))
     schema = cf.Schema({**{name: SCHEMA[name] for name in "abc"}, "y": cf.Integer(0, 1)})
     one, other = released(frame)[1], released(numbers, schema=schema)[1]
-    assert {name: noisy.to_dict() for name, noisy in one.statistics.items()} == {
-        name: noisy.to_dict() for name, noisy in other.statistics.items()
+    assert {name: noisy.sha256 for name, noisy in one.statistics.items()} == {
+        name: noisy.sha256 for name, noisy in other.statistics.items()
     }
 
 
@@ -377,9 +378,9 @@ def test_a_few_far_records_against_the_slope_hide_it() -> None:
 
 
 def test_formulas_without_an_intercept_and_outcomes_of_three_levels_are_refused() -> None:
-    with pytest.raises(PlanError, match="no intercept"):
+    with refuses(PlanError):
         cf.plan(Logistic("y ~ 0 + a"), SCHEMA, cf.GDP(1.0))
-    with pytest.raises(PlanError, match="has 3 levels"):
+    with refuses(PlanError):
         cf.plan(Logistic("c ~ a"), SCHEMA, cf.GDP(1.0))
 
 

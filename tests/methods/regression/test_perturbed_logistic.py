@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import optimize, special, stats
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import seal, threshold
@@ -423,7 +424,7 @@ def test_predictions_and_odds() -> None:
     assert (odds["low"] < odds["odds_ratio"]).all() and (odds["odds_ratio"] < odds["high"]).all()
     assert found.to_dict()["levels"] == ["no", "yes"] and len(found.to_dict()["odds_ratio"]) == 5
     for threshold_ in (0, 1.5, True):
-        with pytest.raises(PlanError, match="threshold"):
+        with refuses(PlanError):
             found.predict(public, threshold=threshold_)  # type: ignore[arg-type]
 
 
@@ -461,24 +462,24 @@ def test_an_infeasible_ridge_names_the_least_one() -> None:
     labelled = LabelledRows(design)
     least = PerturbedObjective.least_ridge(sqrt(1 + 4 / 3) * labelled.longest, 1.0, 1e-6, "add-remove", _SHARE)
     for ridge in (0.1, 0.99 * least):
-        with pytest.raises(PrivacyError, match=f"above {least:.6g} for this formula, got {ridge:.6g}"):
+        with refuses(PrivacyError):
             cf.plan(LogisticObjective(FORMULA, ridge=ridge), SCHEMA, ASKED)
     assert cf.plan(LogisticObjective(FORMULA, ridge=1.05 * least), SCHEMA, ASKED).constants["ridge"] == 1.05 * least
-    with pytest.raises(PlanError, match="ridge >="):
+    with refuses(PlanError):
         cf.plan(LogisticPTR(FORMULA, ridge=1.0), SCHEMA, REQUESTS["ptr"])
 
 
 def test_requests_that_have_no_guarantee_are_refused() -> None:
     for request in (cf.GDP(1.0), cf.ZCDP(0.1)):
-        with pytest.raises(NoConversion, match=r"cf\.regression\.Logistic\(formula\)"):
+        with refuses(NoConversion):
             cf.plan(LogisticObjective(FORMULA), SCHEMA, request)
-    with pytest.raises(NoConversion, match=r"ApproxDP\(1.0"):
+    with refuses(NoConversion):
         cf.plan(LogisticObjective(FORMULA), SCHEMA, cf.PureDP(1.0))
-    with pytest.raises(PrivacyError, match="delta"):
+    with refuses(PrivacyError):
         cf.plan(LogisticPTR(FORMULA), SCHEMA, cf.GDP(1.0))
     twice = cf.Schema(dict(SCHEMA.columns), rows_per_unit=2)
     for mechanism in ("objective", "ptr"):
-        with pytest.raises(PrivacyError, match="rows_per_unit"):
+        with refuses(PrivacyError):
             cf.plan(METHODS[mechanism](FORMULA), twice, REQUESTS[mechanism])
     assert cf.plan(LogisticOutput(FORMULA), twice, cf.GDP(1.0)).guarantee == cf.GDP(
         1.0, relation="add-remove", assumptions=("at most 2 rows per unit (declared, not enforced)", "float64 solver")
@@ -494,11 +495,11 @@ def test_settings_and_outcomes_that_cannot_work_are_refused() -> None:
     ):
         with pytest.raises(PlanError):
             LogisticObjective(FORMULA, **settings)  # type: ignore[arg-type]
-    with pytest.raises(PlanError, match="has 3 levels"):
+    with refuses(PlanError):
         cf.plan(LogisticObjective("c ~ a"), SCHEMA, ASKED)
-    with pytest.raises(PlanError, match=r"Integer\(0, 1\)"):
+    with refuses(PlanError):
         cf.plan(LogisticObjective("a ~ b"), SCHEMA, ASKED)
-    with pytest.raises(PlanError, match="nobody"):
+    with refuses(PlanError):
         cf.plan(LogisticObjective("nobody ~ b"), SCHEMA, ASKED)
 
 
@@ -507,9 +508,9 @@ def test_intervals_in_clusters_and_surveys_are_refused() -> None:
     schools = cf.Schema(dict(SCHEMA.columns), cluster=cf.Clusters("school", size=30))
     survey = cf.Schema({**SCHEMA.columns, "w": cf.Numeric(0, 9)}, design=cf.SurveyDesign(weight="w"))
     for mechanism in ("objective", "ptr"):
-        with pytest.raises(PlanError, match="those of one school are alike"):
+        with refuses(PlanError):
             cf.plan(METHODS[mechanism](FORMULA), schools, REQUESTS[mechanism])
-        with pytest.raises(PlanError, match="the schema has a design"):
+        with refuses(PlanError):
             cf.plan(METHODS[mechanism](FORMULA), survey, REQUESTS[mechanism])
 
 

@@ -9,21 +9,22 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
+from tests.messages import refuses
 from tests.methods.regression.test_log_odds import paths
 
 import confide as cf
 from confide.core import Gram, Question, seal
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.glm.clipping import CountCut, counts_words, cut_assumption, missed_at_ends
+from confide.methods.regression.glm.fisher_families import LOGIT, PROBIT, Counts
+from confide.methods.regression.glm.fisher_rows import FisherRows, FisherScores, InformationIndices
 from confide.methods.regression.glm.reading import FisherReading
 from confide.methods.regression.glm.sums import CountIndices, Excess, FisherSum, count_edges
+from confide.methods.regression.sums.whitened_rows import Frame
 from confide.noise import SimulatedNoise
 from confide.regression import Logistic, Poisson
 from confide.schema import Design, Practice
 from confide.sums.coding import BOUND, Box
-from confide.sums.fisher_families import LOGIT, PROBIT, Counts
-from confide.sums.fisher_rows import FisherRows, FisherScores, InformationIndices
-from confide.sums.whitened_rows import Frame
 from confide.testing import check_method
 from confide.testing.test_data import ZeroNoise
 
@@ -482,7 +483,7 @@ def test_rate_ratios_predictions_and_marginal_effects() -> None:
     pd.testing.assert_frame_equal(changes.iloc[:2], effects.iloc[:2])
     at = [found.predict(frame.assign(c=level)).mean() for level in "uv"]
     assert changes.loc["c[T.v]", "dy/dx"] == pytest.approx(at[1] - at[0], rel=0.01)
-    with pytest.raises(PlanError, match='write kind="change"'):
+    with refuses(PlanError):
         found.average_marginal_effects(kind="dy/dx")
     assert found.to_dict()["rate_ratio"][1] == pytest.approx(ratios.rate_ratio.iloc[0])
 
@@ -567,9 +568,9 @@ def test_no_interval_of_effects_around_a_mean_slope_that_is_noise() -> None:
 def test_the_probit_says_what_it_has_not() -> None:
     found, _ = released(Logistic(FORMULA, link="probit"), records(4_000, 4, "probit"))
     assert found.status == "ok" and found.target.startswith("probit regression of y = yes")
-    with pytest.raises(NoResult, match="no odds ratios"):
+    with refuses(NoResult):
         found.odds_ratios()
-    with pytest.raises(NoResult, match="mean slope"):
+    with refuses(NoResult):
         found.average_marginal_effects()
     rows = records(3, 1, "probit")
     np.testing.assert_allclose(
@@ -590,18 +591,18 @@ def test_the_weighted_line_is_asked_for_and_named(method) -> None:
     assert found.target.startswith("weighted line of") and "weighted line" in found.heading
     assert "weighted line" in str(found) and plain.heading == ""
     assert "another elsewhere" in found.covers
-    with pytest.raises(PlanError, match='target="mle"'):
+    with refuses(PlanError):
         method.reference(Practice.of(frame, COUNT if isinstance(method, Poisson) else BINARY))
 
 
 def test_what_cannot_be_asked_is_refused() -> None:
-    with pytest.raises(PlanError, match=r"Integer\(0, 5\)"):
+    with refuses(PlanError):
         cf.plan(Poisson("y ~ a"), cf.Schema({"a": cf.Numeric(0, 1), "y": cf.Integer(1, 5)}), cf.GDP(1.0))
-    with pytest.raises(PlanError, match="no intercept"):
+    with refuses(PlanError):
         cf.plan(Poisson("y ~ 0 + a"), COUNT, cf.GDP(1.0))
-    with pytest.raises(PlanError, match="'mle' or 'weighted'"):
+    with refuses(PlanError):
         Poisson("y ~ a", target="robust")
-    with pytest.raises(PlanError, match="'logit' or 'probit'"):
+    with refuses(PlanError):
         Logistic("y ~ a", link="cloglog")
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
+from tests.messages import refuses
 
 import confide as cf
 from confide.core import Opaque, Question, leaves, seal
@@ -96,21 +97,21 @@ def test_the_plan_adds_up() -> None:
 
 def test_what_cannot_be_planned() -> None:
     method = PosteriorSampling("y ~ a")
-    with pytest.raises(PrivacyError, match="needs a delta"):
+    with refuses(PrivacyError):
         cf.plan(method, SCHEMA, cf.GDP(1.0))
-    with pytest.raises(PrivacyError, match="add-remove"):
+    with refuses(PrivacyError):
         cf.plan(method, SCHEMA, replace(ASKED, relation="substitute"))
-    with pytest.raises(PrivacyError, match="rows_per_unit"):
+    with refuses(PrivacyError):
         cf.plan(method, cf.Schema(dict(SCHEMA.columns), rows_per_unit=2), ASKED)
     for bad in ({"penalty": 0.0}, {"penalty": True}, {"leverage_cap": 0.5}, {"target": "ols"}, {"preset": "best"}):
-        with pytest.raises(PlanError, match=next(iter(bad))):
+        with refuses(PlanError):
             PosteriorSampling("y ~ a", **bad)  # type: ignore[arg-type]
-    with pytest.raises(PlanError, match=r"SSP\('y ~ a'\)"):
+    with refuses(PlanError):
         PosteriorSampling("y ~ a", target="population")
     for most in (None, 0, 2.5):
-        with pytest.raises(PlanError, match="most_records"):
+        with refuses(PlanError):
             PosteriorSampling("y ~ a", preset="balanced", most_records=most)  # type: ignore[arg-type]
-    with pytest.raises(PlanError, match="takes no question"):
+    with refuses(PlanError):
         method.infer(released(records(50, 1), method), Question(subset=("a",)))
 
 

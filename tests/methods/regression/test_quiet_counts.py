@@ -14,13 +14,13 @@ from scipy.stats import norm
 
 import confide as cf
 from confide.methods.regression.glm.coefficients import binary_design
+from confide.methods.regression.glm.fisher_families import LOGIT, PROBIT, Counts
+from confide.methods.regression.glm.fisher_rows import FisherRows
 from confide.methods.regression.glm.reading import QuietLevel, Seen, _lowest, _sds_beyond
+from confide.methods.regression.sums.whitened_rows import Frame
 from confide.results.base import LevelCount
 from confide.schema import Practice
 from confide.sums.coding import Box
-from confide.sums.fisher_families import LOGIT, PROBIT, Counts
-from confide.sums.fisher_rows import FisherRows
-from confide.sums.whitened_rows import Frame
 
 SCHEMA = cf.Schema({"f": cf.Categorical(["a", "b", "c"]), "x": cf.Integer(0, 1), "y": cf.Integer(0, 1)})
 RATES = {"a": 0.6, "b": 0.9, "c": 0.985}

@@ -10,17 +10,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.messages import refuses
 from tests.simulated import simulated
 
 import confide as cf
 from confide.core import Either, Together, exact_cost, leaves
 from confide.core.allowance import Allowance
-from confide.noise import SimulatedNoise
-from confide.regression import LeastSquares
-from confide.schema import Design
-from confide.sums.coding import BOUND, Box
-from confide.sums.linear_rows import BlockGram, CellIndices, RangeCells, multipliers, private_box, ranged
-from confide.sums.whitened_rows import (
+from confide.methods.regression.sums.linear_rows import (
+    BlockGram,
+    CellIndices,
+    RangeCells,
+    multipliers,
+    private_box,
+    ranged,
+)
+from confide.methods.regression.sums.whitened_rows import (
     Frame,
     LeverageCells,
     LeverageIndices,
@@ -30,6 +34,10 @@ from confide.sums.whitened_rows import (
     symmetric_noise,
     wiener,
 )
+from confide.noise import SimulatedNoise
+from confide.regression import LeastSquares
+from confide.schema import Design
+from confide.sums.coding import BOUND, Box
 from confide_lab.methods import GradientDescent
 from confide_lab.methods.huber.huber_line import HuberLine
 from confide_lab.methods.huber.residual_rounds import plan_line
@@ -321,7 +329,7 @@ def test_predictions_stay_within_the_declared_bounds() -> None:
     assert "no_interval" in result.flags and not result.has_intervals
     part = cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(2_000)), cf.Question(subset=("a",)))
     assert list(part.params.index) == ["Intercept", "a"]
-    with pytest.raises(cf.PlanError, match="no subsets"):
+    with refuses(cf.PlanError):
         cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(25)), cf.Question(subset=("a",)))
 
 
@@ -346,12 +354,12 @@ def test_clipped_responses_are_flagged() -> None:
     ],
 )
 def test_settings_that_cannot_work(settings: dict[str, Any]) -> None:
-    with pytest.raises(cf.PlanError, match=r"write|leave|True or False"):
+    with refuses(cf.PlanError):
         robust(FORMULA, **settings)
 
 
 def test_a_slope_bound_is_about_the_intervals_of_the_robust_line_alone() -> None:
-    with pytest.raises(cf.PlanError, match=r'objective="prediction" has none'):
+    with refuses(cf.PlanError):
         HuberLine(FORMULA, slope_bound=2.0, objective="prediction")
     with pytest.raises(TypeError, match="slope_bound"):
         LeastSquares(FORMULA, slope_bound=2.0)  # type: ignore[call-arg]

@@ -14,11 +14,11 @@ import confide as cf
 from confide import engine
 from confide.audit.replay.replay import replay
 from confide.core import Gram, Meter, Noisy, Question, Total, seal
+from confide.methods.regression.sums.linear_rows import BlockGram, multipliers
+from confide.methods.regression.sums.whitened_rows import Frame, LeverageCells, LeverageIndices, Round, WhitenedRows
 from confide.noise import SimulatedNoise
 from confide.schema import Design
 from confide.sums.coding import Box
-from confide.sums.linear_rows import BlockGram, multipliers
-from confide.sums.whitened_rows import Frame, LeverageCells, LeverageIndices, Round, WhitenedRows
 from confide_lab.methods.huber.huber_line import HuberLine
 from confide_lab.methods.huber.released_rounds import last_round
 from confide_lab.methods.huber.residual_rows import FarResiduals, ScoreRows

@@ -11,14 +11,15 @@ import pytest
 import statsmodels.api as sm
 from hypothesis import given, settings, strategies as st
 from scipy import stats
+from tests.messages import refuses
 from tests.simulated import simulated
 
 import confide as cf
 from confide.core import Meter, leaves
 from confide.core.events import paths
 from confide.methods.regression.evidence.normal_equations import Line, Meat, NoisyMoments, fit
+from confide.methods.regression.sums.linear_rows import LinearRows
 from confide.noise import SimulatedNoise
-from confide.sums import LinearRows
 from confide.testing import ZeroNoise, codes_of
 from confide_lab.benchmarks.coverage import consistent
 
@@ -293,9 +294,9 @@ def test_a_subset_is_the_projection_on_it() -> None:
     np.testing.assert_allclose(part.params, ols.params, atol=1e-4 * ols.bse.max())
     np.testing.assert_allclose(part.bse, ols.bse, rtol=1e-3)
     assert "equal residual variances" in part.covers
-    with pytest.raises(cf.PlanError, match="'zz'"):
+    with refuses(cf.PlanError):
         cf.infer(made, cf.Question(subset=["zz"]))
-    with pytest.raises(cf.PlanError, match="does not answer quantiles"):
+    with refuses(cf.PlanError):
         cf.infer(made, cf.Question(quantiles=(0.5,)))
 
 
@@ -450,16 +451,16 @@ def test_robust_covers_under_unequal_variances_where_classical_fails() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings_", "match"),
+    "settings_",
     [
-        ({"cov": "sandwich"}, "robust"),
-        ({"leverage_cap": 0.5}, "at least 1"),
-        ({"leverage_cap": float("nan")}, "at least 1"),
-        ({"clipping_check": "yes"}, "True or False"),
+        {"cov": "sandwich"},
+        {"leverage_cap": 0.5},
+        {"leverage_cap": float("nan")},
+        {"clipping_check": "yes"},
     ],
 )
-def test_impossible_settings_are_refused(settings_: dict[str, object], match: str) -> None:
-    with pytest.raises(cf.PlanError, match=match):
+def test_impossible_settings_are_refused(settings_: dict[str, object]) -> None:
+    with refuses(cf.PlanError):
         cf.regression.SSP(FORMULA, **settings_)
 
 
@@ -553,7 +554,7 @@ def test_levels_where_a_two_valued_response_is_rare_are_covered(feature: cf.Nume
 @pytest.mark.parametrize("bounds", [(-1e299, 1e299), (1e-300, 2e-300)])
 def test_units_without_finite_variances_are_refused_in_the_plan(bounds: tuple[float, float]) -> None:
     schema = cf.Schema({"a": cf.Numeric(*bounds), "y": cf.Numeric(0, 1)})
-    with pytest.raises(cf.PlanError, match="other units"):
+    with refuses(cf.PlanError):
         cf.plan(cf.regression.SSP("y ~ a"), schema, cf.GDP(1.0))
 
 
@@ -623,7 +624,7 @@ def test_a_factor_in_a_subset_stands_for_its_levels() -> None:
     assert cf.infer(release, cf.Question(subset=("region",))).names == (
         "Intercept", "region[T.S]", "region[T.W]", "region[T.E]",
     )  # fmt: skip
-    with pytest.raises(cf.PlanError, match="all levels of a factor at once: region"):
+    with refuses(cf.PlanError):
         cf.infer(release, cf.Question(subset=("wealth",)))
 
 

@@ -11,15 +11,16 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 from scipy import optimize
+from tests.messages import refuses
 from tests.simulated import simulated
 
 import confide as cf
 from confide.core import leaves
 from confide.core.events import paths
 from confide.methods.regression.ssp.draw import responses_of
+from confide.methods.regression.sums.linear_rows import BlockGram, BlockRows, LinearRows, block_numbers, least
 from confide.noise import SimulatedNoise
 from confide.sums.coding import Box
-from confide.sums.linear_rows import BlockGram, BlockRows, LinearRows, block_numbers, least
 from confide.testing import ZeroNoise, codes_of
 from confide_lab.benchmarks.coverage import consistent
 
@@ -285,9 +286,9 @@ def test_a_file_gives_the_same_table_and_a_subset_holds_for_each_response() -> N
     part = cf.infer(again, cf.Question(subset=("a",)))
     assert part.names == ("y1: Intercept", "y1: a", "y2: Intercept", "y2: a")
     assert "subset_classical" not in part.flags
-    with pytest.raises(cf.PlanError, match="y1, y2"):
+    with refuses(cf.PlanError):
         part["y3"]
-    with pytest.raises(cf.PlanError, match="result\\['y1'\\]"):
+    with refuses(cf.PlanError):
         part.predict(records(3, 1))
     assert "y2: a" in part.summary() and "y2: a" in part._repr_html_()
 
@@ -363,7 +364,7 @@ def test_a_factor_named_in_a_test_points_to_the_joint_test() -> None:
     result = cf.infer(cf.release(plan_of, data, cf.GDP(3.0), ledger=None, noise=SimulatedNoise(1)))
     for given in ("g", "g = 0", ["g"]):
         for call in (result.wald_test, result.t_test):
-            with pytest.raises(cf.PlanError, match=r"'g' is a factor.*wald_test_terms\(\).loc\['g'\]"):
+            with refuses(cf.PlanError):
                 call(given)
     assert result.wald_test_terms().loc["g", "pvalue"] == result.wald_test(["g[T.b]", "g[T.c]"]).pvalue
     for shown in (repr(result), repr(result.t_test("g[T.b]"))):

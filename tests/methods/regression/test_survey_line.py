@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.messages import refuses
 from tests.methods.tables.survey.test_survey import COLUMNS, IDS, LISTED, PERSONS, records
 from tests.simulated import simulated
 
 import confide as cf
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.least_squares.survey import ByWeight, LongFeatures, LongScores, SurveyReading
+from confide.methods.regression.sums.scores import SizeIndices, SquareOf
+from confide.methods.regression.sums.whitened_rows import Frame, WhitenedRows
 from confide.methods.regression.survey_scores import Read
 from confide.schema import Design
 from confide.sums.cells.weighted_cells import CappedWeight
 from confide.sums.coding import Box
-from confide.sums.scores import SizeIndices, SquareOf
-from confide.sums.whitened_rows import Frame, WhitenedRows
 from confide.testing import ZeroNoise
 
 LINE = cf.regression.LeastSquares("y ~ x + sex")
@@ -195,10 +196,10 @@ def test_declared_effects_and_fractions_scale_the_sampling_variance() -> None:
 
 
 def test_what_no_line_of_a_survey_can_be_is_refused() -> None:
-    for formula, words in (("y ~ 1", "cf.tables.means"), ("y ~ 0 + x", "no intercept")):
-        with pytest.raises(PlanError, match=words):
+    for formula in ("y ~ 1", "y ~ 0 + x"):
+        with refuses(PlanError):
             cf.plan(cf.regression.LeastSquares(formula), PERSONS, cf.GDP(1.0))
-    with pytest.raises(PlanError, match="the schema has a design"):
+    with refuses(PlanError):
         cf.plan(cf.regression.SSP("y ~ x"), PERSONS, cf.GDP(1.0))
 
 
@@ -210,16 +211,16 @@ def test_margins_are_those_of_the_formula() -> None:
         found.low["mean"] < found.estimate["mean"] < found.high["mean"]
         and found.estimate["total"] == 100 * found.estimate["mean"]
     )
-    for wrong, words in (
-        ({"sex": {"f": 51, "m": 49}}, "name the columns"),
-        ({"sex": {"f": 51, "m": 49}, "h": {"n": 60, "s": 41}}, "same number"),
-        ({"sex": {"f": 51, "x": 49}, "h": {"n": 60, "s": 40}}, "name its levels"),
-        ({"sex": 3}, "nested|mapping"),
-        ("gone.csv", "no readable file"),
+    for wrong in (
+        {"sex": {"f": 51, "m": 49}},
+        {"sex": {"f": 51, "m": 49}, "h": {"n": 60, "s": 41}},
+        {"sex": {"f": 51, "x": 49}, "h": {"n": 60, "s": 40}},
+        {"sex": 3},
+        "gone.csv",
     ):
-        with pytest.raises(PlanError, match=words):
+        with refuses(PlanError):
             own.calibrate(wrong)
-    with pytest.raises(PlanError, match="sum of categorical"):
+    with refuses(PlanError):
         simulated(LINE, data, cf.GDP(20.0), 1).calibrate({"sex": {"f": 51, "m": 49}, "x": {"1": 100}})
     with pytest.raises(NoResult):
         little = cf.read(records(40).drop(columns="v"), PERSONS)

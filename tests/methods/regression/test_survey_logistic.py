@@ -13,20 +13,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.messages import refuses
 from tests.methods.tables.survey.test_survey import COLUMNS, LISTS, NAMES, records as weighed
 from tests.simulated import simulated
 
 import confide as cf
 from confide.errors import NoResult, PlanError
+from confide.methods.regression.glm.fisher_families import LOGIT, PROBIT, Family
+from confide.methods.regression.glm.fisher_rows import (
+    CROSS,
+    FisherRows,
+    FisherScores,
+    InformationIndices,
+    LongFisherScores,
+)
 from confide.methods.regression.glm.sums import Excess, FisherSum
+from confide.methods.regression.sums.whitened_rows import Frame
 from confide.methods.regression.survey_scores import Read
 from confide.noise import SimulatedNoise
 from confide.schema import Design, Practice
 from confide.sums.cells.weighted_cells import CappedWeight
 from confide.sums.coding import BOUND, Box
-from confide.sums.fisher_families import LOGIT, PROBIT, Family
-from confide.sums.fisher_rows import CROSS, FisherRows, FisherScores, InformationIndices, LongFisherScores
-from confide.sums.whitened_rows import Frame
 from confide.testing import ZeroNoise
 
 OWN: dict[str, Any] = {**COLUMNS, "o": cf.Integer(0, 1)}
@@ -169,7 +176,7 @@ def test_lines_are_planned_drawn_and_read_again(schema: cf.Schema, relation: str
     assert found.status == "ok" and np.isfinite(found.bse).all()
     assert "weighted by w" in found.title and "raked" in found.summary() and "replicate weights" in found.summary()
     assert any("raked" in text for text in release.plan.warnings)
-    with pytest.raises(NoResult, match="under a design"):
+    with refuses(NoResult):
         found.average_marginal_effects()
 
 
@@ -240,16 +247,16 @@ def test_declared_effects_and_fractions_scale_the_sampling_variance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "words"),
+    "method",
     [
-        (cf.regression.Logistic("o ~ x", target="weighted"), "leave target out"),
-        (cf.regression.Logistic("o ~ 1"), "cf.tables.shares"),
-        (cf.regression.Logistic("o ~ 0 + x"), "no intercept"),
-        (cf.regression.Poisson("o ~ x"), "the schema has a design"),
+        cf.regression.Logistic("o ~ x", target="weighted"),
+        cf.regression.Logistic("o ~ 1"),
+        cf.regression.Logistic("o ~ 0 + x"),
+        cf.regression.Poisson("o ~ x"),
     ],
 )
-def test_what_no_line_of_a_survey_can_be_is_refused(method: Any, words: str) -> None:
-    with pytest.raises(PlanError, match=words):
+def test_what_no_line_of_a_survey_can_be_is_refused(method: Any) -> None:
+    with refuses(PlanError):
         cf.plan(method, PERSONS, cf.GDP(1.0))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.errors import PlanError
@@ -73,15 +74,15 @@ def test_it_gives_no_interval() -> None:
 
 def test_bad_settings_raise() -> None:
     for level in (-1, 14, 1.5, True):
-        with pytest.raises(PlanError, match="level"):
+        with refuses(PlanError):
             Wavelet("y ~ x", level=level)  # type: ignore[arg-type]
-    with pytest.raises(PlanError, match="density"):
+    with refuses(PlanError):
         Wavelet("y ~ x", density="beta")
     for asked, n in ((cf.GDP(1.0, relation="add-remove"), 100), (cf.GDP(1.0, relation="substitute"), None)):
-        with pytest.raises(PlanError, match="uniform"):
+        with refuses(PlanError):
             Wavelet("y ~ x", density="uniform").plan(SCHEMA, asked, n=n)
     small = cf.Schema({"x": cf.Integer(0, 5), "y": cf.Numeric(0, 1)})
-    with pytest.raises(PlanError, match="cells"):
+    with refuses(PlanError):
         Wavelet("y ~ x", level=5).plan(small, cf.GDP(1.0))
 
 

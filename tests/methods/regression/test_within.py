@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.messages import refuses
 
 import confide as cf
 from confide.audit import audit
@@ -196,7 +197,7 @@ def test_the_words(tmp_path: Any) -> None:
     assert "clustered by pid" in text and "fixed effects" in text and "Intercept" not in text
     assert list(result.wald_test_terms().index) == ["x", "year"]
     assert result.cov_params().shape == (3, 3)
-    with pytest.raises(cf.NoResult, match="no level"):
+    with refuses(cf.NoResult):
         result.predict(panel(5, 1))
     smaller = cf.infer(release, cf.Question(subset=("x",)))
     assert list(smaller.params.index) == ["x"] and smaller.status == "weak"
@@ -226,16 +227,16 @@ def test_members_of_clusters() -> None:
 
 
 def test_what_is_refused() -> None:
-    def refused(match: str, formula: str = "y ~ x", own: cf.Schema | None = None, **more: Any) -> None:
-        with pytest.raises(cf.PlanError, match=match):
+    def refused(formula: str = "y ~ x", own: cf.Schema | None = None, **more: Any) -> None:
+        with refuses(cf.PlanError):
             cf.plan(cf.regression.Within(formula, **more), own or schema(), cf.GDP(1.0))
 
-    refused(r"unit=cf.Unit\(\"person_id\"\)", own=cf.Schema(COLUMNS))
-    refused("no deviation from itself", own=schema(rule="keep"))
-    refused("has no term", "y ~ 1")
-    refused("without an intercept", "y ~ 0 + x")
-    refused("limit must be", limit="some")
-    with pytest.raises(cf.PrivacyError, match="number of rows is not public"):
+    refused(own=cf.Schema(COLUMNS))
+    refused(own=schema(rule="keep"))
+    refused("y ~ 1")
+    refused("y ~ 0 + x")
+    refused(limit="some")
+    with refuses(cf.PrivacyError):
         cf.plan(cf.regression.Within("y ~ x"), schema(rows=3), cf.GDP(1.0, relation="substitute"), n=10)
-    with pytest.raises(cf.PlanError, match="no ids"):
+    with refuses(cf.PlanError):
         cf.regression.Within("y ~ x").reference(cf.schema.Practice.of(panel(5, 1), schema()))

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
+from tests.messages import refuses
 
 import confide as cf
 from confide.ask.synthesis import combine, refit, synthesize
@@ -64,7 +65,7 @@ def test_derived_designs(frame, schema, tmp_path, formula) -> None:
 
 def test_a_line_through_the_origin_is_refused_before_the_charge(frame, schema, tmp_path) -> None:
     book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(2.0))
-    with pytest.raises(PlanError, match="has no intercept"):
+    with refuses(PlanError):
         synthesize(frame, "y ~ 0 + a + k", schema=schema, privacy=cf.GDP(1.0), ledger=book)
     assert not [row for row in book.show().rows if row.kind == "charge"]
     # rows of bins are of no line
@@ -232,7 +233,7 @@ def test_rows_are_noisy_or_asked_for(release, frame) -> None:
     assert len(method.build(release).frame) != len(frame)  # seed 4: noise of sd 12 moved it
     assert len(method.build(release, rows=500).frame) == 500
     assert method.build(release, rows=500).made[0]["ols_off_by"] < 1e-8
-    with pytest.raises(PlanError, match="rows must be at least 8"):
+    with refuses(PlanError):
         method.build(release, rows=7)
 
 
@@ -260,22 +261,22 @@ def test_parquet_carries_its_sidecar(made, tmp_path) -> None:
 
 def test_refusals(made, tmp_path) -> None:
     (path,) = made.save(tmp_path / "t.csv")
-    for formula, words in (
-        ("y ~ a + unused", "does not hold unused"),
-        ("a ~ k", "holds the response 'y'"),
-        ("y ~ 0 + a", "with an intercept"),
-        ("y ~ a + I(k ** 2)", "does not hold"),
+    for formula in (
+        "y ~ a + unused",
+        "a ~ k",
+        "y ~ 0 + a",
+        "y ~ a + I(k ** 2)",
     ):
-        with pytest.raises(PlanError, match=words) as error:
+        with refuses(PlanError) as error:
             refit(path, formula)
         assert "cf.refit(path)" in str(error.value)
     (tmp_path / "t.csv.confide.json").unlink()
-    with pytest.raises(ReleaseError, match=r"has no sidecar.*cf\.synthesize") as refused:
+    with refuses(ReleaseError) as refused:
         refit(path)
     assert refused.value.exit_code == 3
-    with pytest.raises(ReleaseError, match="there is no file"):
+    with refuses(ReleaseError):
         refit(tmp_path / "nowhere.parquet")
-    with pytest.raises(PlanError, match=r"\.parquet or \.csv"):
+    with refuses(PlanError):
         refit(tmp_path / "t.xlsx")
 
 
@@ -295,7 +296,7 @@ def test_a_changed_file_is_refused(made, tmp_path, ending, change) -> None:
     else:
         rows = rows.rename(columns={"a": "b"})
     rows.to_parquet(path, index=False) if ending == ".parquet" else rows.to_csv(path, index=False)
-    with pytest.raises(ReleaseError, match="ask for the original"):
+    with refuses(ReleaseError):
         refit(path)
 
 
@@ -305,10 +306,10 @@ def test_a_changed_sidecar_is_refused(made, tmp_path) -> None:
     text = json.loads(beside.read_text())
     text["body"]["made"]["rows"] += 1
     beside.write_text(json.dumps(text))
-    with pytest.raises(ReleaseError, match="was changed after it was written"):
+    with refuses(ReleaseError):
         refit(path)
     beside.write_text("no JSON")
-    with pytest.raises(ReleaseError, match="not JSON"):
+    with refuses(ReleaseError):
         refit(path)
 
 
@@ -346,9 +347,9 @@ def test_several_files(frame, schema, tmp_path) -> None:
     assert made.frames[0][["a", "k", "r"]].equals(SyntheticTable(FORMULA).build(made.release).frame[["a", "k", "r"]])
     # one release behind all of them: its own intervals come from any of them
     assert refit(paths[0]).to_json() == refit(paths[2]).to_json()
-    with pytest.raises(PlanError, match="given twice"):
+    with refuses(PlanError):
         combine([paths[0], paths[0]])
-    with pytest.raises(PlanError, match="at least two"):
+    with refuses(PlanError):
         combine(paths[:1])
 
 
@@ -358,7 +359,7 @@ def test_files_on_one_line_are_not_combined(frame, schema, tmp_path) -> None:
     single = method.build(release, files=2)
     assert single.status == "weak" and not single.made[0]["drawn_line"]
     paths = single.save(tmp_path / "s.parquet")
-    with pytest.raises(NoResult, match=r"cf\.refit"):
+    with refuses(NoResult):
         combine(paths)
 
 
@@ -390,34 +391,34 @@ def test_binagg_reproduces_its_sums_and_has_no_line(frame, schema, tmp_path) -> 
     assert made.frame["y"].sum() == pytest.approx(labels, rel=1e-9)
     assert "may leave their bounds" in made.summary()
     (path,) = made.save(tmp_path / "b.parquet")
-    with pytest.raises(PlanError, match="releases no line"):
+    with refuses(PlanError):
         refit(path)
 
 
 def test_wrong_calls(frame, schema) -> None:
     data = cf.read(frame, schema)
     call = {"privacy": cf.GDP(1.0), "ledger": None}
-    with pytest.raises(PrivacyError, match="privacy says"):
+    with refuses(PrivacyError):
         synthesize(data, FORMULA, ledger=None)
-    with pytest.raises(PlanError, match="ledger was left out"):
+    with refuses(PlanError):
         synthesize(data, FORMULA, privacy=cf.GDP(1.0))
-    with pytest.raises(PlanError, match="did you mean 'bounded'"):
+    with refuses(PlanError):
         synthesize(data, FORMULA, boundd=True, **call)
-    with pytest.raises(PlanError, match="generator must be"):
+    with refuses(PlanError):
         synthesize(data, FORMULA, generator="gan", **call)
-    with pytest.raises(PlanError, match="needs a schema"):
+    with refuses(PlanError):
         synthesize(frame, FORMULA, **call)
-    with pytest.raises(PlanError, match="has its schema already"):
+    with refuses(PlanError):
         synthesize(data, FORMULA, schema=schema, **call)
-    with pytest.raises(PlanError, match="declare it as a column"):
+    with refuses(PlanError):
         synthesize(data, "y / 10 ~ a", **call)
-    with pytest.raises(PlanError, match=r"\.parquet or \.csv"):
+    with refuses(PlanError):
         synthesize(data, FORMULA, path="t.xlsx", **call)
-    with pytest.raises(PlanError, match="in a folder that exists"):
+    with refuses(PlanError):
         synthesize(data, FORMULA, path="nowhere/t.csv", **call)
-    with pytest.raises(PlanError, match="files must be"):
+    with refuses(PlanError):
         synthesize(data, FORMULA, files=0, **call)
-    with pytest.raises(PlanError, match="cells must be"):
+    with refuses(PlanError):
         SyntheticTable(FORMULA, cells=1)
 
 
@@ -426,7 +427,7 @@ def test_the_ledger_is_charged_once(frame, schema, tmp_path) -> None:
     made = synthesize(frame, FORMULA, schema=schema, privacy=cf.GDP(1.0), ledger=book, files=2)
     assert cf.verify(made.release, book).ok
     assert len([row for row in book.show().rows if row.kind == "charge"]) == 1
-    with pytest.raises(PlanError, match="rows must be at least"):
+    with refuses(PlanError):
         synthesize(frame, FORMULA, schema=schema, privacy=cf.GDP(1.0), ledger=book, rows=3)
     assert len([row for row in book.show().rows if row.kind == "charge"]) == 1
 

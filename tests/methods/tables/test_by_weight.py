@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.methods.tables.draw import UnitMargins
@@ -211,29 +212,29 @@ def test_500_rows_of_one_person_are_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "method, words",
+    "method",
     [
-        (cf.tables.Means("x + y ~ f", covers="population"), 'bounds units by "keep" here'),
-        (cf.tables.Counts("f", covers="population", weights="y"), 'bounds units by "keep" here'),
-        (cf.tables.Quantiles("x ~ f", covers="population"), 'bounds units by "keep" here'),
+        cf.tables.Means("x + y ~ f", covers="population"),
+        cf.tables.Counts("f", covers="population", weights="y"),
+        cf.tables.Quantiles("x ~ f", covers="population"),
     ],
 )
-def test_what_keeps_one_row_says_so(method: Any, words: str) -> None:
+def test_what_keeps_one_row_says_so(method: Any) -> None:
     schema = cf.Schema({**COLUMNS, "y": cf.Numeric(0, 1)}, unit=cf.Unit("person", rule="weight"))
-    with pytest.raises(cf.PlanError, match=words):
+    with refuses(cf.PlanError):
         cf.plan(method, schema, cf.GDP(1.0))
 
 
 def test_several_rows_each_are_refused_and_tests_too() -> None:
     several = cf.Schema(COLUMNS, unit=cf.Unit("person", rows=3, rule="weight"))
-    with pytest.raises(cf.PlanError, match="take rows as independent"):
+    with refuses(cf.PlanError):
         cf.plan(cf.tables.Counts("f", covers="population"), several, cf.GDP(1.0))
     frame = visits(200, 1)
     for method, test in (
         (cf.tables.Counts("f * g", covers="population"), "independence"),
         (cf.tables.Means("x ~ g", covers="population"), "t"),
     ):
-        with pytest.raises(cf.PlanError, match="null laws"):
+        with refuses(cf.PlanError):
             answered(method, frame, cf.GDP(1.0)).test(test, *(("g",) if test == "t" else ()))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.errors import PlanError
@@ -81,9 +82,9 @@ def test_comparisons_hold_every_pair_whatever_its_name(tables: dict[str, Any]) -
     # "a, g=u" without g is called as "a" in g=u is: a name of two cells names none
     counts = tables["counts"]
     assert counts.diff("f=total", "f=(none)").shape == (1, 4)
-    with pytest.raises(PlanError, match="several cells are called"):
+    with refuses(PlanError):
         counts.diff("f=a, g=u", "f=Other, g=u")
-    with pytest.raises(PlanError, match="no cell is called"):
+    with refuses(PlanError):
         counts.diff("f=b", "f=a")
 
 
@@ -142,33 +143,33 @@ def test_a_grouping_column_with_a_taken_name_is_refused_in_the_plan(taken: str) 
             cf.tables.Ratios(f"x / log(x) ~ {taken}", covers="dataset"),
         ]
     for method in asked:
-        with pytest.raises(PlanError, match=f"the column {taken!r} would stand beside .* call it '{taken}_'"):
+        with refuses(PlanError):
             cf.plan(method, schema, cf.GDP(1.0))
-    with pytest.raises(PlanError, match="would stand beside"):
+    with refuses(PlanError):
         cf.plan(cf.Publication({"q": asked[0]}), schema, cf.GDP(1.0))
 
 
 @pytest.mark.parametrize("taken", Curve.own_columns)
 def test_a_curve_over_a_column_with_a_taken_name_is_refused_in_the_plan(taken: str) -> None:
     schema = cf.Schema({taken: cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
-    with pytest.raises(PlanError, match="would stand beside"):
+    with refuses(PlanError):
         cf.plan(cf.curves.Kernel(f"y ~ {taken}"), schema, cf.GDP(1.0), n=1_000)
 
 
 def test_a_term_that_is_called_as_the_constant_is_refused() -> None:
     schema = cf.Schema({"Intercept": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
     for formula in ("y ~ Intercept", "y ~ 0 + Intercept"):
-        with pytest.raises(PlanError, match="called 'Intercept'"):
+        with refuses(PlanError):
             cf.plan(cf.regression.LeastSquares(formula), schema, cf.GDP(1.0))
 
 
 def test_two_numbers_of_classes_with_one_name_are_refused_in_the_plan() -> None:
     schema = cf.Schema({"k": cf.Categorical(["x | a", "a)"]), "P(x": cf.Numeric(0, 1)})
-    with pytest.raises(PlanError, match="two numbers"):
+    with refuses(PlanError):
         cf.plan(cf.classification.ClassMeans("k ~ `P(x`"), schema, cf.GDP(1.0))
 
 
 def test_a_column_called_as_a_cut_of_another_is_told_apart() -> None:
     schema = cf.Schema({"age": cf.Numeric(0, 100), "cut(age, 40)": cf.Categorical(["a", "b", "c"])})
-    with pytest.raises(PlanError, match="rename the column"):
+    with refuses(PlanError):
         cf.plan(cf.tables.Counts("cut(age, 40) + `cut(age, 40)`", covers="dataset"), schema, cf.GDP(1.0))

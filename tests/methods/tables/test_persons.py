@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.messages import refuses
 
 import confide as cf
 from confide.audit import audit
@@ -155,26 +156,26 @@ def test_the_words_say_persons() -> None:
 
 
 def test_what_is_refused() -> None:
-    def refused(match: str, formula: str = NUMBER, schema: cf.Schema = SCHEMA, **more: Any) -> None:
-        with pytest.raises((cf.PlanError, cf.SchemaError), match=match):
+    def refused(formula: str = NUMBER, schema: cf.Schema = SCHEMA, **more: Any) -> None:
+        with refuses((cf.PlanError, cf.SchemaError)):
             cf.plan(cf.tables.PersonCounts(formula, covers="dataset", **more), schema, cf.GDP(1.0))
 
-    refused(r"unit=cf.Unit\(\"person_id\"\)", schema=cf.Schema(COLUMNS))
-    refused("got rows=2; write unit=cf.Unit", schema=cf.Schema(COLUMNS, unit=cf.Unit("pid", rows=2)))
-    refused("by \"weight\" here, got rule='keep'", schema=cf.Schema(COLUMNS, unit=cf.Unit("pid", rule="keep")))
-    refused("a weight is of a record", weights="age")
+    refused(schema=cf.Schema(COLUMNS))
+    refused(schema=cf.Schema(COLUMNS, unit=cf.Unit("pid", rows=2)))
+    refused(schema=cf.Schema(COLUMNS, unit=cf.Unit("pid", rule="keep")))
+    refused(weights="age")
     alike = cf.Schema(COLUMNS, unit=cf.Unit("pid"), cluster=cf.Clusters("school", size=30))
-    refused("those of one school are alike", schema=alike)
+    refused(schema=alike)
     drawn = cf.Schema(COLUMNS, unit=cf.Unit("pid"), design=cf.SurveyDesign(deff=2.0))
-    refused("the schema has a design", schema=drawn)
-    refused("without ~", "any(~(ill == 'yes'))")
-    refused("any takes one condition", "any()")
-    refused("any takes one condition", "any(ill == 'yes', 2)")
-    refused("increasing whole numbers", "number(ill == 'yes', 3, 2)")
-    refused("increasing whole numbers", "number(0, 3)")
-    refused("a condition and then whole numbers", "number(ill == 'yes', sex == 'F', 3)")
-    refused("names 'sick', which is no column", "any(sick == 'yes')")
-    with pytest.raises(cf.PlanError, match="covers was left out"):
+    refused(schema=drawn)
+    refused("any(~(ill == 'yes'))")
+    refused("any()")
+    refused("any(ill == 'yes', 2)")
+    refused("number(ill == 'yes', 3, 2)")
+    refused("number(0, 3)")
+    refused("number(ill == 'yes', sex == 'F', 3)")
+    refused("any(sick == 'yes')")
+    with refuses(cf.PlanError):
         cf.tables.person_counts(NUMBER, cf.read(visits(10), SCHEMA), privacy=cf.GDP(1.0), ledger=None)
-    with pytest.raises(cf.PlanError, match="no ids"):
+    with refuses(cf.PlanError):
         cf.tables.PersonCounts(NUMBER, covers="dataset").reference(None)

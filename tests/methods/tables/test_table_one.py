@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.messages import refuses
 
 import confide as cf
 from confide import engine
@@ -173,18 +174,18 @@ def test_what_is_printed_and_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    "arguments",
     [
-        ({"formula": "~ arm"}, "names no column"),
-        ({"formula": "age + arm ~ arm"}, "a row and a group"),
-        ({"formula": "age ~ arm + stage"}, "partition"),
-        ({"formula": "agee ~ arm"}, "agee"),
-        ({"formula": "age + smoker ~ arm", "medians": ("smoker",)}, "no numeric row"),
-        ({"formula": "age ~ arm", "covers": "all"}, "population"),
+        {"formula": "~ arm"},
+        {"formula": "age + arm ~ arm"},
+        {"formula": "age ~ arm + stage"},
+        {"formula": "agee ~ arm"},
+        {"formula": "age + smoker ~ arm", "medians": ("smoker",)},
+        {"formula": "age ~ arm", "covers": "all"},
     ],
 )
-def test_what_cannot_be_planned_says_what_can(arguments: dict[str, object], words: str) -> None:
-    with pytest.raises((cf.PlanError, cf.SchemaError), match=words):
+def test_what_cannot_be_planned_says_what_can(arguments: dict[str, object]) -> None:
+    with refuses((cf.PlanError, cf.SchemaError)):
         TableOne(**arguments).plan(SCHEMA, cf.GDP(1.0))  # type: ignore[arg-type]
 
 
@@ -270,9 +271,9 @@ def test_weighted_intervals_cover() -> None:
 
 
 def test_medians_have_no_weights() -> None:
-    with pytest.raises(cf.errors.PlanError, match="count alike"):
+    with refuses(cf.errors.PlanError):
         TableOne("age ~ arm", medians=("age",), weights="w")
-    with pytest.raises(cf.errors.PlanError, match="public largest"):
+    with refuses(cf.errors.PlanError):
         engine.plan(TableOne("age ~ arm", weights="stage"), WEIGHTED, cf.GDP(1.0))
     plan = engine.plan(TableOne("age ~ arm", weights="w"), WEIGHTED, cf.GDP(1.0), n=1_000)
     assert "weighted by w (at most 6)" in plan.target and "weights of 3" in plan.forecast["assumes"]
@@ -343,7 +344,7 @@ def test_bins_that_no_release_has_are_refused(named: str) -> None:
     release = engine.release(method, cf.read(_wide(500, 3), WIDE), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
     held = SimpleNamespace(public={named: np.arange(5)})
     about = method.about(WIDE).medians[0]
-    with pytest.raises(cf.errors.ReleaseError, match="altered"):
+    with refuses(cf.errors.ReleaseError):
         list(about.read(held, 1.0, ()))  # type: ignore[arg-type]
     assert "starts of income" in release.public
 

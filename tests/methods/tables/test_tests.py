@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.messages import refuses
 
 import confide as cf
 from confide import registry
@@ -182,28 +183,28 @@ def test_correlations_cover_where_fishers_interval_without_noise_does_not() -> N
 
 
 @pytest.mark.parametrize(
-    ("ask", "words"),
+    "ask",
     [
-        (lambda t: t.test("wilcoxon", "region"), "mannwhitneyu"),
-        (lambda t: t.test("fit", "region", expected=[1.0]), "3 numbers"),
-        (lambda t: t.test("fit", "region", expected={"N": 1.0}), "'S' is missing"),
-        (lambda t: t.test("proportion", "smoker", p=1.5), "between 0 and 1"),
-        (lambda t: t.test("proportion", "smoker", p=0.5, level="maybe"), "no level"),
-        (lambda t: t.test("trend", "smoker", "region", scores=[1]), "3 numbers"),
-        (lambda t: t.test("independence", "smoker", "sex"), "no attribute"),
-        (lambda t: t.test("t", "smoker"), r"answers test\('independence', 'region', 'smoker'\)"),
+        lambda t: t.test("wilcoxon", "region"),
+        lambda t: t.test("fit", "region", expected=[1.0]),
+        lambda t: t.test("fit", "region", expected={"N": 1.0}),
+        lambda t: t.test("proportion", "smoker", p=1.5),
+        lambda t: t.test("proportion", "smoker", p=0.5, level="maybe"),
+        lambda t: t.test("trend", "smoker", "region", scores=[1]),
+        lambda t: t.test("independence", "smoker", "sex"),
+        lambda t: t.test("t", "smoker"),
     ],
 )
-def test_a_test_that_cannot_be_answered_is_named(ask: object, words: str) -> None:
+def test_a_test_that_cannot_be_answered_is_named(ask: object) -> None:
     counts = table(Counts("region * smoker", covers="population"), records(200, 1), 1.0, 1)
-    with pytest.raises(PlanError, match=words):
+    with refuses(PlanError):
         ask(counts)
 
 
 def test_means_that_cannot_answer_name_their_own_columns() -> None:
     means = table(Means("x + y ~ region * smoker", covers="population"), records(200, 1), 1.0, 1)
     for ask in (lambda: means.test("t"), lambda: means.test("anova", "region")):
-        with pytest.raises(PlanError, match=r"test\('t', 'smoker', of='x'\)") as refused:
+        with refuses(PlanError) as refused:
             ask()
         assert "'sex'" not in str(refused.value) and "(its attributes: region, smoker)" in str(refused.value)
 
@@ -212,7 +213,7 @@ def test_means_asked_for_a_test_of_two_columns_say_what_they_answer() -> None:
     source = cf.read(SCHEMA.sample(500, seed=1), SCHEMA)
     means = cf.tables.means("x ~ region", source, covers="population", privacy=cf.GDP(1.0), ledger=None)
     for asked in (("independence", "region", "smoker"), ("t", "region", "smoker")):
-        with pytest.raises(PlanError, match=r"no answer to test.*for counts plan cf\.tables\.Counts"):
+        with refuses(PlanError):
             means.test(*asked)
 
 
@@ -233,14 +234,14 @@ def test_shares_answer_the_tests_of_the_counts_behind_them() -> None:
 def test_one_calls_refuse_what_they_cannot_read() -> None:
     data = cf.read(records(50, 1), SCHEMA)
     common = {"privacy": cf.GDP(1.0), "ledger": None}
-    for call, words in (
-        (lambda: cf.tests.ttest_ind("x", data, **common), "two sides"),
-        (lambda: cf.tests.ttest_ind("x ~ region", data, **common), "two groups"),
-        (lambda: cf.tests.chi2_contingency("region", data, **common), "two attributes"),
-        (lambda: cf.tests.pearsonr("x", data, **common), "two columns"),
-        (lambda: cf.tests.ttest_ind("x ~ sex", data, privacy=cf.GDP(1.0)), "ledger was left out"),
+    for call in (
+        lambda: cf.tests.ttest_ind("x", data, **common),
+        lambda: cf.tests.ttest_ind("x ~ region", data, **common),
+        lambda: cf.tests.chi2_contingency("region", data, **common),
+        lambda: cf.tests.pearsonr("x", data, **common),
+        lambda: cf.tests.ttest_ind("x ~ sex", data, privacy=cf.GDP(1.0)),
     ):
-        with pytest.raises(PlanError, match=words):
+        with refuses(PlanError):
             call()
 
 
@@ -313,8 +314,8 @@ def test_every_plan_of_a_test_prints_its_power(name: str) -> None:
 
 
 def test_a_power_needs_a_known_test_and_an_effect() -> None:
-    for name, effect, words in (("ttest", None, "did you mean"), ("trend", 0.0, "above 0")):
-        with pytest.raises(PlanError, match=words):
+    for name, effect in (("ttest", None), ("trend", 0.0)):
+        with refuses(PlanError):
             cf.tests.plan(name, "smoker ~ region", SCHEMA, cf.GDP(1.0), n=500, effect=effect)
 
 

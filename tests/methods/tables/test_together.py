@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.errors import PlanError, ReleaseError
@@ -89,12 +90,12 @@ def test_releases_are_combined_by_the_ledger_that_has_their_receipts(tmp_path: P
     assert found.guarantee.mu == pytest.approx(0.05 * np.sqrt(2))
     assert found.bse["age"] < cf.infer(first).bse["age"]
     other = cf.release(method, data, asked, ledger=books[1])
-    with pytest.raises(ReleaseError, match="no receipt"):
+    with refuses(ReleaseError):
         cf.infer([first, other], ledger=books[0])
-    with pytest.raises(PlanError, match="receipts"):
+    with refuses(PlanError):
         cf.infer([first, again])
-    with pytest.raises(PlanError, match="different"):
+    with refuses(PlanError):
         cf.infer([first, first], ledger=books[0])
     alone = cf.release(cf.tables.Counts("x", covers="dataset"), data, asked, ledger=books[0])
-    with pytest.raises(PlanError, match="means and totals"):
+    with refuses(PlanError):
         cf.infer([first, alone], ledger=books[0])

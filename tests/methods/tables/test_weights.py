@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide import registry
@@ -169,24 +170,24 @@ def test_tests_of_means_take_weights_and_others_refuse_them() -> None:
         lambda: cf.tests.chi2_contingency("region * smoker", source, weights="w", **call),
         lambda: cf.tests.binomtest("smoker", source, weights="w", **call),
     ):
-        with pytest.raises(PlanError, match="null law"):
+        with refuses(PlanError):
             ask()
-    with pytest.raises(PlanError, match="weighted"):
+    with refuses(PlanError):
         cf.infer(cf.release(KINDS["counts"], source, cf.GDP(1.0), ledger=None)).test("independence")
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    "settings",
     [
-        ({"weights": "region"}, "region"),
-        ({"weights": "v"}, "numeric are: income"),
-        ({"weights": "z"}, "at least 0"),
-        ({"weights": "w", "population_size": 100}, "leave population_size out"),
+        {"weights": "region"},
+        {"weights": "v"},
+        {"weights": "z"},
+        {"weights": "w", "population_size": 100},
     ],
 )
-def test_weights_that_cannot_be_used_are_refused_in_the_plan(settings: dict[str, Any], words: str) -> None:
+def test_weights_that_cannot_be_used_are_refused_in_the_plan(settings: dict[str, Any]) -> None:
     schema = cf.Schema({**SCHEMA.columns, "z": cf.Numeric(-1, 1)})
-    with pytest.raises(PlanError, match=words):
+    with refuses(PlanError):
         cf.plan(cf.tables.Means("income ~ region", covers="population", **settings), schema, cf.GDP(1.0))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.messages import refuses
 
 import confide as cf
 from confide import engine
@@ -145,18 +146,18 @@ def test_subgroups_and_cuts_make_groups() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "words"),
+    "method",
     [
-        (MannWhitney("y ~ h"), "cf.tests.Kruskal"),
-        (MannWhitney("y"), "outcome and groups"),
-        (MannWhitney("y ~ z"), "cut"),
-        (MannWhitney("y ~ gg"), "no column 'gg'"),
-        (MannWhitney("g ~ h"), "categorical"),
-        (Wilcoxon("exp(y)"), "0 is not within its bounds"),
+        MannWhitney("y ~ h"),
+        MannWhitney("y"),
+        MannWhitney("y ~ z"),
+        MannWhitney("y ~ gg"),
+        MannWhitney("g ~ h"),
+        Wilcoxon("exp(y)"),
     ],
 )
-def test_what_cannot_be_planned_says_what_can(method: object, words: str) -> None:
-    with pytest.raises((cf.PlanError, cf.SchemaError), match=words):
+def test_what_cannot_be_planned_says_what_can(method: object) -> None:
+    with refuses((cf.PlanError, cf.SchemaError)):
         method.plan(SCHEMA, cf.GDP(1.0))  # type: ignore[attr-defined]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
+from tests.messages import refuses
 
 import confide as cf
 from confide.guarantees.mechanisms.noisy_max import collapsed_rdp, published_rdp
@@ -54,102 +55,62 @@ def _labels(**settings: Any) -> TeacherLabels:
 
 
 _GDP, _APPROX = cf.GDP(1.0), cf.ApproxDP(1.0, 1e-5)
-CASES: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
-    "more teachers than public records": (
-        _fit(privacy=cf.GDP(1.0, relation="substitute"), teachers=100),
-        cf.PlanError,
-        "100 teachers need at least 200 records, 2 each, and the number given is 30",
-    ),
-    "one teacher": (_fit(teachers=1), cf.PlanError, "at least 2, got 1"),
-    "no public records": (_fit(public=None), cf.PlanError, "needs public records"),
-    "public records of no rows": (_fit(public=PUBLIC[:0]), cf.PlanError, "at least one row"),
-    "public records of other columns": (_fit(public=PUBLIC[:, :1]), cf.PlanError, "same columns"),
-    "public records with a gap": (_fit(public=np.full((5, 2), np.nan)), cf.PlanError, "finite numbers"),
-    "public records of text": (_fit(public=np.full((5, 2), "a")), cf.PlanError, "table of numbers"),
-    "one class": (_fit(classes=["no"]), cf.SchemaError, "at least two levels"),
-    "bounds of other columns": (_fit(bounds=np.zeros((3, 2))), cf.PlanError, "bounds must be one pair"),
-    "sigma of 0": (_fit(sigma=0.0), cf.PlanError, "sigma must be a finite number above 0"),
-    "sigma too small": (_fit(sigma=0.1, certificate="gaussian"), cf.PlanError, "sigma must be at least"),
-    "unknown certificate": (_fit(certificate="best"), cf.PlanError, "certificate must be one of"),
-    "certificate without a delta": (_fit(certificate="distance"), cf.PrivacyError, "epsilon and delta"),
-    "agreement of no law": (_fit(agreement="high"), cf.PlanError, "agreement must be"),
-    "threshold without its noise": (_fit(certificate="gaussian", confident=(5.0, 0.0)), cf.PlanError, "confident is"),
-    "threshold that spends all": (_fit(certificate="gaussian", confident=(5.0, 0.1)), cf.PlanError, "whole budget"),
-    "a student that is none": (_fit(student="svc"), cf.PlanError, "student must be a scikit-learn classifier"),
-    "a teacher that is none": (
-        lambda own: _labels(teacher="svc"),
-        cf.PlanError,
-        "teacher must be a classifier with fit and predict",
-    ),
-    "labels that are numbers": (
-        _released(lambda: _labels(label="x", features=("z",)), _GDP),
-        cf.PlanError,
-        "categorical column",
-    ),
-    "teachers of other columns": (
-        _released(lambda: _labels(features=("x",)), _GDP),
-        cf.PlanError,
-        "must have the 1 columns x",
-    ),
-    "a column that is not there": (_released(lambda: _labels(features=("x", "w")), _GDP), cf.ConfideError, "'w'"),
-    "seconds of 0": (_released(lambda: _labels(seconds=0.0), _GDP), cf.PlanError, "seconds must be"),
-    "a rule between two among three": (
-        _released(lambda: cf.voting.Plurality("g", "optimal"), _APPROX),
-        cf.PlanError,
-        "is between two levels, and 'g' has 3",
-    ),
-    "a vote on numbers": (_released(lambda: cf.voting.Plurality("x"), _APPROX), cf.ConfideError, "'x'"),
-    "an unknown rule": (
-        _released(lambda: cf.voting.Plurality("v", "best"), _APPROX),
-        cf.PlanError,
-        "rule must be one of",
-    ),
+CASES: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
+    "more teachers than public records": (_fit(privacy=cf.GDP(1.0, relation="substitute"), teachers=100), cf.PlanError),
+    "one teacher": (_fit(teachers=1), cf.PlanError),
+    "no public records": (_fit(public=None), cf.PlanError),
+    "public records of no rows": (_fit(public=PUBLIC[:0]), cf.PlanError),
+    "public records of other columns": (_fit(public=PUBLIC[:, :1]), cf.PlanError),
+    "public records with a gap": (_fit(public=np.full((5, 2), np.nan)), cf.PlanError),
+    "public records of text": (_fit(public=np.full((5, 2), "a")), cf.PlanError),
+    "one class": (_fit(classes=["no"]), cf.SchemaError),
+    "bounds of other columns": (_fit(bounds=np.zeros((3, 2))), cf.PlanError),
+    "sigma of 0": (_fit(sigma=0.0), cf.PlanError),
+    "sigma too small": (_fit(sigma=0.1, certificate="gaussian"), cf.PlanError),
+    "unknown certificate": (_fit(certificate="best"), cf.PlanError),
+    "certificate without a delta": (_fit(certificate="distance"), cf.PrivacyError),
+    "agreement of no law": (_fit(agreement="high"), cf.PlanError),
+    "threshold without its noise": (_fit(certificate="gaussian", confident=(5.0, 0.0)), cf.PlanError),
+    "threshold that spends all": (_fit(certificate="gaussian", confident=(5.0, 0.1)), cf.PlanError),
+    "a student that is none": (_fit(student="svc"), cf.PlanError),
+    "a teacher that is none": (lambda own: _labels(teacher="svc"), cf.PlanError),
+    "labels that are numbers": (_released(lambda: _labels(label="x", features=("z",)), _GDP), cf.PlanError),
+    "teachers of other columns": (_released(lambda: _labels(features=("x",)), _GDP), cf.PlanError),
+    "a column that is not there": (_released(lambda: _labels(features=("x", "w")), _GDP), cf.ConfideError),
+    "seconds of 0": (_released(lambda: _labels(seconds=0.0), _GDP), cf.PlanError),
+    "a rule between two among three": (_released(lambda: cf.voting.Plurality("g", "optimal"), _APPROX), cf.PlanError),
+    "a vote on numbers": (_released(lambda: cf.voting.Plurality("x"), _APPROX), cf.ConfideError),
+    "an unknown rule": (_released(lambda: cf.voting.Plurality("v", "best"), _APPROX), cf.PlanError),
     "a test without a delta": (
         _released(lambda: cf.voting.Plurality("v", "generalized"), cf.PureDP(1.0)),
         cf.PrivacyError,
-        "needs a delta",
     ),
-    "an epsilon too small": (
-        _released(lambda: cf.voting.Plurality("v"), cf.PureDP(1e-6)),
-        cf.PrivacyError,
-        r"at least 0\.0001",
-    ),
-    "no component": (_released(lambda: cf.reduction.PCA("x + z", 0), _GDP), cf.PlanError, "from 1 to 2"),
-    "more components than columns": (
-        _released(lambda: cf.reduction.PCA("x + z", 3), _GDP),
-        cf.PlanError,
-        "from 1 to 2",
-    ),
-    "components of one column": (_released(lambda: cf.reduction.PCA("x"), _GDP), cf.PlanError, "from 2 to 200"),
-    "correlations of labels": (_released(lambda: cf.reduction.Correlations("x + v"), _GDP), cf.ConfideError, "'v'"),
-    "an unknown scale": (
-        _released(lambda: cf.reduction.PCA("x + z", scale="unit"), _GDP),
-        cf.PlanError,
-        "scale must be",
-    ),
+    "an epsilon too small": (_released(lambda: cf.voting.Plurality("v"), cf.PureDP(1e-6)), cf.PrivacyError),
+    "no component": (_released(lambda: cf.reduction.PCA("x + z", 0), _GDP), cf.PlanError),
+    "more components than columns": (_released(lambda: cf.reduction.PCA("x + z", 3), _GDP), cf.PlanError),
+    "components of one column": (_released(lambda: cf.reduction.PCA("x"), _GDP), cf.PlanError),
+    "correlations of labels": (_released(lambda: cf.reduction.Correlations("x + v"), _GDP), cf.ConfideError),
+    "an unknown scale": (_released(lambda: cf.reduction.PCA("x + z", scale="unit"), _GDP), cf.PlanError),
     "a transformer without bounds": (
         lambda own: PrivatePCA(privacy=_GDP, ledger=None).fit(own[["x", "z"]].to_numpy()),
         cf.PlanError,
-        "needs a schema or bounds",
     ),
-    "votes that do not add up": (lambda own: checked_votes([[3, 1], [2, 1]], 4), cf.PlanError, "row sums differ"),
-    "votes of one class": (lambda own: checked_votes([[4], [4]], 4), cf.PlanError, "at least two classes"),
-    "an epsilon of 0": (lambda own: BallotDistance(10, 3.0, 0.0, 1e-5, 4), cf.PlanError, "above 0"),
-    "a delta of 1": (lambda own: BallotDistance(10, 3.0, 1.0, 1.0, 4), cf.PlanError, "delta in"),
-    "an order of 1": (lambda own: published_rdp(-8.0, 1.0, 40.0), cf.PrivacyError, "order must be"),
-    "a sigma of 0": (lambda own: collapsed_rdp(-8.0, 2.0, 0.0), cf.PrivacyError, "sigma"),
-    "an unknown relation": (lambda own: cf.GDP(1.0, relation="swap"), cf.PrivacyError, "relation"),
+    "votes that do not add up": (lambda own: checked_votes([[3, 1], [2, 1]], 4), cf.PlanError),
+    "votes of one class": (lambda own: checked_votes([[4], [4]], 4), cf.PlanError),
+    "an epsilon of 0": (lambda own: BallotDistance(10, 3.0, 0.0, 1e-5, 4), cf.PlanError),
+    "a delta of 1": (lambda own: BallotDistance(10, 3.0, 1.0, 1.0, 4), cf.PlanError),
+    "an order of 1": (lambda own: published_rdp(-8.0, 1.0, 40.0), cf.PrivacyError),
+    "a sigma of 0": (lambda own: collapsed_rdp(-8.0, 2.0, 0.0), cf.PrivacyError),
+    "an unknown relation": (lambda own: cf.GDP(1.0, relation="swap"), cf.PrivacyError),
 }
 
 
 @pytest.mark.usefixtures("blocks_in_place")
-@pytest.mark.parametrize(("call", "error", "said"), CASES.values(), ids=CASES)
-def test_bad_input_is_refused_alike_on_all_records(
-    call: Callable[[Any], Any], error: type[Exception], said: str
-) -> None:
+@pytest.mark.parametrize(("call", "error"), CASES.values(), ids=CASES)
+def test_bad_input_is_refused_alike_on_all_records(call: Callable[[Any], Any], error: type[Exception]) -> None:
     texts = set()
     for seed in (1, 2):
-        with pytest.raises(error, match=said) as refused:
+        with refuses(error) as refused:
             call(SCHEMA.sample(30, seed=seed))
         texts.add(str(refused.value))
     assert len(texts) == 1

@@ -7,6 +7,7 @@ from math import exp, log
 import numpy as np
 import pytest
 from scipy import optimize
+from tests.messages import refuses
 from typer.testing import CliRunner
 
 import confide as cf
@@ -35,7 +36,7 @@ def test_every_rule_keeps_its_guarantee_at_every_gap(
 ) -> None:
     delta = getattr(privacy, "delta", 0.0)
     if not delta and rule in ("distance", "generalized"):
-        with pytest.raises(cf.PrivacyError, match="needs a delta"):
+        with refuses(cf.PrivacyError):
             vote_rule(rule, privacy, relation)
         return
     gaps = np.arange(-300, 301)
@@ -154,20 +155,18 @@ def test_a_plurality_tells_how_sure_it_is() -> None:
     assert found.winner == "b" and found.status == "ok"
     silent = cf.voting.plurality("g", tie, privacy=cf.ApproxDP(0.1, 1e-9), ledger=None, rule="distance")
     assert silent.status == "no_reply"
-    with pytest.raises(cf.NoResult, match="no answer"):
+    with refuses(cf.NoResult):
         _ = silent.winner
 
 
 def test_what_votes_refuse() -> None:
-    with pytest.raises(
-        cf.PlanError, match=r"'optimal' is between two levels, and 'g' has 3; write cf\.voting\.Plurality\('g'\)"
-    ):
+    with refuses(cf.PlanError):
         cf.plan(cf.voting.Plurality("g", "optimal"), SCHEMA, cf.PureDP(1.0))
-    with pytest.raises(cf.PlanError, match="rule must be one of"):
+    with refuses(cf.PlanError):
         cf.voting.Plurality("v", "best")
-    with pytest.raises(cf.NoConversion, match="take rule='noisy_max'"):
+    with refuses(cf.NoConversion):
         cf.plan(cf.voting.Plurality("v", "optimal"), SCHEMA, cf.GDP(1.0))
-    with pytest.raises(cf.PrivacyError, match=r"at least 0\.0001"):
+    with refuses(cf.PrivacyError):
         cf.plan(cf.voting.Plurality("v"), SCHEMA, cf.PureDP(1e-6))
 
 

@@ -1,31 +1,22 @@
-"""`confide plan | release | infer | regress`: the three steps, and all of them in one; what is asked of a release that is there."""
+"""`confide plan | release | infer`: the three steps, and what is asked of a release that is there."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import confide as cf
 from confide._helpers import later, near_match
 from confide.cli.commands.derived_quantities import Calibrated, DerivedOptions, is_report
 from confide.cli.commands.publish import asked_in, is_publication, plan_in
-from confide.cli.engine import (
-    OneStepRequest,
-    after,
-    at_once,
-    begin,
-    check_relation,
-    make,
-    open_ledger,
-    paid_facts,
-    pay,
-    remember,
-    source_of,
-)
+from confide.cli.engine import after, begin, check_relation, make, open_ledger, paid_facts, pay, remember, source_of
 from confide.cli.files import (
     Drawings,
     check_places,
@@ -41,155 +32,63 @@ from confide.cli.files import (
     show_result,
     write_output,
 )
-from confide.cli.messages import for_command_line
 from confide.cli.options import (
     Account,
     Alpha,
-    Covers,
     Data,
     Dataset,
     Delimiter,
     Executor,
+    Fields,
     KeepOthers,
     Nominal,
     Parameters,
     Privacy,
-    SchemaFile,
     Seed,
     Written,
+    fields_of,
     spread,
-    value_of,
 )
 from confide.cli.session import Refused, Session
+from confide.core import Question, Release
 from confide.errors import PlanError
 
 if TYPE_CHECKING:
     from confide import engine, registry
+    from confide.ask import tests
 else:
-    engine, registry = later("confide.engine"), later("confide.registry")
+    engine, registry, tests = later("confide.engine"), later("confide.registry"), later("confide.ask.tests")
 
 
-def quantiles_of(text: str | None) -> tuple[float, ...] | None:
-    """The quantiles of --q; `Refused` for what is none."""
-    if text is None:
-        return None
-    try:
-        found = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        found = ()
-    if not found or not all(0 < one < 1 for one in found):
-        raise Refused(f"--q takes numbers between 0 and 1, got {text!r}; write --q .25,.5,.75")
-    return found
-
-
-@dataclass(frozen=True)
-class RequeryOptions:
-    """A question to a release that is there: what is left out stays as the plan has it."""
-
-    subset: Annotated[
-        str | None,
-        typer.Option(
-            "--subset",
-            metavar="A,B",
-            help="Keep these coefficients only, by name or by factor; the intercept stays. Beside numeric columns the default "
-            "line's smaller models have no intervals; those of --method ssp have.",
-        ),
-    ] = None
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            "--kind", metavar="credible|confidence", help="Of an interval: a posterior, or confidence limits."
-        ),
-    ] = None
-    prior: Annotated[
-        str | None,
-        typer.Option("--prior", metavar="PRIOR", help='Of a posterior: another prior, such as "beta(2, 5)".'),
-    ] = None
-    q: Annotated[str | None, typer.Option("--q", metavar="Q,Q", help="Of quantiles: others, such as .25,.5,.75.")] = (
-        None
+#: What people call tests.
+_CALLED = dict(
+    re.findall(
+        r"(\S+)=(\S+)",
+        "t=ttest_ind t_test=ttest_ind ttest=ttest_ind t-test=ttest_ind paired=ttest_rel f=f_oneway anova=f_oneway "
+        "chi2=chi2_contingency chisq=chi2_contingency binomial=binomtest correlation=pearsonr cor=pearsonr "
+        "mann-whitney=mannwhitneyu kruskal-wallis=kruskal",
     )
-    covers: Covers = None
-
-    def given(self) -> dict[str, str | None]:
-        """What was asked, by its option."""
-        return {
-            "--subset": self.subset,
-            "--kind": self.kind,
-            "--prior": self.prior,
-            "--q": self.q,
-            "--covers": self.covers,
-        }
-
-    def question(self) -> Any:
-        """The question; None where nothing is asked anew."""
-        from confide.core import Question
-
-        if not any(given is not None for given in self.given().values()):
-            return None
-        return Question(
-            subset=_names(self.subset),
-            kind=self.kind,
-            prior=self.prior,
-            quantiles=quantiles_of(self.q),
-            covers=self.covers,
-        )
-
-
-def _names(subset: str | None) -> tuple[str, ...] | None:
-    """Names separated by commas, or a JSON list when a name has a comma in it."""
-    if subset is None:
-        return None
-    names = value_of(subset)
-    if isinstance(names, tuple) and names and all(isinstance(name, str) for name in names):
-        return names
-    return tuple(name.strip() for name in subset.split(",") if name.strip())
-
-
-# as in cf.tests, which is slow to load: the name of the method behind each is its own
-TESTS = (
-    "ttest_ind",
-    "ttest_rel",
-    "f_oneway",
-    "chi2_contingency",
-    "chisquare",
-    "binomtest",
-    "trend",
-    "pearsonr",
-    "mannwhitneyu",
-    "kruskal",
-    "wilcoxon",
 )
-# what people call them
-CALLED = {
-    "t": "ttest_ind", "t_test": "ttest_ind", "ttest": "ttest_ind", "t-test": "ttest_ind", "paired": "ttest_rel",
-    "f": "f_oneway", "anova": "f_oneway",
-    "chi2": "chi2_contingency", "chisq": "chi2_contingency", "binomial": "binomtest", "correlation": "pearsonr", "cor": "pearsonr",
-    "mann-whitney": "mannwhitneyu", "kruskal-wallis": "kruskal",
-}  # fmt: skip
 
 
-def known_test(name: str, call: Callable[[str], str]) -> str:
-    """The name of a test; `Refused` for another, with the call of the one that is meant."""
-    if name not in TESTS:
-        meant = CALLED.get(name.lower())
-        lead = f"; write {call(meant)}" if meant else ""
-        near = "" if meant else near_match(name, TESTS)
-        raise Refused(f"there is no test {name!r}{near}{lead}; there are: {', '.join(TESTS)}")
-    return name
+def known_test(name: str, call: Callable[[str], str]) -> None:
+    """Refuse what is no test, with the call of the one that is meant."""
+    if name not in tests.METHODS:
+        meant = _CALLED.get(name.lower())
+        lead = f"; write {call(meant)}" if meant else near_match(name, tuple(tests.METHODS))
+        raise Refused(f"there is no test {name!r}{lead}; there are: {', '.join(tests.METHODS)}")
 
 
 @dataclass(frozen=True)
 class TestArguments:
     """What a test takes beside its formula."""
 
-    p: Annotated[float | None, typer.Option("--p", help="binomtest: the share to test.")] = None
+    p: Annotated[float | None, typer.Option(help="binomtest: the share to test.")] = None
     level: Annotated[
-        str | None,
-        typer.Option("--level", help="binomtest, trend: the level whose share it is; left out, the last one."),
+        str | None, typer.Option(help="binomtest, trend: the level whose share it is; left out, the last one.")
     ] = None
     expected: Annotated[
-        str | None,
-        typer.Option("--expected", metavar="A,B,C", help="chisquare: public shares, in the order of the levels."),
+        str | None, typer.Option(metavar="A,B,C", help="chisquare: public shares, in the order of the levels.")
     ] = None
 
     def given(self) -> dict[str, Any]:
@@ -209,13 +108,11 @@ class AnswerOptions:
     """What `confide infer` asks beside the table itself."""
 
     question: Annotated[
-        str | None,
-        typer.Option("--question", metavar="NAME", help="Of a publication: this question's result alone."),
+        str | None, typer.Option(metavar="NAME", help="Of a publication: this question's result alone.")
     ] = None
     test: Annotated[
         str | None,
         typer.Option(
-            "--test",
             metavar="TEST",
             help="Of a table of counts, shares or means: a test in place of the table, under its name in scipy.stats (ttest_ind, "
             "f_oneway, chi2_contingency, ...), at no further cost.",
@@ -252,10 +149,8 @@ class AnswerOptions:
         formula = formula if formula is not None else _only(result, self.test, found)
         if not found:
             raise Refused(_NONE)
-        from confide.ask.tests import ask_release
-
         try:
-            return ask_release(result, self.test, formula, **self.own.given())
+            return tests.ask_release(result, self.test, formula, **self.own.given())
         except PlanError as error:
             raise PlanError(f"{error}; {_listed(found)}") from None
 
@@ -297,13 +192,30 @@ def not_of_a_release(ctx: typer.Context, value: Any) -> Any:
         if path.suffix.lower() == ".json" and path.is_file():
             given = [ctx.params.get(name) for name in ("formula", "name")]
             formula, test = (None if text is None or Path(text) == path else str(text) for text in given)
-            test = CALLED.get(test.lower(), test) if test is not None else "TEST"
+            test = _CALLED.get(test.lower(), test) if test is not None else "TEST"
             of = [] if formula is None else [formula]
             raise Refused(
                 f"{path} is no file of records; a table that was released answers tests at no further cost: "
                 f"{shlex.join(['confide', 'infer', str(path), *of, '--test', test])}"
             )
     return value
+
+
+def _line() -> str:
+    """The method of a plan that names none."""
+    return cf.regression.LeastSquares.name
+
+
+def _question(release: Release, asked: dict[str, Any]) -> Question | None:
+    """The question to a release; `PlanError` where its method does not answer it, with those that do. None where nothing is asked."""
+    own = registry.get(release.plan.method.name)
+    if "subset" in asked and "subset" not in own.asks:
+        others = [name for name in registry.known() if "subset" in registry.get(name).asks]
+        raise PlanError(
+            "--subset fits a line again without some columns, and this release holds its own numbers alone (for a regression one line, "
+            f"not the moments that another would need): leave it out; releases of --method {', '.join(others)} answer subsets"
+        )
+    return Question(**asked) if asked else None
 
 
 @spread
@@ -314,13 +226,11 @@ def plan(
         typer.Argument(
             metavar="MODEL",
             help="The method's first parameter: a formula for a regression; or a publication's TOML file.",
-            show_default=False,
         ),
     ],
     schema: Annotated[
         Path | None,
         typer.Option(
-            "--schema",
             metavar="FILE",
             help="The schema (TOML): what is public about the data. A publication's file may name it itself.",
         ),
@@ -328,20 +238,17 @@ def plan(
     *,
     privacy: Privacy,
     method: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--method",
-            help="A name that `confide methods` lists: least_squares (a line), logistic (an outcome of two values), poisson (counts), "
-            "kernel (a curve), ...",
+            help="A name that `confide methods` lists: least_squares (a line, when left out), logistic (an outcome of two values), "
+            "poisson (counts), kernel (a curve), ..."
         ),
-    ] = "least_squares",
+    ] = None,
     parameters: Parameters,
     n: Nominal = None,
     ledger: Annotated[
         str | None,
-        typer.Option(
-            "--ledger", metavar="LEDGER", help="Take an open relation from this ledger, and see whether it fits."
-        ),
+        typer.Option(metavar="LEDGER", help="Take an open relation from this ledger, and see whether it fits."),
     ] = None,
     dataset: Dataset = None,
     output: Annotated[
@@ -385,16 +292,16 @@ def plan(
         with session.doing("plan"):
             found = load_schema(schema)
             book = open_ledger(ledger, dataset, found.dataset)
-            chosen = make(method, model, settings) if asked is None else asked.publication
+            chosen = make(method or _line(), model, settings) if asked is None else asked.publication
             check_relation(chosen, book)
             planned = engine.plan(chosen, found, n=n, ledger=book, **terms)
-        remember(session, planned, schema, Account(ledger, dataset=dataset))
+        remember(session, planned, schema, Account(ledger, dataset=dataset), book)
         session.say(planned.summary())
         if book is not None:
             quote = book.preview(planned.guarantees)
             session.say(f"fits what is left in dataset {book.dataset!r}: {quote}")
             if quote.note:
-                session.note(f"note: {for_command_line(quote.note)}")
+                session.note(f"note: {session.worded(quote.note)}")
         if place is not None:
             write_output(place, planned.to_json())
             session.say(
@@ -411,7 +318,6 @@ def release(
         typer.Argument(
             metavar="PLAN",
             help="A plan's file; the schema is in it. Or a publication's TOML file that names schema and privacy.",
-            show_default=False,
         ),
     ],
     data: Data,
@@ -451,7 +357,7 @@ def release(
             check_relation(registry.get(planned.method.name), book)
         with session.doing("opening the data", private=True):
             source = source_of(data, schema, delimiter, executor)
-        remember(session, planned, None, account)
+        remember(session, planned, None, account, book)
         paid = pay(session, planned, source, book, account, simulate, keep_others=keep_others, place=place)
         keep(session, place, paid.release)
     after(session, paid, output)
@@ -459,10 +365,14 @@ def release(
     session.answer({**paid_facts(paid), "wrote": output})
 
 
-@spread
+#: A question to a release that is there: what is left out stays as the plan has it.
+_ASKED_ANEW = fields_of(Question, but=("contrasts", "formula", "loss"))
+
+
+@partial(spread, anew=_ASKED_ANEW)
 def infer(
     ctx: typer.Context,
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release's file.", show_default=False)],
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release's file.")],
     formula: Annotated[
         str | None,
         typer.Argument(
@@ -470,7 +380,7 @@ def infer(
         ),
     ] = None,
     *,
-    anew: RequeryOptions,
+    anew: Fields,
     asked: AnswerOptions,
     beyond: DerivedOptions,
     calibrated: Calibrated,
@@ -508,7 +418,8 @@ def infer(
     confide infer release.json -o for-R.json
     """
     session: Session = ctx.obj
-    asked.check(formula, {**anew.given(), "-o": output})
+    question = anew.given()
+    asked.check(formula, {**{f"--{name}": True for name in question}, "-o": output})
     beyond.check()
     calibrated.check()
     read = {"the release": release, "--predict": beyond.predict, **calibrated.files}
@@ -519,7 +430,9 @@ def infer(
         with session.doing("reading the release"):
             loaded = load_release(release)
         with session.doing("infer"):
-            result = asked.of(engine.infer(loaded, anew.question()), release, formula)
+            result = asked.of(engine.infer(loaded, _question(loaded, question)), release, formula)
+        if drawings.plot is not None and is_report(result):
+            raise Refused(f"a publication is drawn question by question; add --question {next(iter(result.results))}")
         moved = calibrated.moved(session, result, alpha)
         frames = beyond.computed(session, result, alpha)
         show_result(session, result, alpha, drawn, tuple(moved.tables.values()))
@@ -530,51 +443,3 @@ def infer(
     more = beyond.show(session, result, frames) | moved.show(session)
     wrote = {} if output is None else {"wrote": output}
     session.answer({"result": result_facts(result, alpha), **more, **wrote, **vars(drawings)} if session.json else {})
-
-
-@spread
-def regress(
-    ctx: typer.Context,
-    formula: Annotated[
-        str, typer.Argument(metavar="FORMULA", help='For instance "happy ~ age + children".', show_default=False)
-    ],
-    data: Data,
-    schema: SchemaFile,
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method",
-            help="A regression that `confide methods` lists: least_squares (a line), logistic (and --set link=probit), poisson (counts), "
-            "within (fixed effects of persons).",
-        ),
-    ] = "least_squares",
-    no_clipping_check: Annotated[
-        bool,
-        typer.Option(
-            "--no-clipping-check",
-            help="Do not pay 1 % of the budget to learn how many responses lie outside their bounds.",
-        ),
-    ] = False,
-    *,
-    beyond: DerivedOptions,
-    once: OneStepRequest,
-) -> None:
-    """Plan, release and infer a regression in one go, for a steward who is also the analyst.
-
-    Charges the ledger once and prints the table, which may be published. Without
-    -o the release is not kept, and another table of it costs the budget again.
-
-    Examples:
-
-    confide regress "happy ~ age" survey.csv --schema schema.toml --mu .5 \\
-      --ledger book.db -o age.json
-
-    confide regress "visits ~ age" survey.csv --schema schema.toml --mu 1 \\
-      --ledger book.db --method poisson
-
-    confide regress "smoker ~ age" survey.csv --schema schema.toml --mu 1 \\
-      --ledger book.db --method logistic --ratios
-    """
-    beyond.check()
-    settings = once.parameters.settings(clipping_check=False if no_clipping_check else None)
-    at_once(ctx.obj, once, data, schema, method, formula, settings, beyond=beyond)

@@ -31,9 +31,7 @@ def audit(
     method: Annotated[
         str,
         typer.Argument(
-            metavar="METHOD",
-            help="A name that `confide methods` lists, or module:attribute of a method of your own.",
-            show_default=False,
+            metavar="METHOD", help="A name that `confide methods` lists, or module:attribute of a method of your own."
         ),
     ],
     model: Annotated[
@@ -43,20 +41,17 @@ def audit(
         ),
     ] = None,
     schema: Annotated[
-        Path | None,
-        typer.Option("--schema", metavar="FILE", help="Columns to practise on; made from MODEL when left out."),
+        Path | None, typer.Option(metavar="FILE", help="Columns to practise on; made from MODEL when left out.")
     ] = None,
     setting: Settings = None,
     *,
     privacy: Privacy,
     runs: Annotated[
-        int, typer.Option("--runs", help="Draws of each sampled row on each neighbour; 0 for exact rows alone.")
+        int, typer.Option(help="Draws of each sampled row on each neighbour; 0 for exact rows alone.")
     ] = 100_000,
-    confidence: Annotated[
-        float, typer.Option("--confidence", help="That no true claim of the table is called violated.")
-    ] = 0.99,
+    confidence: Annotated[float, typer.Option(help="That no true claim of the table is called violated.")] = 0.99,
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="SEED", help="Seeded draws, so that the table can be repeated.")
+        int | None, typer.Option(metavar="SEED", help="Seeded draws, so that the table can be repeated.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the table as JSON.")

@@ -13,8 +13,8 @@ import typer
 
 from confide._helpers import later, progress_bar
 from confide.cli.engine import unit_options
-from confide.cli.files import check_places, load_schema
-from confide.cli.options import Force, Json, Privacy, SchemaFile, spread
+from confide.cli.files import Drawings, check_places, load_schema, write_output
+from confide.cli.options import Force, Json, Plot, Privacy, SchemaFile, spread
 from confide.cli.session import Refused, Session
 from confide.cli.tables import facts, table
 from confide.errors import ConfideError, PrivacyError
@@ -35,7 +35,7 @@ else:
 
 def explore(
     ctx: typer.Context,
-    schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema (TOML).", show_default=False)],
+    schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema (TOML).")],
     json: Json = False,
 ) -> None:
     """List the questions that may be asked of a schema, with a command for each, and a file of several.
@@ -51,7 +51,7 @@ def explore(
     session: Session = ctx.obj
     with session.doing("reading the schema"):
         found = load_schema(schema)
-    fitting = [(one, formula) for one in menu.QUESTIONS if (formula := one.asked_of(found)) is not None]
+    fitting = [(one, formula) for one in menu.questions() if (formula := one.asked_of(found)) is not None]
     asked = [(one, formula) for one, formula in fitting if not _refused(one, formula, found)]
     rows = [(one.words, one.says, f"confide {one.command.format(formula)}") for one, formula in asked]
     table(session, ("question", "what comes back", "for instance"), rows)
@@ -59,13 +59,15 @@ def explore(
         f"\nadd to each: survey.csv --schema {schema} --mu .5 --ledger book.db (the records, a budget, the ledger);\n"
         "table and describe also take --covers population, or dataset"
     )
+    if any(one.command.startswith("plan ") for one, _ in asked):
+        session.say("plan takes no records: `confide release` and `confide infer` follow it")
     session.say(f"a ledger for these records: {_opening(found)}")
     many = _publication(asked[:3], schema)
     session.say(
         "\nmany at once, with one plan, one charge and one report: confide publish publication.toml survey.csv --ledger book.db,"
     )
     session.say(f"publication.toml being\n\n{many}")
-    left = [one.words for one in menu.QUESTIONS if one.asked_of(found) is None]
+    left = [one.words for one in menu.questions() if one.asked_of(found) is None]
     if left:
         session.say(f"\nno column fits: {'; '.join(left)}")
     refused = [one.words for one, formula in fitting if (one, formula) not in asked]
@@ -75,7 +77,7 @@ def explore(
         {"question": one.name, "formula": formula, "command": command[2]}
         for (one, formula), command in zip(asked, rows, strict=True)
     ]
-    session.answer({"questions": questions, "publication": many, "no_column_fits": left, "refused": refused})
+    session.answer({"questions": questions, menu.PUBLICATION: many, "no_column_fits": left, "refused": refused})
 
 
 def _refused(one: Any, formula: str, found: Schema) -> bool:
@@ -124,23 +126,22 @@ _READ = (
 @spread
 def advise(
     ctx: typer.Context,
-    formula: Annotated[str, typer.Argument(metavar="FORMULA", help="As the methods take it.", show_default=False)],
+    formula: Annotated[str, typer.Argument(metavar="FORMULA", help="As the methods take it.")],
     schema: SchemaFile,
-    n: Annotated[int, typer.Option("--n", metavar="N", help="Number of records, or a guess of it.")],
+    n: Annotated[int, typer.Option(metavar="N", help="Number of records, or a guess of it.")],
     task: Annotated[
         str,
         typer.Option(
-            "--task",
-            help="linear_regression, logistic_regression, poisson_regression, classification or kernel_regression.",
+            help="linear_regression, logistic_regression, poisson_regression, classification or kernel_regression."
         ),
     ] = "linear_regression",
     *,
     privacy: Privacy,
     like: Annotated[
         Path | None,
-        typer.Option("--like", metavar="FILE", help="Public records that look like the private ones: CSV or Parquet."),
+        typer.Option(metavar="FILE", help="Public records that look like the private ones: CSV or Parquet."),
     ] = None,
-    replications: Annotated[int, typer.Option("--replications", metavar="R", help="Runs of each method.")] = 48,
+    replications: Annotated[int, typer.Option(metavar="R", help="Runs of each method.")] = 48,
     json: Json = False,
 ) -> None:
     """Say which method to expect most of, with predicted standard errors, from public facts alone.
@@ -215,45 +216,33 @@ def _said(session: Session, found: Sequence[MethodInfo]) -> None:
 _ALPHAS = (0.01, 0.05, 0.1)
 _EPSILONS = (0.0, 0.5, 1.0, 2.0)
 _DELTAS = (1e-3, 1e-6)
-_SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def curve(
     ctx: typer.Context,
-    guarantees: Annotated[
-        list[str], typer.Argument(metavar="GUARANTEE...", help="One or more, in quotes.", show_default=False)
-    ],
+    guarantees: Annotated[list[str], typer.Argument(metavar="GUARANTEE...", help="One or more, in quotes.")],
     alpha: Annotated[
         list[float] | None,
         typer.Option(
-            "--alpha",
-            help="A false-alarm rate to tabulate; repeat for more; .01, .05, .1 when left out.",
-            show_default=False,
+            help="A false-alarm rate to tabulate; repeat for more; .01, .05, .1 when left out.", show_default=False
         ),
     ] = None,
     epsilon: Annotated[
         list[float] | None,
         typer.Option(
-            "--epsilon",
-            help="An epsilon at which to give delta; repeat for more; 0, .5, 1, 2 when left out.",
-            show_default=False,
+            help="An epsilon at which to give delta; repeat for more; 0, .5, 1, 2 when left out.", show_default=False
         ),
     ] = None,
     delta: Annotated[
         list[float] | None,
         typer.Option(
-            "--delta",
-            help="A delta at which to give epsilon; repeat for more; .001, 1e-6 when left out.",
-            show_default=False,
+            help="A delta at which to give epsilon; repeat for more; .001, 1e-6 when left out.", show_default=False
         ),
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the curves: .png, .svg or .pdf.")
-    ] = None,
+    plot: Plot = None,
     kind: Annotated[
         str,
         typer.Option(
-            "--kind",
             metavar="tradeoff|profile",
             help="What to draw: missed detections against false alarms, or delta against epsilon.",
         ),
@@ -276,34 +265,24 @@ def curve(
     session: Session = ctx.obj
     if kind not in ("tradeoff", "profile"):
         raise Refused(f"--kind is tradeoff or profile, got {kind!r}")
-    if plot is not None and plot.suffix not in _SUFFIXES:
-        raise Refused(f"--plot takes a file that ends in {', '.join(_SUFFIXES)}, got {plot.name!r}")
-    if plot is not None and not plot.resolve().parent.is_dir():
-        raise Refused(f"--plot {plot}: there is no folder {str(plot.parent)!r}; make it first, or give another path")
-    if plot is not None and plot.exists() and not force:
-        raise Refused(f"{plot} exists; give --force to replace it, or another path")
-    with session.doing("computing the curves"):
-        from confide.guarantees import parse_curve
+    with Drawings(plot=plot).reserved(force=force) as drawn:
+        with session.doing("computing the curves"):
+            from confide.guarantees import parse_curve
 
-        curves = {text: _parsed(parse_curve, text) for text in guarantees}
-        alphas = [_within(a, "--alpha", 0, 1) for a in alpha or _ALPHAS]
-        epsilons = [_within(e, "--epsilon", 0, float("inf")) for e in epsilon or _EPSILONS]
-        deltas = [_within(d, "--delta", 0, 1) for d in delta or _DELTAS]
-        found = [_facts(text, one, alphas, epsilons, deltas) for text, one in curves.items()]
-    _print(session, found, alphas, epsilons, deltas)
-    if plot is not None:
-        with session.doing("drawing"):
-            from confide.guarantees import plot_curves
+            curves = {text: _parsed(parse_curve, text) for text in guarantees}
+            alphas = [_within(a, "--alpha", 0, 1) for a in alpha or _ALPHAS]
+            epsilons = [_within(e, "--epsilon", 0, float("inf")) for e in epsilon or _EPSILONS]
+            deltas = [_within(d, "--delta", 0, 1) for d in delta or _DELTAS]
+            found = [_facts(text, one, alphas, epsilons, deltas) for text, one in curves.items()]
+        _print(session, found, alphas, epsilons, deltas)
+        if drawn:
+            with session.doing("drawing"):
+                from confide.guarantees import plot_curves
 
-            figure = plot_curves(curves, kind=kind)
-            try:
-                figure.savefig(plot, bbox_inches="tight", dpi=150)
-            except OSError as error:
-                raise Refused(
-                    f"--plot {plot} cannot be written: {error.strerror}; give a path that you may write to"
-                ) from None
-        session.say(f"\nplot: {plot}")
-    session.answer({"curves": found, "plot": str(plot) if plot else None})
+                figure = plot_curves(curves, kind=kind)
+                write_output(drawn["--plot"], lambda path: figure.savefig(path, bbox_inches="tight", dpi=150))
+            session.say(f"\nplot: {plot}")
+        session.answer({"curves": found, "plot": str(plot) if plot else None})
 
 
 def _parsed(parse: Callable[[str], Any], text: str) -> Any:

@@ -183,7 +183,6 @@ class Calibrated:
     poststratify: Annotated[
         list[str] | None,
         typer.Option(
-            "--poststratify",
             metavar="COLUMN=TOTALS.csv",
             help="Of a survey's table of means by COLUMN: the estimate of all persons at public numbers of its levels. The file "
             "has a level and its number of persons in a line. Repeat for more.",
@@ -192,7 +191,6 @@ class Calibrated:
     calibrate: Annotated[
         Path | None,
         typer.Option(
-            "--calibrate",
             metavar="MARGINS.csv",
             help="Of a survey's line on categorical columns: the response's mean and total at public numbers of their levels. The file has "
             "a column, one of its levels and the number of persons in a line.",

@@ -28,9 +28,7 @@ app = typer.Typer(
 _DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 # Text and not a Path, which would turn the // of a URL into /. What is shown is `place`, which has no password in it.
-_Ledger = Annotated[
-    str, typer.Argument(metavar="LEDGER", help="The ledger's file, or its postgresql:// URL.", show_default=False)
-]
+_Ledger = Annotated[str, typer.Argument(metavar="LEDGER", help="The ledger's file, or its postgresql:// URL.")]
 _TRUSTS = {
     "central": "the keeper of the records adds the noise",
     "local": "each row carries its own noise before anyone sees it",
@@ -48,7 +46,6 @@ def init(
     trust: Annotated[
         str,
         typer.Option(
-            "--trust",
             metavar="central|local",
             help="central: the keeper of the records adds the noise; local: each row carries its own before anyone sees it (protect).",
         ),
@@ -56,14 +53,10 @@ def init(
     grants: Annotated[
         str | None,
         typer.Option(
-            "--grants",
-            metavar="gaussian",
-            help="Convert an (epsilon, delta) budget to a Gaussian one at once, for good.",
+            metavar="gaussian", help="Convert an (epsilon, delta) budget to a Gaussian one at once, for good."
         ),
     ] = None,
-    note: Annotated[
-        str, typer.Option("--note", metavar="TEXT", help="Kept in the first entry, for instance who decided.")
-    ] = "",
+    note: Annotated[str, typer.Option(metavar="TEXT", help="Kept in the first entry, for instance who decided.")] = "",
     json: Json = False,
 ) -> None:
     """Open a budget for a dataset, in a new ledger or an existing one.
@@ -87,6 +80,7 @@ def init(
     options = [privacy.words(), *([] if grants is None else ["--grants", grants])]
     with session.doing("reading whose budget it is"):
         dataset, unit, rows_per_unit = whose.said(book, " ".join(options), look=trust == "central")
+    session.dataset = dataset
     bare = unit if trust == "local" and unit in ("record", "attribute") else "record"
     budget = replace(privacy.guarantee(), trust=trust, unit=bare)
     from confide.guarantees.values import weakness
@@ -127,9 +121,7 @@ def show(
     dataset: Dataset = None,
     beside: Annotated[
         str | None,
-        typer.Option(
-            "--beside", metavar="LEDGER", help="Another ledger of the same dataset, of records or of its unit."
-        ),
+        typer.Option(metavar="LEDGER", help="Another ledger of the same dataset, of records or of its unit."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -245,7 +237,7 @@ def verify(
 def amend(
     ctx: typer.Context,
     book: _Ledger,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the ledger.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is kept in the ledger.")],
     *,
     privacy: Privacy,
     dataset: Dataset = None,
@@ -268,6 +260,7 @@ def amend(
         warnings.filterwarnings("ignore", message=".*protects nobody")  # said below
         opened = open_ledger(book, dataset, None)
         assert opened is not None
+        session.ledger, session.dataset = book, opened.dataset
         opened.amend(budget, reason=reason)
         state = opened.show()
     if weak := weakness(budget):
@@ -284,7 +277,7 @@ def convert(
     ctx: typer.Context,
     book: _Ledger,
     dataset: Dataset = None,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the ledger.")] = "",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is kept in the ledger.")] = "",
     yes: Annotated[
         bool, typer.Option("--yes", help="Convert without asking; needed where nobody can be asked.")
     ] = False,
@@ -332,8 +325,8 @@ def convert(
 
 def verify_release(
     ctx: typer.Context,
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release's file.", show_default=False)],
-    ledger: Annotated[str, typer.Option("--ledger", metavar="LEDGER", help="The ledger that it was charged to.")],
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release's file.")],
+    ledger: Annotated[str, typer.Option(metavar="LEDGER", help="The ledger that it was charged to.")],
     dataset: Dataset = None,
     json: Json = False,
 ) -> None:
@@ -388,7 +381,7 @@ def _say_state(session: Session, state: LedgerState) -> None:
         [
             ("dataset", state.dataset),
             ("budget", state.budget),
-            ("means", f"relation {state.relation}, {state.whose}, trust {state.trust}"),
+            ("terms", f"relation {state.relation}, {state.whose}, trust {state.trust}"),
             ("spent", state.spent),
             ("left", state.remaining),
             ("unfinished", f"{state.unfinished} (charged, but no release was recorded; never refunded)"),
@@ -429,31 +422,15 @@ def _counted(amount: str) -> str:
 
 
 def _state(state: LedgerState) -> dict[str, Any]:
-    return {
-        "dataset": state.dataset,
-        "currency": state.currency,
-        "relation": state.relation,
-        "unit": state.unit,
-        "rows_per_unit": state.rows_per_unit,
-        "state": state.state,
-        "trust": state.trust,
-        "budget": state.budget,
-        "spent": state.spent,
-        "remaining": state.remaining,
-        "units": state.units,
-        "unfinished": state.unfinished,
-        "head": state.head,
-        "rows": [vars(row) for row in state.rows],
-    }
+    return {**vars(state), "rows": [vars(row) for row in state.rows]}
 
 
 @spread
 def disclosure(
     ctx: typer.Context,
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release's file.", show_default=False)],
+    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release's file.")],
     ledger: Annotated[
-        str | None,
-        typer.Option("--ledger", metavar="LEDGER", help="The ledger that it was charged to.", show_default=False),
+        str | None, typer.Option(metavar="LEDGER", help="The ledger that it was charged to.", show_default=False)
     ] = None,
     output: Annotated[
         Path | None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,56 +28,70 @@ from confide.cli.options import (
 from confide.cli.session import Refused, Session, reading_only
 from confide.errors import ReleaseError
 
-Columns = Annotated[str | None, typer.Option("--columns", metavar="A,B", help="The numeric columns to protect.")]
-Public = Annotated[
-    str | None,
-    typer.Option("--public", metavar="A,B", help="Columns to publish as they are, with no protection at all."),
-]
-Level = Annotated[
-    str,
-    typer.Option(
-        "--level",
-        metavar="record|attribute",
-        help="What the guarantee is about: all protected columns of a record, or any one of them.",
-    ),
-]
-LevelsTold = Annotated[
-    str | None,
-    typer.Option(
-        "--levels",
-        metavar="A=EPS,B=EPS",
-        help="Columns of levels to protect by randomised response, with the epsilon of each.",
-    ),
-]
-NoiseShare = Annotated[
-    float | None,
-    typer.Option("--noise", help="In place of a guarantee: noise standard deviation over the column's width."),
-]
-Zeta = Annotated[
-    float, typer.Option("--zeta", help="The probability that a row is published verbatim.", show_default=False)
-]
-LossName = Annotated[
-    str,
-    typer.Option("--loss", metavar="NAME", help="squared, logistic, poisson, quantile, absolute, huber or hinge."),
-]
-Tau = Annotated[float | None, typer.Option("--tau", help="The level of --loss quantile; a half when left out.")]
-Corner = Annotated[float | None, typer.Option("--k", help="The corner of --loss huber, in units of the response.")]
+
+@dataclass(frozen=True)
+class Protection:
+    """What a protected table is asked to be."""
+
+    columns: Annotated[str | None, typer.Option(metavar="A,B", help="The numeric columns to protect.")] = None
+    levels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A=EPS,B=EPS", help="Columns of levels to protect by randomised response, with the epsilon of each."
+        ),
+    ] = None
+    public: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Columns to publish as they are, with no protection at all.")
+    ] = None
+    level: Annotated[
+        str,
+        typer.Option(
+            metavar="record|attribute",
+            help="What the guarantee is about: all protected columns of a record, or any one of them.",
+        ),
+    ] = "record"
+    noise: Annotated[
+        float | None, typer.Option(help="In place of a guarantee: noise standard deviation over the column's width.")
+    ] = None
+    zeta: Annotated[
+        float, typer.Option(help="The probability that a row is published verbatim.", show_default=False)
+    ] = 0.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The numeric columns."""
+        return _names(self.columns) or ()
+
+    def asked(self, privacy: Privacy, *, accept: bool) -> dict[str, Any]:
+        """The rest, as the calls of `cf.local` take it."""
+        return {
+            "public": _names(self.public),
+            "level": self.level,
+            "privacy": privacy.guarantee() if privacy.given else None,
+            "noise": self.noise,
+            "levels": _epsilons(self.levels),
+            "zeta": self.zeta,
+            "accept_verbatim_rows": accept,
+        }
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What is minimised."""
+
+    loss: Annotated[
+        str, typer.Option(metavar="NAME", help="squared, logistic, poisson, quantile, absolute, huber or hinge.")
+    ] = "squared"
+    tau: Annotated[float | None, typer.Option(help="The level of --loss quantile; a half when left out.")] = None
+    k: Annotated[float | None, typer.Option(help="The corner of --loss huber, in units of the response.")] = None
 
 
 @spread
 def protect(
     ctx: typer.Context,
-    data: Annotated[Path, typer.Argument(metavar="IN", help="The records: a CSV or Parquet file.", show_default=False)],
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The protected table: .parquet or .csv.", show_default=False)
-    ],
+    data: Annotated[Path, typer.Argument(metavar="IN", help="The records: a CSV or Parquet file.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The protected table: .parquet or .csv.")],
     schema: SchemaFile,
-    columns: Columns = None,
-    levels: LevelsTold = None,
-    public: Public = None,
-    level: Level = "record",
-    noise: NoiseShare = None,
-    zeta: Zeta = 0.0,
     accept: Annotated[
         bool, typer.Option("--accept-verbatim-rows", help="Say that rows without noise are meant.")
     ] = False,
@@ -84,6 +99,7 @@ def protect(
     delimiter: Delimiter = ",",
     simulate: Seed = None,
     *,
+    protection: Protection,
     privacy: Privacy,
     account: Account,
     written: Written,
@@ -104,9 +120,8 @@ def protect(
     from confide.sources import read
 
     public_schema = load_schema(schema)
-    asked = _asked(public, level, privacy, noise, levels, zeta, accept=accept)
-    names = _names(columns) or ()
-    made = local.plan(public_schema, names, **asked)
+    asked = protection.asked(privacy, accept=accept)
+    made = local.plan(public_schema, protection.names, **asked)
     if look:
         for line in made.lines():
             session.say(line)
@@ -116,12 +131,13 @@ def protect(
     check_places({"OUT": out}, {"IN": data, "--schema": schema})
     book = open_ledger(account.ledger, account.dataset, public_schema.dataset)
     session.charging, session.ledger = True, account.ledger
+    session.dataset = None if book is None else book.dataset
     source = read(data, public_schema, delimiter=delimiter_of(delimiter))
     with session.paying("protecting the table", ledger=book is not None), _bar() as step:
         made = local.protect_source(
             source,
             out,
-            columns=names,
+            columns=protection.names,
             ledger=book,
             charge_delta=account.charge_delta,
             force=written.force,
@@ -141,22 +157,13 @@ def protect(
 @spread
 def plan(
     ctx: typer.Context,
-    formula: Annotated[
-        str, typer.Argument(metavar="FORMULA", help='What will be fitted: "y ~ x1 + x2".', show_default=False)
-    ],
+    formula: Annotated[str, typer.Argument(metavar="FORMULA", help='What will be fitted: "y ~ x1 + x2".')],
     schema: SchemaFile,
-    n: Annotated[int, typer.Option("--n", help="How many records there will be.")],
-    columns: Columns = None,
-    levels: LevelsTold = None,
-    public: Public = None,
-    level: Level = "record",
-    noise: NoiseShare = None,
-    zeta: Zeta = 0.0,
-    loss: LossName = "squared",
-    tau: Tau = None,
-    k: Corner = None,
-    json: Json = False,
+    n: Annotated[int, typer.Option(help="How many records there will be.")],
     *,
+    protection: Protection,
+    loss: Loss,
+    json: Json = False,
     privacy: Privacy,
 ) -> None:
     """Show the standard errors to expect of a protected table, of every method, and of what would do better.
@@ -172,40 +179,27 @@ def plan(
     session: Session = ctx.obj
     from confide.ask import local
 
-    # a plan publishes no verbatim rows
-    asked = _asked(public, level, privacy, noise, levels, zeta, accept=True)
+    asked = protection.asked(privacy, accept=True)  # a plan publishes no verbatim rows
     with session.doing("planning the protected table"):
-        made = local.plan(
-            load_schema(schema), _names(columns) or (), formula=formula, n=n, loss=loss, tau=tau, k=k, **asked
-        )
+        made = local.plan(load_schema(schema), protection.names, formula=formula, n=n, **vars(loss), **asked)
     for line in made.lines():
         session.say(line)
     ways = [
-        {
-            "way": way.name,
-            "noise": way.noise,
-            "zeta": way.zeta,
-            "errors": dict(way.errors),
-            "interval_likely": way.firm,
-        }
+        {"way": way.name, "noise": way.noise, "zeta": way.zeta, "errors": dict(way.errors), "interval_likely": way.firm}
         for way in (() if made.outlook is None else made.outlook.ways)
     ]
-    session.answer(_facts(made) | {"formula": formula, "n": n, "loss": loss, "ways": ways})
+    session.answer(_facts(made) | {"formula": formula, "n": n, "loss": loss.loss, "ways": ways})
 
 
 @spread
 def fit(
     ctx: typer.Context,
-    formula: Annotated[str, typer.Argument(metavar="FORMULA", help='For instance "y ~ x1 + x2".', show_default=False)],
-    table: Annotated[
-        Path, typer.Argument(metavar="PROTECTED", help="A table that `confide protect` wrote.", show_default=False)
-    ],
-    loss: LossName = "squared",
-    tau: Tau = None,
-    k: Corner = None,
-    method: Annotated[str, typer.Option("--method", metavar="NAME", help="auto, SL, RB, SDR, DR or naive.")] = "auto",
-    alpha: Alpha = None,
+    formula: Annotated[str, typer.Argument(metavar="FORMULA", help='For instance "y ~ x1 + x2".')],
+    table: Annotated[Path, typer.Argument(metavar="PROTECTED", help="A table that `confide protect` wrote.")],
     *,
+    loss: Loss,
+    method: Annotated[str, typer.Option(metavar="NAME", help="auto, SL, RB, SDR, DR or naive.")] = "auto",
+    alpha: Alpha = None,
     drawings: Drawings,
     written: Written,
 ) -> None:
@@ -224,33 +218,11 @@ def fit(
     with drawings.reserved(force=written.force) as drawn:
         with session.doing("fitting the protected table"):
             try:
-                result = fitted(table, formula, loss=loss, tau=tau, k=k, method=method)
+                result = fitted(table, formula, method=method, **vars(loss))
             except ReleaseError as error:
                 raise reading_only(error) from None
         show_result(session, result, alpha, drawn)
     session.answer({"result": result_facts(result, alpha), **vars(drawings)} if session.json else {})
-
-
-def _asked(
-    public: str | None,
-    level: str,
-    privacy: Privacy,
-    noise: float | None,
-    levels: str | None,
-    zeta: float,
-    *,
-    accept: bool,
-) -> dict[str, Any]:
-    """What a protected table is asked to be, as the calls of `cf.local` take it."""
-    return {
-        "public": _names(public),
-        "level": level,
-        "privacy": privacy.guarantee() if privacy.given else None,
-        "noise": noise,
-        "levels": _epsilons(levels),
-        "zeta": zeta,
-        "accept_verbatim_rows": accept,
-    }
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

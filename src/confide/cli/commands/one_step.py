@@ -1,31 +1,41 @@
-"""`confide table | test | interval | describe`: plan, release and infer in one go."""
+"""`confide table | test | interval | describe | regress`: plan, release and infer in one go.
+
+The settings of the methods that a command asks are its options, made of the fields of their classes; `--set` gives those of any other.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from confide._helpers import later, near_match
-from confide.cli.commands.analysis import TESTS, TestArguments, known_test, not_of_a_release
-from confide.cli.engine import OneStepRequest, at_once, open_ledger
+import confide as cf
+from confide import engine
+from confide._helpers import near_match
+from confide.ask import tests
+from confide.ask.intervals import VERBS, interval_method
+from confide.cli.commands.analysis import TestArguments, known_test, not_of_a_release
+from confide.cli.commands.derived_quantities import DerivedOptions
+from confide.cli.engine import OneStepRequest, at_once, make, open_ledger
 from confide.cli.files import load_schema
-from confide.cli.options import RECORDS, Covers, Data, Medians, SchemaFile, Weights, Within, parse_names, spread
+from confide.cli.options import RECORDS, Data, Fields, SchemaFile, fields_of, spread
 from confide.cli.session import Refused, Session
+from confide.core import Method
+from confide.schema.formulas.names import parted, sides
 
-if TYPE_CHECKING:
-    from confide import engine
-    from confide.ask import tests
-    from confide.core import Release
-else:
-    engine, tests = later("confide.engine"), later("confide.ask.tests")
+_DESCRIBE, _LINE = cf.tables.TableOne, cf.regression.LeastSquares
+_TABLES: dict[str, type[Method]] = {
+    method.name: method
+    for name in dir(cf.tables)
+    if isinstance(method := getattr(cf.tables, name), type) and issubclass(method, Method) and method is not _DESCRIBE
+}
+_REGRESSIONS = (_LINE, cf.regression.Logistic, cf.regression.Poisson, cf.regression.Within, cf.regression.SSP)
+_INTERVALS = (cf.intervals.MeanAndVariance, cf.intervals.Proportion, cf.intervals.Difference, cf.intervals.Slope)
 
 
-_KINDS = ("counts", "shares", "means", "totals", "ratios", "quantiles", "person_counts", "person_shares")
-
-
-def needs_covers(settings: dict[str, Any]) -> None:
+def _check_covers(settings: dict[str, Any]) -> None:
     """Refuse where nobody said what intervals are about."""
     if "covers" not in settings:
         raise Refused(
@@ -34,32 +44,24 @@ def needs_covers(settings: dict[str, Any]) -> None:
         )
 
 
-@spread
+@partial(spread, own=fields_of(*_TABLES.values()))
 def table(
     ctx: typer.Context,
     formula: Annotated[
-        str,
-        typer.Argument(
-            metavar="FORMULA",
-            help='For instance "region * smoker", or "income ~ region" for means.',
-            show_default=False,
-        ),
+        str, typer.Argument(metavar="FORMULA", help='For instance "region * smoker", or "income ~ region" for means.')
     ],
     data: Data,
     schema: SchemaFile,
-    covers: Covers = None,
     kind: Annotated[
         str | None,
         typer.Option(
-            "--kind",
-            metavar="|".join(_KINDS),
+            metavar="|".join(_TABLES),
             help="Left out: counts; means where the formula has a left side, ratios where that is a / b. quantiles: medians and other "
             "quantiles by group. person_counts, person_shares: persons by all their rows.",
         ),
     ] = None,
-    within: Within = None,
-    weights: Weights = None,
     *,
+    own: Fields,
     once: OneStepRequest,
 ) -> None:
     """Plan, release and infer a table in one go: counts, shares, means or totals by cell, with intervals.
@@ -81,25 +83,28 @@ def table(
     confide table "happy ~ region" survey.csv --schema schema.toml --covers population \
       --accuracy mean=.1 --n 5000 --ledger book.db    (the least mu for this half-width)
     """
-    from confide.schema.formulas.names import (
-        parted,  # here, because schemas are slow to load
-        sides,
-    )
+    name = kind or table_of(formula)
+    if name not in _TABLES:
+        raise Refused(f"--kind must be one of {', '.join(_TABLES)}, got {name!r}{near_match(name, tuple(_TABLES))}")
+    settings = once.parameters.settings(**own.given())
+    _check_covers(settings)
+    at_once(ctx.obj, once, data, schema, partial(make, name, formula, settings))
 
+
+def table_of(formula: str) -> str:
+    """The kind of table that a formula asks for where none is named."""
     left = sides(formula)[0] if len(sides(formula)) > 1 else ""
-    name = kind or ("ratios" if len(parted(left, "/")) > 1 else "means" if left else "counts")
-    if name not in _KINDS:
-        raise Refused(f"--kind must be one of {', '.join(_KINDS)}, got {name!r}{near_match(name, _KINDS)}")
-    settings = once.parameters.settings(covers=covers, within=parse_names(within), weights=weights)
-    needs_covers(settings)
-    at_once(ctx.obj, once, data, schema, name, formula, settings)
+    if not left:
+        return cf.tables.Counts.name
+    return cf.tables.Ratios.name if len(parted(left, "/")) > 1 else cf.tables.Means.name
 
 
-@spread
+@partial(spread, own=fields_of(cf.tables.Means, cf.tests.Correlation, names=("weights", "term_bounds")))
 def test(
     ctx: typer.Context,
     name: Annotated[
-        str, typer.Argument(metavar="TEST", help=f"One of {', '.join(TESTS)}.", show_default=False, is_eager=True)
+        str,
+        typer.Argument(metavar="TEST", help=f"One of {', '.join(tests.METHODS)}.", show_default=False, is_eager=True),
     ],
     formula: Annotated[
         str,
@@ -116,13 +121,12 @@ def test(
         typer.Argument(metavar="DATA...", help=RECORDS, show_default=False, is_eager=True, callback=not_of_a_release),
     ],
     schema: SchemaFile,
-    weights: Weights = None,
     effect: Annotated[
-        float | None,
-        typer.Option("--effect", help="Print the power for this effect (Cohen's d, f, w or r) at --n records first."),
+        float | None, typer.Option(help="Print the power for this effect (Cohen's d, f, w or r) at --n records first.")
     ] = None,
     *,
-    own: TestArguments,
+    own: Fields,
+    asked: TestArguments,
     once: OneStepRequest,
 ) -> None:
     """Plan, release and test in one go, under the names of scipy.stats; p-values account for sampling and noise.
@@ -137,92 +141,45 @@ def test(
       --mu .3 --ledger book.db
     """
     known_test(name, lambda meant: f"confide test {meant} ...")
-    given = own.given()
-    asked, ask = tests.asked_of(name, formula, **given)
-    method, settings = _behind(name, once.parameters.settings(weights=weights))
-    _check_groups(ctx.obj, schema, name, asked, settings)
-    if effect is not None or once.n is not None:
-        _say_power(ctx.obj, once, schema, name, formula, effect, settings, p=own.p, level=own.level)
-
-    def read(done: Release) -> Any:
-        return ask(engine.infer(done))
-
-    at_once(ctx.obj, once, data, schema, method, asked, settings, read)
-
-
-def _behind(name: str, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """(the method whose release answers a test, its parameters beside the formula); refused where the null law would not hold."""
-    tests.check_weights(name, settings)
-    covers = {"covers": "population"} if tests.METHODS[name].name in tests.POPULATION_TESTS else {}
-    return tests.METHODS[name].name, settings | covers
-
-
-def _check_groups(session: Session, schema: Path, name: str, formula: str, settings: dict[str, Any]) -> None:
-    """Refuse groups that a test cannot compare, before anything is charged."""
+    session: Session = ctx.obj
+    wanted, ask = tests.asked_of(name, formula, **asked.given())
+    settings = once.parameters.settings(**own.given())
     with session.doing("plan"):
-        own = {key: value for key, value in settings.items() if key != "covers"}
-        tests.check_groups(name, tests.method_of_test(name, formula, own), load_schema(schema))
+        method = tests.method_of_test(name, wanted, settings)
+        tests.check_groups(name, method, load_schema(schema))
+    if (effect is not None or once.n is not None) and not once.privacy.targets:
+        with session.doing("plan"):
+            public: dict[str, Any] = {"p": asked.p, "level": asked.level}
+            made = tests.plan(
+                name,
+                formula,
+                load_schema(schema),
+                once.privacy.guarantee(),
+                n=once.n,
+                effect=effect,
+                settings=settings,
+                **{key: value for key, value in public.items() if value is not None},
+            )
+        for note in made.notes:
+            if "power" in note:
+                session.say(note)
+    at_once(session, once, data, schema, lambda: method, lambda done: ask(engine.infer(done)))
 
 
-def _say_power(
-    session: Session,
-    once: OneStepRequest,
-    schema: Path,
-    name: str,
-    formula: str,
-    effect: float | None,
-    settings: dict[str, Any],
-    **given: Any,
-) -> None:
-    """Print the power of a test at the number of records that was given."""
-    if once.privacy.targets:
-        return
-    with session.doing("plan"):
-        own = {key: value for key, value in given.items() if value is not None}
-        rest = {key: value for key, value in settings.items() if key != "covers"}
-        made = tests.plan(
-            name, formula, load_schema(schema), once.privacy.guarantee(), n=once.n, effect=effect, settings=rest, **own
-        )
-    for note in made.notes:
-        if "power" in note:
-            session.say(note)
-
-
-@spread
+@partial(spread, own=fields_of(*_INTERVALS, but=("show",)))
 def interval(
     ctx: typer.Context,
-    verb: Annotated[
-        str,
-        typer.Argument(
-            metavar="proportion|mean|variance|slope|difference", help="What the interval is for.", show_default=False
-        ),
-    ],
+    verb: Annotated[str, typer.Argument(metavar="|".join(VERBS), help="What the interval is for.")],
     data: Data,
     column: Annotated[
         str,
         typer.Option(
-            "--column",
-            metavar="COLUMN",
-            help='The column; for slope and difference a formula, "y ~ x".',
-            show_default=False,
+            metavar="COLUMN", help='The column; for slope and difference a formula, "y ~ x".', show_default=False
         ),
     ],
     schema: SchemaFile,
-    kind: Annotated[
-        str | None,
-        typer.Option(
-            "--kind",
-            metavar="credible|confidence|poisson",
-            help="A posterior, or confidence limits, of the same release; poisson, of a mean: the rate of counts whose variance is "
-            "their mean.",
-        ),
-    ] = None,
-    level: Annotated[
-        str | None,
-        typer.Option("--level", metavar="LEVEL", help="Which level counts, where a column has more than two."),
-    ] = None,
-    prior: Annotated[str | None, typer.Option("--prior", metavar="PRIOR", help='Such as "beta(2, 5)".')] = None,
     *,
+    own: Fields,
     once: OneStepRequest,
 ) -> None:
     """Plan, release and infer an interval for one parameter in one go.
@@ -238,53 +195,24 @@ def interval(
       --mu .5 --ledger ledger.db --plot smoker.png
     """
     session: Session = ctx.obj
-    given = {name: value for name, value in {"level": level, "prior": prior}.items() if value is not None}
-    given |= once.parameters.settings()
+    settings = once.parameters.settings(**own.given())
     once.account.check(once.simulate)
     with session.doing("plan"):
-        answer = _answer(verb, column, schema, once, kind, given)
-        method, settings = _made_of(answer.method)
-    first = next(iter(settings))
-    at_once(session, once, data, schema, method, settings.pop(first), settings, answer.read)
+        found = load_schema(schema)
+        book = open_ledger(once.account.ledger, once.account.dataset, found.dataset)
+        relation = None if book is None else book.relation
+        answer = interval_method(verb, column, found, once.privacy.guarantee(), relation=relation, **settings)
+    at_once(session, once, data, schema, lambda: answer.method, answer.read)
 
 
-def _answer(verb: str, column: str, schema: Path, once: OneStepRequest, kind: str | None, given: dict[str, Any]) -> Any:
-    from confide.ask.intervals import interval_method
-
-    found = load_schema(schema)
-    book = open_ledger(once.account.ledger, once.account.dataset, found.dataset)
-    return interval_method(
-        verb,
-        column,
-        found,
-        once.privacy.guarantee(),
-        relation=None if book is None else book.relation,
-        kind=kind,
-        **given,
-    )
-
-
-def _made_of(method: Any) -> tuple[str, dict[str, Any]]:
-    """The name and the parameters of a method, its first one first."""
-    from confide.core import method_parameters, parameters_of
-
-    own = method_parameters(method)
-    return method.name, {name: own[name] for name in parameters_of(type(method)) if name in own}
-
-
-@spread
+@partial(spread, own=fields_of(_DESCRIBE))
 def describe(
     ctx: typer.Context,
-    formula: Annotated[
-        str,
-        typer.Argument(metavar="FORMULA", help='For instance "age + bmi + smoker ~ arm".', show_default=False),
-    ],
+    formula: Annotated[str, typer.Argument(metavar="FORMULA", help='For instance "age + bmi + smoker ~ arm".')],
     data: Data,
     schema: SchemaFile,
-    covers: Covers = None,
-    medians: Medians = None,
-    weights: Weights = None,
     *,
+    own: Fields,
     once: OneStepRequest,
 ) -> None:
     """Plan, release and infer Table One in one go: what the records are like, by group.
@@ -298,6 +226,45 @@ def describe(
     confide describe "age + happy ~ region" survey.csv --schema schema.toml \\
       --mu .5 --covers population --medians age --ledger book.db
     """
-    settings = once.parameters.settings(covers=covers, medians=parse_names(medians), weights=weights)
-    needs_covers(settings)
-    at_once(ctx.obj, once, data, schema, "table_one", formula, settings)
+    settings = once.parameters.settings(**own.given())
+    _check_covers(settings)
+    at_once(ctx.obj, once, data, schema, partial(make, _DESCRIBE.name, formula, settings))
+
+
+@partial(spread, own=fields_of(*_REGRESSIONS))
+def regress(
+    ctx: typer.Context,
+    formula: Annotated[str, typer.Argument(metavar="FORMULA", help='For instance "happy ~ age + children".')],
+    data: Data,
+    schema: SchemaFile,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="A regression that `confide methods` lists: least_squares (a line), logistic (and --link probit), poisson (counts), "
+            "within (fixed effects of persons)."
+        ),
+    ] = _LINE.name,
+    *,
+    own: Fields,
+    beyond: DerivedOptions,
+    once: OneStepRequest,
+) -> None:
+    """Plan, release and infer a regression in one go, for a steward who is also the analyst.
+
+    Charges the ledger once and prints the table, which may be published. Without
+    -o the release is not kept, and another table of it costs the budget again.
+
+    Examples:
+
+    confide regress "happy ~ age" survey.csv --schema schema.toml --mu .5 \\
+      --ledger book.db -o age.json
+
+    confide regress "visits ~ age" survey.csv --schema schema.toml --mu 1 \\
+      --ledger book.db --method poisson
+
+    confide regress "smoker ~ age" survey.csv --schema schema.toml --mu 1 \\
+      --ledger book.db --method logistic --ratios
+    """
+    beyond.check()
+    settings = once.parameters.settings(**own.given())
+    at_once(ctx.obj, once, data, schema, partial(make, method, formula, settings), beyond=beyond)

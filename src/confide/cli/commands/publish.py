@@ -10,9 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from confide._helpers import later
-from confide.cli.engine import after, begin, paid_facts, plan_and_pay, say_charged, show_once
+from confide.cli.engine import OneStepRequest, at_once, begin, paid_facts, plan_and_pay, say_charged, show_once
 from confide.cli.files import Drawings, Output, check_places, load_schema, reserve, result_facts, show_result
-from confide.cli.options import Alpha, Charged, Csv, Data, Keep, KeepOthers, Report, SchemaFile, Written, spread
+from confide.cli.options import (
+    Alpha,
+    Charged,
+    Csv,
+    Data,
+    Keep,
+    KeepOthers,
+    Parameters,
+    Report,
+    SchemaFile,
+    Written,
+    spread,
+)
 from confide.cli.session import Refused, Session
 
 if TYPE_CHECKING:
@@ -51,13 +63,11 @@ def plan_in(path: Path) -> Plan:
 def publish(
     ctx: typer.Context,
     publication: Annotated[
-        Path,
-        typer.Argument(metavar="PUBLICATION", help="The questions: a TOML file, one table each.", show_default=False),
+        Path, typer.Argument(metavar="PUBLICATION", help="The questions: a TOML file, one table each.")
     ],
     data: Data,
     schema: Annotated[
-        Path | None,
-        typer.Option("--schema", metavar="FILE", help="The schema (TOML), where the publication's file names none."),
+        Path | None, typer.Option(metavar="FILE", help="The schema (TOML), where the publication's file names none.")
     ] = None,
     *,
     charged: Charged,
@@ -84,44 +94,29 @@ def publish(
     confide publish publication.toml survey.csv --ledger book.db -o release.json --report index.html
     """
     session: Session = ctx.obj
-    drawings = Drawings(report, None, csv)
     with session.doing("reading the publication"):
         asked = asked_in(publication)
     where = schema or asked.schema
-    inputs = {"the publication": publication, "the schema": where}
-    begin(session, charged.account, charged.simulate, {"-o": output, **drawings.places}, inputs, data)
     if where is None:
         raise Refused('the publication\'s file names no schema; write --schema FILE, or schema = "schema.toml" in it')
     own = charged.privacy.given or not asked.priced
     with session.doing("plan"):
         terms = asked.terms(charged.privacy.guarantee() if own else None)
-    force = charged.written.force
-    with drawings.reserved(force=force) as drawn, reserve(output, force=force) as place:
-
-        def plan_of(found: Schema, book: Ledger | None) -> Plan:
-            return engine.plan(asked.publication, found, n=charged.n or asked.n, ledger=book, **terms)
-
-        def show(session: Session, done: Release, drawn: Mapping[str, Output]) -> dict[str, Any]:
-            with session.doing("infer"):
-                result = engine.infer(done)
-            show_result(session, result, None, drawn)
-            return {"result": result_facts(result, None)} if session.json else {}
-
-        paid = plan_and_pay(
-            session, charged, data, where, plan_of, keep_others=keep_others, place=place, drawn=drawn, show=show
-        )
-        shown = show_once(session, place, paid.release, drawn, show)
-    after(session, paid, output)
-    if session.json:
-        session.answer(
-            {
-                **shown,
-                **paid_facts(paid),
-                "statuses": paid.release.statuses,
-                "wrote": output,
-                **vars(drawings),
-            }
-        )
+    at_once(
+        session,
+        OneStepRequest(
+            **{**vars(charged), "n": charged.n or asked.n},
+            parameters=Parameters(),
+            output=output,
+            drawings=Drawings(report, None, csv),
+        ),
+        data,
+        where,
+        lambda: asked.publication,
+        terms=terms,
+        inputs={"the publication": publication},
+        keep_others=keep_others,
+    )
 
 
 _TABLE_ENDINGS = (".parquet", ".csv")
@@ -131,9 +126,7 @@ _TRIED = 100_000  # rows of a rehearsal at most
 @spread
 def synthesize(
     ctx: typer.Context,
-    formula: Annotated[
-        str, typer.Argument(metavar="FORMULA", help='For instance "happy ~ age + children".', show_default=False)
-    ],
+    formula: Annotated[str, typer.Argument(metavar="FORMULA", help='For instance "happy ~ age + children".')],
     data: Data,
     schema: SchemaFile,
     output: Annotated[
@@ -145,15 +138,13 @@ def synthesize(
     *,
     charged: Charged,
     rows: Annotated[
-        int | None,
-        typer.Option("--rows", help="How many rows; the noisy number of records when left out.", show_default=False),
+        int | None, typer.Option(help="How many rows; the noisy number of records when left out.", show_default=False)
     ] = None,
     files: Annotated[
-        int,
-        typer.Option("--files", help="Several files, FILE-1 and so on, each on a line of its own (see confide refit)."),
+        int, typer.Option(help="Several files, FILE-1 and so on, each on a line of its own (see confide refit).")
     ] = 1,
     generator: Annotated[
-        str, typer.Option("--generator", metavar="calibrated|binagg", help="How rows are made from the release.")
+        str, typer.Option(metavar="calibrated|binagg", help="How rows are made from the release.")
     ] = "calibrated",
     bounded: Annotated[
         bool,
@@ -162,7 +153,7 @@ def synthesize(
         ),
     ] = False,
     release: Annotated[
-        Path | None, typer.Option("--release", metavar="FILE", help="Keep the release in a file of its own as well.")
+        Path | None, typer.Option(metavar="FILE", help="Keep the release in a file of its own as well.")
     ] = None,
 ) -> None:
     """Make a file of synthetic rows on which plain OLS returns a private line.
@@ -216,12 +207,7 @@ def synthesize(
     say_charged(session, paid)
     session.say(f"for intervals: confide refit {places[0]}")
     session.answer(
-        {
-            **made["facts"],
-            **paid_facts(paid),
-            "wrote": [str(path) for path in places],
-            "release_file": release,
-        }
+        {**made["facts"], **paid_facts(paid), "wrote": [str(path) for path in places], "release_file": release}
         if session.json
         else {}
     )
@@ -252,7 +238,6 @@ def refit(
         typer.Argument(
             metavar="FILE... [FORMULA]",
             help="A synthetic table with its sidecar, or several of one release; then the released formula, or one with fewer terms.",
-            show_default=False,
         ),
     ],
     alpha: Alpha = None,

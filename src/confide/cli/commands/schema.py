@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -31,16 +31,13 @@ app = typer.Typer(
 
 # A column with more levels shows the first few; `--json` and the file have all of them.
 _LEVELS, _FIRST = 20, 10
-_SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema (TOML).", show_default=False)]
+_SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema (TOML).")]
 
 
 @app.command()
 def draft(
     ctx: typer.Context,
-    data: Annotated[
-        Path,
-        typer.Argument(metavar="DATA", help="A CSV or Parquet file, or survey.sqlite/answers.", show_default=False),
-    ],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A CSV or Parquet file, or survey.sqlite/answers.")],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write it; stdout when left out.")
     ] = None,
@@ -82,7 +79,6 @@ def check(
     data: Annotated[
         Path | None,
         typer.Option(
-            "--data",
             metavar="FILE",
             help="Also check that a file has these columns with fitting types, and count labels that are no levels.",
         ),
@@ -181,7 +177,7 @@ def sample(
         Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write them: .parquet or .csv.")
     ],
     n: Annotated[int, typer.Option("-n", "--n", help="How many.", min=0)] = 1000,
-    seed: Annotated[int, typer.Option("--seed", help="The same seed gives the same records.")] = 1,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same records.")] = 1,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -210,14 +206,9 @@ def sample(
 @spread
 def bounds(
     ctx: typer.Context,
-    data: Annotated[
-        Path,
-        typer.Argument(metavar="DATA", help="A CSV or Parquet file, or survey.sqlite/answers.", show_default=False),
-    ],
-    column: Annotated[str, typer.Option("--column", metavar="COLUMN", help="A numeric column.", show_default=False)],
-    cover: Annotated[
-        float, typer.Option("--cover", help="The share of the records that the bounds are to hold.")
-    ] = 0.99,
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A CSV or Parquet file, or survey.sqlite/answers.")],
+    column: Annotated[str, typer.Option(metavar="COLUMN", help="A numeric column.", show_default=False)],
+    cover: Annotated[float, typer.Option(help="The share of the records that the bounds are to hold.")] = 0.99,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Keep the release in this file.")
     ] = None,
@@ -245,6 +236,7 @@ def bounds(
 
         with session.doing("opening the ledger"):
             book = open_ledger(account.ledger, account.dataset, None)
+            session.dataset = None if book is None else book.dataset
         if place is not None:
             place.take(_RELEASE)
         with charging(session, book, simulate, "finding the bounds") as noise:
@@ -343,15 +335,17 @@ def _some(levels: Sequence[str]) -> str:
 def _spreads(schema: Schema) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for name in schema.names:
-        given = _column(name, schema[name])["typical"]
+        column: Any = schema[name]
+        given = column.typical
         if given is None:
             continue
-        if "shares" in given:
-            said = ", ".join(f"{level} {share:.4g}" for level, share in given["shares"].items())
+        where, own = _source(given.provenance.to_dict()), ""
+        if column.kind == "categorical":
+            said = ", ".join(f"{level} {share:.4g}" for level, share in zip(column.levels, given.each, strict=True))
         else:
-            said = f"{given['low']:.12g} to {given['high']:.12g}"
-        own = given.get("own")
-        rows.append((name, said, "" if own is None else f"{own:.4g}", _source(given["provenance"])))
+            said = f"{given.low:.12g} to {given.high:.12g}"
+            own = "" if given.own is None else f"{given.own:.4g}"
+        rows.append((name, said, own, where))
     return rows
 
 
@@ -379,11 +373,18 @@ def _column(name: str, column: Any) -> dict[str, Any]:
     }
 
 
+class _Shares(NamedTuple):
+    """The typical spread of a column of levels."""
+
+    shares: dict[str, float]
+    provenance: dict[str, str]
+
+
 def _typical(column: Any) -> dict[str, Any] | None:
     given = column.typical
     if given is None:
         return None
-    where = {"provenance": given.provenance.to_dict()}
+    where = given.provenance.to_dict()
     if column.kind == "categorical":
-        return {"shares": dict(zip(column.levels, given.each, strict=True)), **where}
-    return {"low": given.low, "high": given.high, "own": given.own, **where}
+        return _Shares(dict(zip(column.levels, given.each, strict=True)), where)._asdict()
+    return {"low": given.low, "high": given.high, "own": given.own, "provenance": where}

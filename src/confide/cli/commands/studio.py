@@ -18,13 +18,10 @@ def studio(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="The folder that holds records, schemas, ledgers and requests.")
     ] = Path(),
-    port: Annotated[
-        int, typer.Option("--port", help="A port of this machine; a free one when left out.", min=0, max=65535)
-    ] = 0,
+    port: Annotated[int, typer.Option(help="A port of this machine; a free one when left out.", min=0, max=65535)] = 0,
     database: Annotated[
         list[str] | None,
         typer.Option(
-            "--database",
             metavar="VARIABLE",
             help="An environment variable that holds the address of a database, whose tables are records too. Repeat for more.",
         ),

@@ -191,13 +191,10 @@ def least_ridge(
     return _least(short, 1e-9, 1e9, 1e-6) * curvature
 
 
-def minimiser_sensitivity(ridge: float, slope: float) -> float:
-    """How far a record moves the minimiser: B/lam, because the objective is lam-strongly convex."""
-    return slope / ridge
-
-
 def stable_sensitivity(certified: float, ridge: float, slope: float, longest: float) -> float:
-    """The same from a lower bound m >= lam on the least eigenvalue of the Hessian at the minimiser: min(B/lam, -log(1 - R B/m)/R).
+    """How far a record moves the minimiser: min(B/lam, -log(1 - R B/m)/R).
+
+    B/lam because the objective is lam-strongly convex; the other from a lower bound m >= lam on the least eigenvalue of the Hessian there.
 
     certified: m; longest: R = max |z|, the constant of self-concordance. Proof: the Hessian at distance D is at least exp(-R D) times
     that at the minimiser, so the gradient grows to at least m (1 - exp(-R D))/R, which the record's gradient, at most B, must balance.

@@ -49,9 +49,16 @@ from confide.results.classes import ClassModel, class_names
 from confide.schema import Schema
 from confide.schema.coded_frame import Practice
 from confide.schema.formulas.formula import parse_formula
-from confide.sums.clusters.cluster_covariance import Beyond, independent_of, meat_of, ruler_of, scores_of, with_scores
+from confide.sums.clusters.cluster_covariance import (
+    Beyond,
+    Counting,
+    independent_of,
+    meat_of,
+    ruler_of,
+    scores_of,
+    with_scores,
+)
 from confide.sums.coding import BITS, BOUND
-from confide.sums.scores import Counting
 
 
 def class_truth(frame: Any, own: ClassDesign, radius: float) -> dict[str, float]:
@@ -143,6 +150,8 @@ class ClassMeans(OfClasses):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "class_means"
+    task: ClassVar[str] = "classification"
+    targets: ClassVar[Mapping[str, Any] | None] = {}
     source: ClassVar[str] = "noisy class sums and counts in one Gaussian release (Dong, Roth, Su 2022)"
     intervals: ClassVar[str] = "shares and means of classes; sampling and privacy noise"
     units: ClassVar[tuple[str, ...]] = ("keep", "weight")

@@ -30,7 +30,7 @@ Proportions n_k/n with weight n w are the same block. Source: Shen, Tong, Wang 2
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -171,6 +171,7 @@ class EfficientPTRBayes(Replying, OfClasses):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "efficient_ptr_bayes"
+    task: ClassVar[str] = "classification"
     intervals: ClassVar[str] = "shares and means of classes; sampling and privacy noise, given a reply"
 
     def __post_init__(self) -> None:
@@ -194,6 +195,11 @@ class EfficientPTRBayes(Replying, OfClasses):
                 f"gamma_plan must be a number above 1, got {self.gamma_plan!r}; leave it out for 3/4 of the least size"
             )
         self._check_beta()
+
+    @classmethod
+    def proposed(cls, formula: str, schema: Any, n: int, points: Sequence[float]) -> Mapping[str, Any]:
+        """Half of the share that every class would have if all had the same."""
+        return {"c0": 0.5 / len(ClassDesign.of(formula, schema).classes)}
 
     # plan -----------------------------------------------------------------------------------------------------------
 

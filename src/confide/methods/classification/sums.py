@@ -44,8 +44,8 @@ from confide.core.exact import digest, pack
 from confide.core.units.privacy_unit import rows_in_units, usable
 from confide.methods.classification.design import ClassDesign
 from confide.schema import Categorical, Design, Schema
+from confide.sums.clusters.cluster_covariance import Counting, limited, summed_by_unit
 from confide.sums.coding import BITS, BOUND, Codes, round_within, scaled, steps
-from confide.sums.scores import Counting, limited, summed_by_unit
 
 _ONE = 1 << BITS
 # u in the ball, shape (terms, records), and the class of each record, from 0, the number of classes for one that is dropped. Read only.

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import nan, prod, sqrt
+from math import nan, pi, prod, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,13 +31,13 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.mechanisms.ptr import reply_flags
 from confide.guarantees.validation import is_finite
-from confide.methods.curves.sums import KERNELS, WEIGHT, KernelSafety, PointCurve, PointMoments, PointRows
+from confide.methods.curves.kernel import range_of, usual_share
+from confide.methods.curves.sums import KERNELS, WEIGHT, KernelSafety, PointCurve, PointMoments, PointRows, smooth
 from confide.results.curve import Curve, point_names
 from confide.results.pages.content import check_names
 from confide.schema import Design, Practice, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
-from confide.sums.reference import smooth
 from confide.sums.safety_bounds import Replying
 
 _SUMS, _MOMENTS = Fraction(1, 20), Fraction(1, 20)
@@ -76,6 +76,7 @@ class EfficientPTRKernel(Replying):
 
     name: ClassVar[str] = "efficient_ptr_kernel"
     family: ClassVar[str] = "regression"
+    task: ClassVar[str] = "kernel_regression"
     intervals: ClassVar[str] = "the smoothed curve at the points; sampling and privacy noise, given a reply"
 
     def __post_init__(self) -> None:
@@ -104,6 +105,16 @@ class EfficientPTRKernel(Replying):
             if value is not None and not (is_finite(value) and low < value < 1e12):
                 raise PlanError(f"{name} must be a finite number above {low:g}, got {value!r}")
         self._check_beta()
+
+    @classmethod
+    def proposed(cls, formula: str, schema: Any, n: int, points: Sequence[float]) -> Mapping[str, Any]:
+        """The curve at the points; `least` is half of the kernel sum, sqrt(2 pi) h n over the range, that even records have."""
+        share = usual_share(n)
+        return {
+            "points": points,
+            "bandwidth": share * range_of(points),
+            "least": max(0.5 * sqrt(2 * pi) * share * n, 1.5),
+        }
 
     # plan -----------------------------------------------------------------------------------------------------------
 

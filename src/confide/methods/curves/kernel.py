@@ -32,7 +32,7 @@ sum_i K_i^2 (1 - f^2), with |f| made smaller by one sd.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, nan, pi, sqrt
@@ -41,18 +41,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.core import Allowance, FormulaMethod, Meter, Noisy, Plan, Question, Release, Source, Together
+from confide.core import Allowance, FormulaMethod, MenuEntry, Meter, Noisy, Plan, Question, Release, Source, Together
 from confide.core.plan import check_n
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
-from confide.methods.curves.sums import UNIT, Axis, KernelRows, KernelSums, ResidualRows
+from confide.methods.curves.sums import UNIT, Axis, KernelRows, KernelSums, ResidualRows, smooth
 from confide.results.curve import Curve, point_names
 from confide.results.pages.content import Flag, check_names
 from confide.schema import Design, Practice, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
-from confide.sums.reference import smooth
 
 #: D below this many records at the kernel's peak is a quotient of nothing.
 _FLOOR = 2.0
@@ -169,6 +168,16 @@ _TOLD = 2.0
 _SURE = 3.0
 
 
+def usual_share(n: int) -> float:
+    """The usual bandwidth of n records, over the range of the feature."""
+    return float(_RULE * n**-0.2)
+
+
+def range_of(points: Sequence[float]) -> float:
+    """The range of a feature. points: the middles of equal parts of it."""
+    return (points[-1] - points[0]) * len(points) / (len(points) - 1)
+
+
 @dataclass(frozen=True)
 class Kernel(FormulaMethod):
     """Nadaraya-Watson regression as one private curve, with pointwise and simultaneous bands.
@@ -200,6 +209,16 @@ class Kernel(FormulaMethod):
 
     name: ClassVar[str] = "kernel"
     family: ClassVar[str] = "regression"
+    menu: ClassVar[MenuEntry | None] = MenuEntry(
+        "A curve",
+        "{number} ~ {other}",
+        "A smooth curve, with a band.",
+        command='regress "{}" --method kernel',
+        name="curve",
+        place=4,
+    )
+    task: ClassVar[str] = "kernel_regression"
+    targets: ClassVar[Mapping[str, Any] | None] = {}
     source: ClassVar[str] = (
         "Nadaraya-Watson with Gaussian-process noise (Hall, Rinaldo, Wasserman 2013), exact integer kernel sums"
     )
@@ -212,6 +231,11 @@ class Kernel(FormulaMethod):
                 raise PlanError(f"{name} must be a finite number above 0, got {value!r}; leave it out for the default")
         if not isinstance(self.undersmooth, bool):
             raise PlanError(f"undersmooth must be True or False, got {self.undersmooth!r}")
+
+    @classmethod
+    def proposed(cls, formula: str, schema: Any, n: int, points: Sequence[float]) -> Mapping[str, Any]:
+        """The usual bandwidth, under either relation."""
+        return {"bandwidth": usual_share(n) * range_of(points)}
 
     # plan -----------------------------------------------------------------------------------------------------------
 

@@ -55,6 +55,7 @@ from confide.core import SAFETY_STEPS, RecordMap
 from confide.core.exact import digest, pack
 from confide.errors import PlanError
 from confide.schema import Design
+from confide.schema.coded_frame import Practice
 from confide.sums.cells.cell_sums import WholeSums
 from confide.sums.coding import Codes, DesignRows, only
 from confide.sums.integer_functions import FunctionOf
@@ -495,3 +496,23 @@ class PointCurve(_OfSums):
             moved = np.abs(w * (y - g) / (rest + w) + x * (g - z) / (rest + x))
             best = np.maximum(best, (moved**2).sum(axis=0))
         return best * (_FINE / self.alpha) ** 2
+
+
+# Points of a curve whose kernels are held at once.
+_AT_ONCE = 64
+
+
+def smooth(frame: Any, design: Design, points: Array, bandwidths: Array, kernel: str = "gaussian") -> Array:
+    """E[K y]/E[K] at points (m, d), shape (m,), for a product of kernels of the given bandwidths (d,); NaN where no record is near."""
+    x, y = Practice.checked(frame).rows(design)
+    x = x[:, int(design.intercept) :]
+    found = np.full(len(points), np.nan)
+    for start in range(0, len(points), _AT_ONCE):
+        near = np.ones((len(points[start : start + _AT_ONCE]), len(x)))
+        for j, h in enumerate(bandwidths):
+            gap = (points[start : start + _AT_ONCE, j, None] - x[:, j]) / h
+            near *= np.exp(-gap * gap / 2) if kernel == "gaussian" else np.maximum(1 - gap * gap, 0.0)
+        total = near.sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found[start : start + _AT_ONCE] = np.where(total > 0, near @ y / total, np.nan)
+    return found

@@ -55,7 +55,7 @@ def stored(name: Any, question: Any) -> dict[str, Any]:
         raise PlanError(
             f"the question {name!r} must be a registered method other than a publication, got {own['method']!r}; `confide methods` lists "
             "them, and cf.register makes one of your own known; a t, F or chi-square test is read, uncharged, from means or counts "
-            "that are asked here: report[name].test(...)"
+            "that are asked here: by .test(...) of its result, or confide infer RELEASE --question NAME --test TEST"
         )
     if isinstance(question, Method) and registry.get(own["method"]) is not type(question):
         raise PlanError(

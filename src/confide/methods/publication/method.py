@@ -14,7 +14,8 @@ A publication as a file: its questions in TOML, with the schema, the privacy and
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -26,7 +27,19 @@ from numpy.typing import NDArray
 
 from confide import engine
 from confide.accuracy import Targets, smallest
-from confide.core import Allowance, Meter, Method, Opaque, Plan, Question, Release, Result, Source, statements_hold
+from confide.core import (
+    Allowance,
+    Meter,
+    Method,
+    Opaque,
+    Plan,
+    Pool,
+    Question,
+    Release,
+    Result,
+    Source,
+    statements_hold,
+)
 from confide.core.events import Event, exact_cost
 from confide.core.meter import in_rounds
 from confide.core.plan import method_parameters
@@ -46,9 +59,6 @@ from confide.methods.publication.analyses import (
     stored,
     weights_of,
 )
-from confide.methods.regression.ssp.method import shared_columns
-from confide.methods.tables.combining import Pool, apart, pools, view
-from confide.methods.tables.method import TableMethod
 from confide.results.pages.publication import Report
 from confide.schema import Practice
 from confide.schema.formulas.conditions import overlap, parse_predicate
@@ -64,7 +74,7 @@ class Publication(Method):
 
     questions: name -> method; shares: name -> weight of the question in the budget, 1 where it is left out: a question of weight 2 gets
     twice the mu^2 of one of weight 1. A subgroup is asked about with `where` in the question. pool: tables of the same records are one
-    release where each question gains, as the plan says (`methods.tables.pooling`); False keeps them apart.
+    release where each question gains, as the plan says (`Method.pools`); False keeps them apart.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3), "z": cf.Categorical(["a", "b"])})
@@ -141,7 +151,7 @@ class Publication(Method):
         whole = self._level(level.mu)
         children, warnings = {}, []
         problems: list[tuple[str, ConfideError]] = []
-        pooled = self._pools(schema)
+        pooled, told = self._pooled(schema)
         for name, (method, share) in self._parts(pooled).items():
             request = request_of(method, sqrt_down(share * whole), allowance.relation)
             if isinstance(request, PureDP):
@@ -170,24 +180,36 @@ class Publication(Method):
             warnings=tuple(warnings),
             children=children,
             notes=(
-                *(pool.note() for pool in pooled),
-                *self._apart(schema),
-                *shared_columns(self._made, self.fractions, children, schema),
+                *told,
+                *self._overlaps(children, schema),
                 *self._crossings(schema),
             ),
         )
 
-    def _pools(self, schema: Any) -> tuple[Pool, ...]:
-        """The tables that are released as one; none where a question cannot be planned, which the plan says."""
-        if not self.pool:
-            return ()
-        try:
-            return pools(self._made, self.fractions, schema)
-        except ConfideError:
-            return ()
+    def _kins(self) -> list[dict[str, Method]]:
+        """The questions by name, those of a kin together."""
+        found: dict[str, dict[str, Method]] = {}
+        for name, method in self._made.items():
+            if method.kin:
+                found.setdefault(method.kin, {})[name] = method
+        return list(found.values())
 
-    def _apart(self, schema: Any) -> tuple[str, ...]:
-        return apart(self._made, schema) if self.pool else ()
+    def _pooled(self, schema: Any) -> tuple[tuple[Pool, ...], tuple[str, ...]]:
+        """The questions that are released as one, with notes; none of a kin of which one cannot be planned, which the plan says."""
+        pools: list[Pool] = []
+        notes: list[str] = []
+        for questions in self._kins() if self.pool else ():
+            first = next(iter(questions.values()))
+            with suppress(ConfideError):
+                found, told = first.pools(questions, self.fractions, schema)
+                pools += found
+                notes += told
+        return tuple(pools), tuple(notes)
+
+    def _overlaps(self, plans: Mapping[str, Plan], schema: Any) -> Iterator[str]:
+        """Notes on questions that are drawn apart and need not be."""
+        for questions in self._kins():
+            yield from next(iter(questions.values())).overlaps(questions, self.fractions, plans, schema)
 
     def _parts(self, pooled: Iterable[Pool]) -> dict[str, tuple[Method, Fraction]]:
         """What is drawn, with its share of mu^2: the questions, a pool in the place of its first one."""
@@ -267,7 +289,7 @@ class Publication(Method):
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """All questions in lock step, each within its own plan; the public numbers under the questions' names."""
-        parts = self._parts(self._pools(plan.declared))
+        parts = self._parts(self._pooled(plan.declared)[0])
         found = in_rounds(source, {name: partial(meter.draw_part, method, name) for name, (method, _) in parts.items()})
         public: dict[str, NDArray[Any]] = {}
         for name, outcome in found.items():
@@ -283,7 +305,7 @@ class Publication(Method):
         """The results of all questions. A question to one of them is asked of its part: `cf.infer(release.child("model"), question)`."""
         (question or Question()).only()
         schema = release.plan.declared
-        pooled = self._pools(schema)
+        pooled, _ = self._pooled(schema)
         self._check_children(release.plan, pooled)
         of = {name: pool for pool in pooled for name in pool.names}
         parts = {name: of[name].name if name in of else name for name in self._made}
@@ -293,8 +315,7 @@ class Publication(Method):
                 continue
             child = release.child(parts[name])
             if name in of:
-                assert isinstance(method, TableMethod)
-                results[name] = shown(view(method, of[name].method, child, schema), child)
+                results[name] = shown(method.from_pool(of[name].method, child, schema), child)
             else:
                 results[name] = engine.infer(child)
         return Report.of(release, results, {name: float(share) for name, share in self.fractions.items()}, parts)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from confide._arrays import Whole
 from confide.core import Meter, Noisy, Release, Statistic
 from confide.errors import ReleaseError
+from confide.methods.quantiles.fitted_bins import Fine, FineHistograms, about_quantiles, fitted, of_starts, outline
 from confide.methods.quantiles.reading import QuantileGroup
 from confide.methods.quantiles.sums import FinePlace, TreeCounts, tree_strategy
 from confide.methods.tables.layout import Layout
@@ -24,7 +25,6 @@ from confide.sums.cells.cell_sums import Axes, Histogram
 from confide.sums.cells.moments import Measure
 from confide.sums.coding import BITS
 from confide.sums.distributions.cumulative import Bins, BinTotals, CumulativeRows, strategy
-from confide.sums.distributions.fitted_bins import Fine, FineHistograms, about_quantiles, fitted, of_starts, outline
 
 #: Fitted bins: as many as the rounding to whole bins needs to stay beside the sampling error of 10,000 records.
 FITTED = 384

@@ -5,7 +5,7 @@ The noise follows from the guarantee that is asked for.
 Gaussian noise. Guarantee: mu-GDP, add-remove or substitute. A release of K h for each group, h the numbers of records in bins and K the
 integer strategy of `confide.sums.distributions.cumulative`, where the sensitivity is proved: groups are disjoint, so that any
 number of them costs what one does. Bins that nobody gives are laid where the records are, by a first round for an eighth of mu^2 that
-counts all records in 64 public bins (`confide.sums.distributions.fitted_bins`); the rounds are composed adaptively (Dong, Roth, Su
+counts all records in 64 public bins (`confide.methods.quantiles.fitted_bins`); the rounds are composed adaptively (Dong, Roth, Su
 2022, Corollary 2), and the records are read once. Everything else is computed from it and costs nothing. Intervals of quantiles in a GDP
 ledger are at most a quarter as long as those of the exponential mechanism at the same charge (`confide lab run tables.distribution`).
 Sources: McKenna, Miklau, Hay, Machanavajjhala 2018 for counts by least squares; Fichtenberger, Henzinger, Upadhyay 2023 for the square
@@ -13,7 +13,7 @@ root; Cornish, Fisher 1938; Kolmogorov 1933.
 
 Geometric noise, of all records. Guarantee: PureDP(epsilon), add-remove or substitute. Round 1, for a fifth of epsilon, counts the records
 in 256 public bins and in 16 nodes above them; round 2, for the rest, in 256 bins that follow from round 1 alone and lie mostly where the
-quantiles may be (`confide.sums.distributions.fitted_bins.about_quantiles`), and in 16 nodes. One record moves 2 numbers of a round
+quantiles may be (`confide.methods.quantiles.fitted_bins.about_quantiles`), and in 16 nodes. One record moves 2 numbers of a round
 by 1 (add-remove), or 4 (substitute), wherever the bins are (`sums`, proof): the epsilons add up. Two-sided geometric noise (Ghosh,
 Roughgarden, Sundararajan 2012) on the whole numbers. A column of at most 256 values has a bin for each, and round 2 alone; of at most 16,
 no nodes. Any quantile is read off round 2; those that the plan names have the narrowest intervals. The noise, a sum of dozens, is taken
@@ -35,15 +35,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide import _special as special
-from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source, Statistic, Together
+from confide.core import Allowance, MenuEntry, Meter, Method, Plan, Question, Release, Source, Statistic, Together
 from confide.core.allowance import EITHER
+from confide.core.plan import checked_reading
 from confide.errors import PlanError
 from confide.guarantees import Guarantee, PureDP
 from confide.methods.quantiles.draw import FITTED, CumulativeRounds, TreeRounds
 from confide.methods.quantiles.reading import QuantileGroup, rank_error
 from confide.methods.quantiles.results import QuantileTable, checked_quantiles
 from confide.methods.tables.layout import Layout
-from confide.methods.tables.reading import checked_reading
 from confide.methods.tables.results import missing_lines
 from confide.schema import Practice, Schema
 from confide.schema.formulas.formula import cut
@@ -67,8 +67,8 @@ class Quantiles(Method):
     formula: "income", "income ~ sex", "log(income) ~ sex:cut(age, 18, 65)", groups as in tables (`a * b` with the groups of a and b
     alone); bins: left out, `fitted` bins (128 to 1,024) laid where the records are; else how many even ones (2 to 1,024), or public edges;
     an integer column has whole values in its bins. quantiles: those that the table shows; any other one is read off the same release, by
-    `result.quantile(...)`. covers: "population", of which the records are a sample, or "dataset", these very records; either is read off
-    one release, by a question. term_bounds: of derived terms.
+    `result.quantile(...)`; covers: as for `Counts`, "population" when left out; either is read off one release, by a question;
+    term_bounds: public bounds of derived terms; fitted: how many bins are laid.
 
     Under pure epsilon: a column as it stands, of all records, in 256 bins that are laid about `quantiles`, of the population.
 
@@ -90,6 +90,14 @@ class Quantiles(Method):
 
     name: ClassVar[str] = "quantiles"
     numbers: ClassVar[Mapping[str, str]] = {"": "quantile"}
+    menu: ClassVar[MenuEntry | None] = MenuEntry(
+        "A median by group",
+        "{number} ~ {label} | {number}",
+        "Medians and the distribution.",
+        command='table "{}" --kind quantiles',
+        name="medians",
+        place=5,
+    )
     example: ClassVar[str] = '"income ~ sex"'
     family: ClassVar[str] = "tables"
     source: ClassVar[str] = (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil, inf
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from confide.guarantees import PureDP
 from confide.methods.quantiles.reading import BAND_DRAWS, GroupQuantiles, QuantileGroup
 from confide.methods.tables.intervals import difference
 from confide.noise import keyed_generator
-from confide.results.base import DECLARED_BOUND, DOMINATED, DOMINATES, BaseResult, dominated, open_ends
+from confide.results.base import DOMINATED, DOMINATES, BaseResult, Flag, dominated
 from confide.results.pages.content import ANSWERED, LITERAL, Column, check_alpha, level_heads, thousands
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ else:
     pd = later("pandas")
 
 
+_DECLARED_BOUND = Flag(
+    "declared_bound",
+    "an end of this interval is the declared bound alone: noise may be all that lies beyond the quantile, and the records did not move it",
+)
+
 _COVERS = {
     "population": "the population that the records are a sample of: sampling and privacy noise, any distribution, in whole bins",
     "dataset": "these very records: privacy noise alone, in whole bins",
@@ -34,12 +40,14 @@ _COVERS = {
 _FLAGS = {
     "below_noise": "the number of records is below three standard deviations of its privacy noise",
     "whole_range": "the noise leaves every value within the bounds possible",
-    str(DECLARED_BOUND): DECLARED_BOUND.words,
+    str(_DECLARED_BOUND): _DECLARED_BOUND.words,
     DOMINATES: DOMINATED,
 }
 _DRAWINGS = ("box", "cdf", "density")
 _COLOURS = ("#1f4e79", "#d1772e", "#4c8c4a", "#8a5a9c", "#7f7f7f", "#b23a48")
 _BOX = (0.05, 0.25, 0.5, 0.75, 0.95)
+# Ends that a reason names; of more it says how many.
+_BOUNDS_NAMED = 4
 # Bins of a histogram when nobody says how many.
 _SHOWN_BINS = 32
 
@@ -88,7 +96,7 @@ class QuantileTable(BaseResult):
         elif bound:
             status, reason = (
                 "partial",
-                open_ends(bound, "epsilon" if isinstance(release.plan.requested, PureDP) else "mu"),
+                _open_ends(bound, "epsilon" if isinstance(release.plan.requested, PureDP) else "mu"),
             )
         measure = release.plan.target.removeprefix("quantiles of ").split(" by ")[0].split(", clipped")[0]
         return cls.of(
@@ -132,7 +140,7 @@ class QuantileTable(BaseResult):
                 flags = (
                     ("below_noise", group.below_noise),
                     ("whole_range", whole),
-                    (str(DECLARED_BOUND), alone),
+                    (str(_DECLARED_BOUND), alone),
                     (DOMINATES, noisy and not whole),
                 )
                 marks.append(" ".join(name for name, on in flags if on))
@@ -339,6 +347,27 @@ def _box(result: QuantileTable, ax: Axes, alpha: float) -> None:
     ax.set_yticks(places, [clean(group.name or "all records") for group in result.groups], **LITERAL)
     ax.set_ylim(-0.7, len(result.groups) - 0.3)
     _label(ax, result)
+
+
+def _open_ends(rows: Iterable[tuple[str, QuantileGroup, float, Sequence[bool]]], budget: str) -> str:
+    """Which ends are the declared bounds alone, and about how many records of their group, or how many times the budget, would give them.
+
+    rows: the name of a quantile, what was read of its group, q, and whether its low and its high end are unbacked; budget: "epsilon", "mu".
+    """
+    ends, records, times = [], 0.0, 0.0
+    for name, own, q, sides in rows:
+        for side, there in zip(("low", "high"), sides, strict=True):
+            if not there:
+                continue
+            ends.append(f"the {side} end of {name}")
+            enough, more = own.backing(q, side == "high")
+            records, times = max(records, enough), max(times, more)
+    named = ", ".join(ends[:_BOUNDS_NAMED]) + (
+        f" and {len(ends) - _BOUNDS_NAMED} more" if len(ends) > _BOUNDS_NAMED else ""
+    )
+    are = f"{named} {'is the declared bound' if len(ends) == 1 else 'are the declared bounds'} alone"
+    more_of_it = f", or {times:.1f} times this {budget}," if times < inf else ""
+    return f"{are}: noise may be all that lies beyond; about {ceil(records):,} records{more_of_it} would do"
 
 
 def _cdf(result: QuantileTable, ax: Axes, alpha: float) -> None:

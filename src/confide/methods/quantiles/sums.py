@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Whole
+from confide.methods.quantiles.fitted_bins import Fine
 from confide.sums.cells.cell_sums import CellNumber, WholeSums
 from confide.sums.coding import BITS
 from confide.sums.columns import OfColumn
 from confide.sums.distributions.cumulative import Strategy
-from confide.sums.distributions.fitted_bins import Fine
 
 
 @dataclass(frozen=True)

@@ -8,75 +8,46 @@ question; its noise is never more than a few per cent above that of the best Gau
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from confide.core import Method, Release, method_parameters
-from confide.methods.tables.counts import Counts, Shares
+from confide.core import Pool, Release
 from confide.methods.tables.layout import Layout, both_sides, without_total
-from confide.methods.tables.means import Means, Totals
-from confide.methods.tables.method import TableMethod
 from confide.methods.tables.results import CellTable
 
 # Pooled where no question loses on average, and all together win so much.
 _ENOUGH = 0.99
 
 
-@dataclass(frozen=True)
-class Pool:
-    """Questions that are asked as one; those that would lose are left out.
-
-    method: whose release answers all; gain: noise variance over that of separate tables, by question.
-    """
-
-    names: tuple[str, ...]
-    method: TableMethod
-    gain: Mapping[str, float]
-
-    @property
-    def name(self) -> str:
-        """Of the part of the plan."""
-        joined = " + ".join(self.names)
-        return joined if len(joined) <= 60 else f"{self.names[0]} and {len(self.names) - 1} others"
-
-    def note(self) -> str:
-        """For the plan."""
-        own = ", ".join(f"{name} {ratio:.2f}" for name, ratio in self.gain.items())
-        return f"{len(self.names)} tables are released as one, {self.method.formula!r}; noise variance over that of separate tables: {own}"
-
-
-def pools(methods: Mapping[str, Method], shares: Mapping[str, Fraction], schema: Any) -> tuple[Pool, ...]:
-    """The questions that gain by being one table. methods, shares: of the publication, by name; only what can be planned is looked at."""
-    alike: dict[Any, list[tuple[str, TableMethod, Layout]]] = {}
-    if schema.design is not None or schema.cluster is not None:
-        return ()  # meats belong to one table's estimates
-    for name, method in methods.items():
-        if type(method) in (Counts, Shares, Means, Totals):
-            assert isinstance(method, TableMethod)
-            layout = method.about(schema)
-            if layout.of_units:  # what does not add up is each table's own
-                continue
+def pooled(
+    methods: Mapping[str, Any], shares: Mapping[str, Fraction], schema: Any
+) -> tuple[tuple[Pool, ...], tuple[str, ...]]:
+    """The questions that gain by being one table, and notes for the plan. methods, shares: of the publication, by name."""
+    alike: dict[Any, list[tuple[str, Any, Layout]]] = {}
+    # under a design or in clusters meats belong to one table's estimates
+    for name, method in methods.items() if schema.design is None and schema.cluster is None else ():
+        layout = method.about(schema)
+        if not layout.of_units:  # what does not add up is each table's own
             alike.setdefault(_key(method, layout), []).append((name, method, layout))
     found = [_pooled(group, shares, schema) for group in alike.values() if len(group) > 1]
-    return tuple(pool for pool in found if pool is not None)
+    pools = [one for one in found if one is not None]
+    return tuple(pool for pool, _ in pools), (*(note for _, note in pools), *_apart(methods, schema))
 
 
-def _key(method: TableMethod, layout: Layout) -> Any:
+def _key(method: Any, layout: Layout) -> Any:
     """What questions of one pool agree in."""
     drops = {name for name in layout.crossing.columns if layout.crossing.schema[name].on_missing == "drop"}
     measured = tuple(own.digest for own in layout.measures)
-    return bool(layout.measures), measured, method.where, method.weights, method.population_size, frozenset(drops)
+    return measured, method.where, method.weights, method.population_size, frozenset(drops)
 
 
-def apart(methods: Mapping[str, Method], schema: Any) -> tuple[str, ...]:
+def _apart(methods: Mapping[str, Any], schema: Any) -> tuple[str, ...]:
     """For the plan: tables that are of different records only because other columns drop missing values."""
     alike: dict[Any, list[tuple[str, frozenset[str]]]] = {}
     for name, method in methods.items():
-        if type(method) in (Counts, Shares, Means, Totals):
-            assert isinstance(method, TableMethod)
-            *rest, drops = _key(method, method.about(schema))
-            alike.setdefault(tuple(rest), []).append((name, drops))
+        *rest, drops = _key(method, method.about(schema))
+        alike.setdefault(tuple(rest), []).append((name, drops))
     notes = []
     for group in alike.values():
         everywhere = frozenset.intersection(*(drops for _, drops in group))
@@ -90,24 +61,17 @@ def apart(methods: Mapping[str, Method], schema: Any) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _pooled(group: list[tuple[str, TableMethod, Layout]], shares: Mapping[str, Fraction], schema: Any) -> Pool | None:
+def _pooled(
+    group: list[tuple[str, Any, Layout]], shares: Mapping[str, Fraction], schema: Any
+) -> tuple[Pool, str] | None:
+    """The questions of a group as one table, without those that would lose."""
     names = tuple(name for name, _, _ in group)
     first = group[0][1]
     left, _ = both_sides(first.formula)
     asked = [without_total(both_sides(layout.formula)[1].strip()) for _, _, layout in group]
     rights = dict.fromkeys([*([] if any(total for _, total in asked) else ["0"]), *(right for right, _ in asked)])
     formula = (f"{left} ~ " if left or group[0][2].measures else "") + " + ".join(rights)
-    kind, others = (
-        (Means, {"term_bounds": method_parameters(first).get("term_bounds")}) if group[0][2].measures else (Counts, {})
-    )
-    made = kind(
-        formula,
-        covers=first.covers,
-        population_size=first.population_size,
-        weights=first.weights,
-        where=first.where,
-        **others,
-    )
+    made = first.joint(formula)
     whole = made.about(schema)
     joint, amount = made.strategy(whole), float(sum(shares[name] for name in names))
     gain = {}
@@ -122,7 +86,11 @@ def _pooled(group: list[tuple[str, TableMethod, Layout]], shares: Mapping[str, F
     if gain[loser] > 1:
         rest = [one for one in group if one[0] != loser]
         return _pooled(rest, shares, schema) if len(rest) > 1 else None
-    return Pool(names, made, gain) if sum(gain.values()) / len(gain) <= _ENOUGH else None
+    if sum(gain.values()) / len(gain) > _ENOUGH:
+        return None
+    told = ", ".join(f"{name} {ratio:.2f}" for name, ratio in gain.items())
+    note = f"{len(names)} tables are released as one, {formula!r}; noise variance over that of separate tables: {told}"
+    return Pool(names, made), note
 
 
 def _order(layout: Layout, whole: Layout) -> tuple[int, ...]:
@@ -131,11 +99,11 @@ def _order(layout: Layout, whole: Layout) -> tuple[int, ...]:
     return tuple(names.index(own.name) for own in layout.crossing.attributes)
 
 
-def view(method: TableMethod, pool: TableMethod, release: Release, schema: Any) -> CellTable:
+def view(method: Any, pool: Any, release: Release, schema: Any) -> CellTable:
     """A question's table, from the release of its pool."""
     layout, whole = method.about(schema), pool.about(schema)
     margins = pool.released(release, whole).rearranged(_order(layout, whole))
-    table = method.table_of(release, layout, margins, str(method.covers))
+    table: CellTable = method.table_of(release, layout, margins, str(method.covers))
     target = release.plan.titled(str(method.facts(layout)["target"]))
     whose = (
         "" if release.plan.where else f", of {'the population' if method.covers == 'population' else 'these records'}"

@@ -28,7 +28,7 @@ import numpy as np
 
 from confide._arrays import Array
 from confide._helpers import later, near_match
-from confide.core import Allowance, Plan, Release, Statistic
+from confide.core import Allowance, MenuEntry, Plan, Release, Statistic
 from confide.core.units.privacy_unit import per_of
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
@@ -394,7 +394,6 @@ def _targets(layout: Layout, precision: Mapping[str, float]) -> tuple[tuple[Axes
 class _CountMethod(TableMethod):
     """What counts and shares share: one exact count for each cell."""
 
-    combines: ClassVar[str] = "counts"
     per_level: ClassVar[bool] = True
 
     def about(self, schema: Any) -> Layout:
@@ -409,6 +408,9 @@ class _CountMethod(TableMethod):
                 f"{self.verb} take no left side, got {layout.formula!r}; write cf.tables.{self.verb}({right!r}, ...), or "
                 f"cf.tables.means({layout.formula!r}, ...) for means"
             )
+
+    def joint(self, formula: str) -> Counts:
+        return Counts(formula, self.covers, self.population_size, self.weights, where=self.where)
 
     def statistic(self, layout: Layout, axes: Axes, relation: str) -> Statistic:
         if layout.weight is None:
@@ -453,7 +455,15 @@ class Counts(_CountMethod):
     precision: Mapping[str, float] | None = None
 
     name: ClassVar[str] = "counts"
+    kin: ClassVar[str] = "counts"
     numbers: ClassVar[Mapping[str, str]] = {"": "count"}
+    menu: ClassVar[MenuEntry | None] = MenuEntry(
+        "How many, by group",
+        "{label} * {second} | {label}",
+        "A table of counts with margins; a * b is a crossing.",
+        command='table "{}"',
+        place=1,
+    )
     # under a design earlier ones cut weights and PSU sums otherwise; the numbers mean the same
     intervals: ClassVar[str] = (
         "counts of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
@@ -536,7 +546,7 @@ class Shares(_CountMethod):
     """Shares of records over a crossing, of all records or within the levels of some attributes.
 
     within: the attributes whose cells the shares add up to 1 in: Shares("region * smoker", within="region") has the share of smokers of
-    each region. The other parameters are those of `Counts`, and so is the release.
+    each region. covers, population_size, weights: as for `Counts`, and so is the release.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "smoker": cf.Categorical(["no", "yes"])})
@@ -554,7 +564,15 @@ class Shares(_CountMethod):
     weights: str | None = None
 
     name: ClassVar[str] = "shares"
+    kin: ClassVar[str] = Counts.kin
     numbers: ClassVar[Mapping[str, str]] = {"": "share"}
+    menu: ClassVar[MenuEntry | None] = MenuEntry(
+        "Which share, by group",
+        "{label}",
+        "A table of shares.",
+        command='table "{}" --kind shares',
+        place=2,
+    )
     # under a design earlier ones cut weights and PSU sums otherwise; the numbers mean the same
     intervals: ClassVar[str] = "shares of a population (binomial sampling and noise) or of the data set (noise)"
     verb: ClassVar[str] = "shares"

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide._helpers import later
-from confide.core import Release, Statistic
+from confide.core import MenuEntry, Release, Statistic
 from confide.errors import PlanError
 from confide.methods.tables.comparing import mean_tests
 from confide.methods.tables.comparing.chi_square import refused
@@ -263,8 +263,6 @@ def _layout(
 class _Summary(MomentMethod):
     """What means and totals share: their parameters, their words and how their table is read."""
 
-    combines: ClassVar[str] = "means"
-
     formula: str
     covers: str | None = None
     population_size: int | None = None
@@ -277,6 +275,10 @@ class _Summary(MomentMethod):
             "covers": self.intervals,
         }
 
+    def joint(self, formula: str) -> Means:
+        own = (self.covers, self.population_size, self.term_bounds, self.weights)
+        return Means(formula, *own, where=self.where)
+
     def told(self, release: Release, layout: Layout) -> dict[str, Any]:
         return {"rows": self._rows(layout, (), release.plan.relation)}
 
@@ -286,8 +288,7 @@ class Means(_Summary):
     """Means of columns over a crossing, with the standard deviation, skewness and kurtosis at no further cost.
 
     formula: "income + bmi ~ region * cut(age, 18, 65)", the left side numeric columns or derived terms; "income" alone for all records.
-    covers: "population" or "dataset", without a default; term_bounds: public bounds of derived terms; population_size, weights: as for
-    `Counts`. With one column a record without its value is left out; with several, each has its own number of values. One pass.
+    covers, population_size, weights: as for `Counts`; term_bounds: public bounds of derived terms. With one column a record without its value is left out; with several, each has its own number of values. One pass.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100)})
@@ -299,7 +300,15 @@ class Means(_Summary):
     """
 
     name: ClassVar[str] = "means"
+    kin: ClassVar[str] = "means"
     numbers: ClassVar[Mapping[str, str]] = {"": "mean"}
+    menu: ClassVar[MenuEntry | None] = MenuEntry(
+        "A mean by group",
+        "{number} ~ {label} | {number} ~ 1",
+        "Of the left column by the right; ~ 1: of all.",
+        command='table "{}"',
+        place=3,
+    )
     # under a design 1 cut weights and PSU sums otherwise; the numbers mean the same
     intervals: ClassVar[str] = (
         "means of clipped columns, of a population (sampling and noise) or of the data set (noise)"
@@ -325,7 +334,9 @@ class Means(_Summary):
 
 @dataclass(frozen=True)
 class Totals(_Summary):
-    """Totals of columns over a crossing. The parameters, and the release, are those of `Means`.
+    """Totals of columns over a crossing; the release is that of `Means`.
+
+    formula, covers, population_size, term_bounds, weights: as for `Means`.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100)})
@@ -336,6 +347,14 @@ class Totals(_Summary):
     """
 
     name: ClassVar[str] = "totals"
+    kin: ClassVar[str] = Means.kin
+    menu: ClassVar[MenuEntry | None] = MenuEntry(
+        "A total by group",
+        "{number} ~ {label} | {number} ~ 1",
+        "Of the left column by the right.",
+        command='table "{}" --kind totals',
+        place=4,
+    )
     # under a design 1 cut weights and PSU sums otherwise; the numbers mean the same
     intervals: ClassVar[str] = (
         "totals of clipped columns, of a population (sampling and noise) or of the data set (noise)"
@@ -385,6 +404,13 @@ class Ratios(MomentMethod):
     weights: str | None = None
 
     name: ClassVar[str] = "ratios"
+    menu: ClassVar[MenuEntry | None] = MenuEntry(
+        "A total over another total, by group",
+        "{number} / {below} ~ {label} | {number} / {below} ~ 1",
+        "A ratio of totals, such as income per hour.",
+        command='table "{}"',
+        place=7,
+    )
     # 1 of several rows per unit was charged too little; under a design both cut weights and PSU sums otherwise; the numbers mean the same
     source: ClassVar[str] = (
         "linearised ratios of totals (Cochran 1977; Binder 1983); sums and meats of integers derived in confide"

@@ -13,15 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source, Statistic, Together
+from confide.core import Allowance, Meter, Method, Plan, Pool, Question, Release, Source, Statistic, Together
 from confide.core.exact import digest
-from confide.core.plan import check_n
+from confide.core.plan import check_n, checked_reading
 from confide.core.units.privacy_unit import per_of
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
+from confide.methods.tables.combining import pooled, view
 from confide.methods.tables.draw import LevelStrategy, Margins, Strategy, UnitMargins, level_axis
 from confide.methods.tables.layout import Layout, marginal_name
-from confide.methods.tables.reading import checked_reading
 from confide.methods.tables.results import CellTable
 from confide.methods.tables.sums import UnitCells
 from confide.methods.tables.survey.draw import SurveyPath
@@ -69,8 +69,6 @@ class TableMethod(Method):
     population_size: int | None
     weights: str | None
 
-    #: Releases of methods with the same word are read as one table; none where it is empty.
-    combines: ClassVar[str] = ""
     family: ClassVar[str] = "tables"
     source: ClassVar[str] = (
         "marginals with least squares after Xiao, He, Zhang, Kifer 2023; shares and integers derived in confide"
@@ -283,6 +281,21 @@ class TableMethod(Method):
             return survey_table(path, release, reading)
         return self.table_of(release, about, self.released(release, about), reading)
 
+    def joint(self, formula: str) -> TableMethod:
+        """The table of this formula, of the same records, that holds its own marginals and those of others of its kin."""
+        raise PlanError(f"{self.name} is released by itself")
+
+    def pools(
+        self, questions: Mapping[str, Method], shares: Mapping[str, Fraction], schema: Any
+    ) -> tuple[tuple[Pool, ...], tuple[str, ...]]:
+        """Tables of the same records as one strategy, where each gains."""
+        return pooled(questions, shares, schema)
+
+    def from_pool(self, pool: Method, release: Release, schema: Any) -> CellTable:
+        """Its table, from the marginals of the pool."""
+        assert isinstance(pool, TableMethod)
+        return view(self, pool, release, schema)
+
     def combine(self, releases: Sequence[Release], methods: Sequence[Method], question: Question | None) -> CellTable:
         """The same marginals asked again: several releases of one data set as one table, by generalised least squares (`combined`)."""
         return combined(releases, methods, question)
@@ -351,7 +364,7 @@ def _mu(release: Release) -> float:
 def _check(releases: Sequence[Release], methods: Sequence[Any]) -> None:
     if len(releases) < 2 or len({release.sha256 for release in releases}) < len(releases):
         raise PlanError("two or more different releases are combined; one alone is read by cf.infer(release)")
-    if len({method.combines for method in methods}) > 1 or not methods[0].combines:
+    if len({method.kin for method in methods}) > 1 or not methods[0].kin:
         names = ", ".join(method.name for method in methods)
         raise PlanError(f"counts and shares are combined, and means and totals of the same columns; got {names}")
     one = releases[0].plan

@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.core import Method, Question, Release, Statistic
+from confide.core import MenuEntry, Method, Question, Release, Statistic
 from confide.core.allowance import UNIT_SHARE
 from confide.core.units import contributions as histogram
 from confide.core.units.privacy_unit import WHOLE
@@ -76,7 +76,7 @@ def _layout(method: Any, schema: Any) -> Layout:
     unit = schema.unit
     if not isinstance(unit, Unit):
         raise PlanError(
-            f"cf.tables.{method.verb} counts the values of an id column, and the schema says unit={unit!r}; write "
+            f"cf.tables.{method.verb} counts the values of an id column, and the schema says that one {unit} is; write "
             'cf.Schema(..., unit=cf.Unit("person_id")) with the id column of the data'
         )
     if unit.per is not None:
@@ -147,7 +147,6 @@ class _OfPersons:
     unit_meat: ClassVar[bool] = False
     per_level: ClassVar[bool] = False
     designs: ClassVar[bool] = False
-    combines: ClassVar[str] = ""
     verb: ClassVar[str]
 
     def about(self, schema: Any) -> Layout:
@@ -201,6 +200,14 @@ class PersonCounts(_OfPersons, Counts):
 
     name: ClassVar[str] = "person_counts"
     numbers: ClassVar[Mapping[str, str]] = {"": "count"}
+    menu: ClassVar[MenuEntry | None] = MenuEntry(
+        "How many persons, by all their rows",
+        "any({event})",
+        "Each person counts once: any(...), all(...), number(..., 1, 2, 5) of the rows.",
+        command='table "{}" --kind person_counts',
+        name="persons",
+        place=8,
+    )
     intervals: ClassVar[str] = (
         "numbers of units of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
     )
@@ -248,7 +255,7 @@ class Contributions(Method):
     def about(self, schema: Any) -> Any:
         if not isinstance(schema.unit, Unit):
             raise PlanError(
-                f"contributions are counted by an enforced unit, the schema says unit={schema.unit!r}; write "
+                f"contributions are counted by an enforced unit, the schema says that one {schema.unit} is; write "
                 'cf.Schema(..., unit=cf.Unit("person_id")) with the id column of the data'
             )
         if self.where is not None:

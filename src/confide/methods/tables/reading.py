@@ -38,9 +38,6 @@ else:
     pd = later("pandas")
 
 
-#: What a table covers: the population that the records are a sample of, or these very records.
-READINGS = ("population", "dataset")
-
 # Half of a 95 % interval in standard errors.
 _Z = 1.959963984540054
 
@@ -56,20 +53,6 @@ _NOBODY = (
     "; next to no record was counted: a label that is no level of the schema and a value that is no number count as missing, and a record "
     "with one is left out, so compare the schema's levels and kinds with the file"
 )
-
-
-def checked_reading(covers: Any, call: str) -> str:
-    """`covers` when it is one of `READINGS`; `PlanError` with both calls otherwise.
-
-    call: what was called, such as "cf.tables.Counts(...".
-    """
-    if covers not in READINGS:
-        said = "was left out" if covers is None else f"must be 'population' or 'dataset', got {covers!r}"
-        raise PlanError(
-            f"covers {said}, and intervals differ: write {call}, covers='population') where the records are a sample and "
-            f"the question is about those they were drawn from, or {call}, covers='dataset') for these very records"
-        )
-    return str(covers)
 
 
 def fraction_counted(reading: str, size: float, population: int | None) -> float:

@@ -207,7 +207,7 @@ class Shown:
     @property
     def status_said(self) -> str:
         """What the status means, as far as intervals go."""
-        raise NotImplementedError(f"{type(self).__name__} must be a BaseResult, which says it in words")
+        return status_words(self)
 
     @property
     def _own_picture(self) -> bool:

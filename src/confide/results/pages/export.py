@@ -179,7 +179,7 @@ def _docx() -> Any:
         import docx.enum.text
     except ModuleNotFoundError:
         raise PlanError(
-            "Word files need one more package: pip install 'confide[word]'; to_markdown() and to_latex() need none"
+            "Word files need one more package: pip install 'confide[word]'; .md and .tex files need none"
         ) from None
     return docx
 

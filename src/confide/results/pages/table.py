@@ -234,9 +234,9 @@ def text(result: Shown, alpha: float) -> str:
     names = min(first, WIDEST - sum(sizes))
     width = max(names + sum(sizes), NARROWEST)
     names = width - sum(sizes)
-    lines = [_centred(part, width) for part in _wrap(seen.title, width)]
+    lines = [_padded(part, width, 0.5) for part in _wrap(seen.title, width)]
     if seen.simulated:
-        lines.append(_centred(f"*** {seen.simulated} ***", width))
+        lines.append(_padded(f"*** {seen.simulated} ***", width, 0.5))
     lines += ["=" * width, *_head(seen.facts, width), "=" * width]
     lines += [_line(seen.heads[0], seen.heads[1:], names, sizes, seen), "-" * width]
     for row, flag in zip(seen.rows, flags, strict=True):
@@ -264,9 +264,9 @@ def _fitted(seen: View, sizes: Sequence[int]) -> tuple[View, str, list[str]]:
 
 def _line(first: str, cells: Sequence[str], names: int, sizes: Sequence[int], seen: View) -> str:
     """The first column and labels to the left, numbers to the right."""
-    found = [_left(first, names)]
+    found = [_padded(first, names)]
     for cell, size, column in zip(cells, sizes, seen.columns[1:], strict=True):
-        found.append("  " + _left(cell, size - 2) if column.kind == "text" else _right(cell, size))
+        found.append("  " + _padded(cell, size - 2) if column.kind == "text" else _padded(cell, size, 1))
     return "".join(found)
 
 
@@ -287,7 +287,7 @@ def _head(pairs: Sequence[tuple[str, str]], width: int) -> list[str]:
 
 def _fact(pair: tuple[str, str], size: int) -> str:
     label = f"{pair[0]}:"
-    return label + _right(pair[1], size - terminal.cell_len(label))
+    return label + _padded(pair[1], size - terminal.cell_len(label), 1)
 
 
 def labelled(label: str, value: str, width: int) -> list[str]:
@@ -296,7 +296,7 @@ def labelled(label: str, value: str, width: int) -> list[str]:
     if terminal.cell_len(label) >= indent:
         return [*_wrap(label, width), *(" " * indent + part for part in _wrap(value, width - indent))]
     first, *more = _wrap(value, width - indent)
-    return [_left(label, indent) + first, *(" " * indent + part for part in more)]
+    return [_padded(label, indent) + first, *(" " * indent + part for part in more)]
 
 
 def _wrap(value: str, width: int) -> list[str]:
@@ -312,16 +312,10 @@ def _wrap(value: str, width: int) -> list[str]:
     return lines
 
 
-def _left(value: str, width: int) -> str:
-    return value + " " * (width - terminal.cell_len(value))
-
-
-def _right(value: str, width: int) -> str:
-    return " " * (width - terminal.cell_len(value)) + value
-
-
-def _centred(value: str, width: int) -> str:
-    return " " * ((width - terminal.cell_len(value)) // 2) + value
+def _padded(value: str, width: int, right: float = 0.0) -> str:
+    """A text with spaces to a width: to the left of the column, or at its right end (1) or middle (.5)."""
+    room = max(width - terminal.cell_len(value), 0)
+    return " " * int(room * right) + value + " " * (room - int(room * right))
 
 
 # --- HTML -------------------------------------------------------------------------------------------------------------

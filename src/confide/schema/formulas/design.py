@@ -414,7 +414,7 @@ def _given_bounds(term_bounds: Any, parsed: Formula, schema: Schema) -> dict[str
         if known in {factor.name for factor in factors if factor.column}:
             raise PlanError(
                 f"term_bounds names the column {known!r}, whose bounds stand in the schema; change them there, and give "
-                'term_bounds for derived terms only, as in term_bounds={"log(income)": (0, 14)}'
+                'term_bounds for derived terms only, for instance term_bounds={"log(income)": (0, 14)}'
             )
         given[known] = pair
     return given

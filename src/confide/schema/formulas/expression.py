@@ -25,22 +25,20 @@ from confide.schema.formulas.interval_arithmetic import Interval, repeated_produ
 from confide.schema.formulas.names import hidden, quoted, restored
 from confide.schema.schema import Schema
 
-_MEANS, _TOTALS, _MEDIANS, _SPREADS = "means", "totals", "quantiles", "table_one"
-_KINDS = {
+# What words for a summary ask for: (the call that answers, what its table has).
+_COUNTS = ("cf.tables.counts", "the table of {!r} has the numbers of records")
+_SHARES = ("cf.tables.shares", "the table of {!r} has the shares")
+_MEANS = ("cf.tables.means", "the table of {!r} has the means")
+_TOTALS = ("cf.tables.totals", "the table of {!r} has the totals")
+_MEDIANS = ("cf.tables.quantiles", "the table of {!r} has median and quartiles")
+_SPREADS = ("cf.tables.table_one", "the table of {!r} has means with their standard deviations")
+_SUMMARIES = {
     **dict.fromkeys(("mean", "avg", "average"), _MEANS),
     **dict.fromkeys(("sum", "total"), _TOTALS),
     **dict.fromkeys(("median", "quantile", "quantiles", "percentile"), _MEDIANS),
     **dict.fromkeys(("sd", "std", "stdev", "var", "variance"), _SPREADS),
-    **dict.fromkeys(("count", "counts", "n", "nrow", "size", "len"), "counts"),
-    **dict.fromkeys(("share", "prop", "proportion", "percent", "pct", "freq", "frequency"), "shares"),
-}
-_SAYS = {
-    _MEANS: "the table of {!r} has the means",
-    _TOTALS: "the table of {!r} has the totals",
-    _MEDIANS: "the table of {!r} has median and quartiles",
-    _SPREADS: "the table of {!r} has means with their standard deviations",
-    "counts": "the table of {!r} has the numbers of records",
-    "shares": "the table of {!r} has the shares",
+    **dict.fromkeys(("count", "counts", "n", "nrow", "size", "len"), _COUNTS),
+    **dict.fromkeys(("share", "prop", "proportion", "percent", "pct", "freq", "frequency"), _SHARES),
 }
 _CALL = re.compile(r"(?:np\.|numpy\.)?(\w+)\s*\(\s*([^(),]*)(?:,[^()]*)?\)")
 
@@ -59,9 +57,10 @@ def summary_words(formula: str) -> str:
     """
     left, mark, right = (part.strip() for part in formula.partition("~"))
     found = _CALL.fullmatch(left)
-    if found is None or found[1].lower() not in _KINDS:
+    if found is None or found[1].lower() not in _SUMMARIES:
         return ""
-    if _KINDS[found[1].lower()] == "counts" and re.search("[=<>]", found[2]):
+    meant = _SUMMARIES[found[1].lower()]
+    if meant is _COUNTS and re.search("[=<>]", found[2]):
         wanted = f"number({found[2].strip()}, 1, 2, 5)"
         return (
             f"{found[1]} is of many records and no function of one: of persons with several rows cf.tables.person_counts has those with so "
@@ -69,16 +68,15 @@ def summary_words(formula: str) -> str:
             "records"
         )
     name, inner, groups = found[1], found[2].strip(), "" if right in ("", "1") else right
-    kind, more = _KINDS[name.lower()], ""
-    plain = f"{inner} ~ {right}" if mark else inner
-    if kind == "counts":
+    plain, more = f"{inner} ~ {right}" if mark else inner, ""
+    if meant is _COUNTS:
         plain = groups or inner
-    elif kind == "shares":
+    elif meant is _SHARES:
         plain, more = (f"{groups} * {inner}", f", within={groups!r}") if groups else (inner, "")
     if not plain:
         return ""
-    words = _SAYS[kind].format(plain)
-    return f"{name} is of many records and no function of one: {words}; write cf.tables.{kind}({plain!r}{more}, ...)"
+    call, says = meant
+    return f"{name} is of many records and no function of one: {says.format(plain)}; write {call}({plain!r}{more}, ...)"
 
 
 _LARGEST_EXPONENT = 64

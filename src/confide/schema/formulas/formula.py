@@ -131,7 +131,7 @@ def _response(left: str, schema: Schema, text: str) -> Expression:
     if response.column is not None and schema[response.column].kind == "categorical":
         raise PlanError(
             f"the response {response.name!r} of {text!r} is categorical, but this method needs a number; for an outcome of two "
-            f"levels ask for a logistic regression (`--method logistic`, cf.logistic_regression); otherwise put a 0/1 column into the data "
+            f"levels ask for a logistic regression, cf.logistic_regression; otherwise put a 0/1 column into the data "
             f"that says whether a record has the level, declare it as cf.Integer(0, 1), and write it in place of {response.name!r}"
         )
     tree = ast.parse(hidden(left, schema.names)[0], mode="eval").body

@@ -264,7 +264,7 @@ def _unbounded(
     high = low + 10.0 if high is None else high
     return PlanError(
         f"the term {name!r} of {formula!r} has no finite bounds ({found.low:g} to {found.high:g}) with {_where(parts, schema)}; "
-        f"give public ones, for example term_bounds={{{name!r}: ({low:g}, {high:g})}}, or change the term. "
+        f"give public ones, for instance term_bounds={{{name!r}: ({low:g}, {high:g})}}, or change the term. "
         "Values outside will count as the nearest bound, values that are not finite as missing"
     )
 

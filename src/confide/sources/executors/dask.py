@@ -49,7 +49,7 @@ class Dask:
         except BaseException:  # its words have the address, and what stands in it
             pass
         raise SourceError(
-            'no Dask scheduler answers at that address; write executor="dask://host:8786", or give a distributed.Client'
+            'no Dask scheduler answers at that address; write executor="dask://host:8786" (in Python also a distributed.Client)'
         )
 
     def takes(self, part: Part) -> bool:

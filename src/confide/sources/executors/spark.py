@@ -182,7 +182,7 @@ class Spark:
         except BaseException:  # its words have the address, and what stands in it
             pass
         raise SourceError(
-            'no Spark answers at that address; write executor="spark://host:7077", or give a SparkSession'
+            'no Spark answers at that address; write executor="spark://host:7077" (in Python also a SparkSession)'
         )
 
     def takes(self, part: Part) -> bool:

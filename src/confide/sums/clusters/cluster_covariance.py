@@ -55,7 +55,7 @@ their squares would need. Source: derived here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -71,9 +71,9 @@ from confide.core import Gram, Noisy, RecordMap, Release, Statistic
 from confide.core.exact import digest, pack
 from confide.core.statistic import MapOver
 from confide.core.units.contributions import Independent
-from confide.core.units.privacy_unit import CLUSTER_ROW, Keyed, by_units
-from confide.schema import Clusters, Schema, SurveyDesign
-from confide.sums.coding import BITS, Codes
+from confide.core.units.privacy_unit import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, Keyed, by_units
+from confide.schema import Clusters, Schema, SurveyDesign, Unit
+from confide.sums.coding import BITS, Codes, leverage, round_within
 
 #: Standard deviations of persons and of PSUs at which cuts begin.
 LEAST = 3.0
@@ -585,3 +585,66 @@ def too_few(
         f"are wide; about {ceil(2 * share * count):,} values of {cluster.column}, or {ceil(20 * share) / 10:.1f} times the mu, would do"
         f"{f' {IF_EVEN}' if outcome else ''}",
     )
+
+
+_LARGEST = 2.0**46
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How the rows of a unit count: `rows` at most, by the row of codes that says where units begin.
+
+    >>> Counting.of(Schema({"x": {"kind": "numeric", "low": 0, "high": 1}}, unit=Unit("id", rows=2))).weighted
+    True
+    """
+
+    rows: int
+    row: str
+
+    @classmethod
+    def of(cls, schema: Schema) -> Counting | None:
+        """Of a schema, by weight unless it says otherwise; None where a record is its own unit, or one row of each is kept."""
+        unit = schema.unit
+        if not isinstance(unit, Unit) or (unit.rule == "keep" and unit.rows == 1):
+            # of clusters, each record or kept row is a unit
+            return None if schema.cluster is None else cls(1, UNIT_ROW)
+        return cls(unit.rows, UNIT_ROW if unit.rule == "keep" else WHOLE_ROW)
+
+    @classmethod
+    def of_plan(cls, plan: Any) -> Counting | None:
+        """As the rows of a plan's unit were counted: a plan that says no rule kept rows."""
+        rows, weighted = int(plan.schema["rows_per_unit"]), plan.rule == "weight"
+        several = isinstance(plan.schema["unit"], Mapping) and (weighted or rows > 1)
+        if not several and plan.schema.get("cluster") is None:
+            return None
+        return cls(rows, WHOLE_ROW if weighted else UNIT_ROW)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether all rows count, by weight."""
+        return self.row == WHOLE_ROW
+
+    @property
+    def spread(self) -> float:
+        """About how large a unit's score is, beside a row's: rows of one unit correlate by .3."""
+        return float(np.sqrt(self.rows * (1 + 0.3 * (self.rows - 1))))
+
+    def weights(self, sizes: NDArray[np.intp]) -> Array:
+        """v of the rows of units with so many usable ones."""
+        return np.minimum(1.0, self.rows / np.maximum(sizes, 1))
+
+
+def summed_by_unit(rows: Array, starts: NDArray[np.intp]) -> Array:
+    """Sums of rounded rows of each unit, exact in any order; NaN counts as 0. Shape (width, units)."""
+    whole = np.rint(rows)
+    np.nan_to_num(whole, copy=False, nan=0.0, posinf=_LARGEST, neginf=-_LARGEST)
+    np.clip(whole, -_LARGEST, _LARGEST, out=whole)
+    return np.add.reduceat(whole.astype(np.int64), starts, axis=1).astype(np.float64)
+
+
+def limited(sums: Array, longest: float) -> Array:
+    """Columns cut to a length and rounded, from sums in steps."""
+    size = np.sqrt(leverage(sums))
+    np.maximum(size, longest, out=size)
+    sums *= longest / size
+    return round_within(sums)

@@ -15,12 +15,12 @@ import numpy as np
 
 import confide as cf
 from confide.core import Gram, Total
+from confide.methods.regression.glm.fisher_families import PROBIT, Counts, Probit
+from confide.methods.regression.glm.fisher_rows import FisherRows, FisherScores
 from confide.methods.regression.glm.sums import Excess, FisherSum
+from confide.methods.regression.sums.whitened_rows import Frame
 from confide.schema import Design
 from confide.sums.coding import BOUND, Box, Codes
-from confide.sums.fisher_families import PROBIT, Counts, Probit
-from confide.sums.fisher_rows import FisherRows, FisherScores
-from confide.sums.whitened_rows import Frame
 from confide_lab.benchmarks.planted.scores import searched
 
 __all__ = ["FISHER_FAULTS"]

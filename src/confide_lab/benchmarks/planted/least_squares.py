@@ -28,13 +28,13 @@ from confide.methods.regression.factors.draw import FactorMeans
 from confide.methods.regression.least_squares.draw import ScoreSums, Standing, Weighing, _Draw
 from confide.methods.regression.least_squares.rounds import ScorePath
 from confide.methods.regression.least_squares.sums import Limits, Maxima
+from confide.methods.regression.sums.linear_rows import Present
+from confide.methods.regression.sums.scores import LimitedFeatures, LimitedScores, SizeIndices
+from confide.methods.regression.sums.whitened_rows import Frame
 from confide.regression import SSP, LeastSquares
 from confide.schema import Schema
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.coding import Box, Codes
-from confide.sums.linear_rows import Present
-from confide.sums.scores import LimitedFeatures, LimitedScores, SizeIndices
-from confide.sums.whitened_rows import Frame
 from confide_lab.benchmarks.planted.kinds import Fault, bounded, neighbours
 from confide_lab.benchmarks.planted.scores import SCORE_FAULTS
 

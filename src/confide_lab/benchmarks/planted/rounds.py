@@ -13,9 +13,9 @@ import confide as cf
 from confide.audit.methods import audit
 from confide.audit.verdict import Audit
 from confide.core import Allowance, Either, Event, Gram, Meter, Plan, Source, Spend, Together
+from confide.methods.regression.sums.linear_rows import BlockGram, RangeCells
+from confide.methods.regression.sums.whitened_rows import LeverageCells, WhitenedRows
 from confide.schema import Design
-from confide.sums.linear_rows import BlockGram, RangeCells
-from confide.sums.whitened_rows import LeverageCells, WhitenedRows
 from confide_lab.benchmarks.planted.kinds import Fault
 from confide_lab.methods.huber.huber_line import HuberLine
 

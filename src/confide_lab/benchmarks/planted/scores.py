@@ -29,12 +29,12 @@ from confide.methods.regression.factors.sums import (
     SquaredRows,
 )
 from confide.methods.regression.ssp.draw import BoxLeverage
+from confide.methods.regression.sums.linear_rows import BlockGram, BlockRows, LinearRows, block_numbers, together
+from confide.methods.regression.sums.scores import SCORE_CELLS, LimitedFeatures, LimitedScores, SizeIndices, SquareOf
+from confide.methods.regression.sums.whitened_rows import Coordinates, Frame, LeverageCells
 from confide.schema import Design
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.coding import Box, Codes
-from confide.sums.linear_rows import BlockGram, BlockRows, LinearRows, block_numbers, together
-from confide.sums.scores import SCORE_CELLS, LimitedFeatures, LimitedScores, SizeIndices, SquareOf
-from confide.sums.whitened_rows import Coordinates, Frame, LeverageCells
 from confide_lab.benchmarks.planted.kinds import Fault, bounded
 
 __all__ = ["SCORE_FAULTS", "searched"]

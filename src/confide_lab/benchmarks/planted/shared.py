@@ -13,8 +13,8 @@ import numpy as np
 from confide.core import Either, Meter, Plan, Spend, Together
 from confide.core.events import Event
 from confide.methods.regression.ssp.method import SSP
+from confide.methods.regression.sums.linear_rows import CELLS, BlockGram, RangeCells
 from confide.schema import Numeric, Schema
-from confide.sums.linear_rows import CELLS, BlockGram, RangeCells
 from confide_lab.benchmarks.planted.kinds import method
 
 __all__ = ["SHARED"]

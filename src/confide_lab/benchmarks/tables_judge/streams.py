@@ -17,6 +17,7 @@ import numpy as np
 
 import confide as cf
 from confide.core import seal
+from confide.methods.quantiles.fitted_bins import fitted
 from confide.methods.quantiles.method import Quantiles
 from confide.methods.quantiles.reading import QuantileGroup
 from confide.methods.tables.counts import Counts, Shares
@@ -26,7 +27,6 @@ from confide.methods.tables.means import Means
 from confide.noise import SimulatedNoise
 from confide.schema import Practice
 from confide.sums.distributions.cumulative import Bins, strategy
-from confide.sums.distributions.fitted_bins import fitted
 from confide_lab.benchmarks.tables_judge.sets import Case
 
 __all__ = ["QUANTILES", "Answer", "Counted", "Measured", "Ranked", "Z", "compared"]

@@ -17,9 +17,9 @@ from scipy import stats
 from confide.errors import PlanError
 from confide.methods.classification.design import ClassDesign
 from confide.methods.regression.glm.coefficients import binary_design
+from confide.methods.regression.glm.fisher_families import PROBIT, Counts, Family
+from confide.methods.regression.reference import likeliest_line, log_odds_line
 from confide.schema import Design, Practice
-from confide.sums.fisher_families import PROBIT, Counts, Family
-from confide.sums.reference import likeliest_line, log_odds_line
 
 __all__ = ["plain_intervals"]
 

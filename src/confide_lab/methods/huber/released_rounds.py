@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from confide.core import Noisy
+from confide.methods.regression.sums.linear_rows import BlockGram, multipliers
+from confide.methods.regression.sums.whitened_rows import Frame, Round, WhitenedRows, split_of
 from confide.schema import Design
 from confide.sums.coding import Box
-from confide.sums.linear_rows import BlockGram, multipliers
-from confide.sums.whitened_rows import Frame, Round, WhitenedRows, split_of
 
 __all__ = ["first_round", "last_round", "round_names"]
 

@@ -23,12 +23,8 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.core import Allowance, Either, Event, Gram, Meter, Plan, Source, Statistic, Together, Total
-from confide.core.exact import digest
 from confide.methods.regression.evidence.normal_equations import allowed_lines
-from confide.noise import keyed_generator
-from confide.schema import Design
-from confide.sums.coding import Box
-from confide.sums.linear_rows import (
+from confide.methods.regression.sums.linear_rows import (
     BlockGram,
     CellIndices,
     ClippedRows,
@@ -38,7 +34,7 @@ from confide.sums.linear_rows import (
     private_box,
     ranged,
 )
-from confide.sums.whitened_rows import (
+from confide.methods.regression.sums.whitened_rows import (
     Frame,
     LeverageCells,
     LeverageIndices,
@@ -48,6 +44,9 @@ from confide.sums.whitened_rows import (
     shrunken,
     split_of,
 )
+from confide.noise import keyed_generator
+from confide.schema import Design
+from confide.sums.coding import Box
 from confide_lab.aggregates.scores import descend, plan_descent
 from confide_lab.methods.huber.released_rounds import round_names
 from confide_lab.methods.huber.residual_rows import FarResiduals, ScoreRows
@@ -257,7 +256,7 @@ class _Rounds:
 
     def _generator(self, name: str) -> np.random.Generator:
         """Draws that follow from what was released: they add nothing to it, and a replay repeats them."""
-        return keyed_generator("noise fission", digest(self.meter.drawn(name).to_dict()))
+        return keyed_generator("noise fission", self.meter.drawn(name).sha256)
 
     def _next(self, done: Round, theta: Array, s2: float, name: str, p: int) -> tuple[Frame, float]:
         """The frame and the cap of the round to come."""

@@ -11,8 +11,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from confide._arrays import Array
+from confide.methods.regression.sums.whitened_rows import Frame, Located, LocatedRows, Locating
 from confide.sums.coding import Box, IndicatorRows, aligned, lengths, only, round_within, shares, steps
-from confide.sums.whitened_rows import Frame, Located, LocatedRows, Locating
 
 __all__ = ["FarResiduals", "ScoreRows"]
 

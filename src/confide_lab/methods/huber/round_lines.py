@@ -8,8 +8,8 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.methods.regression.evidence.normal_equations import allowed_lines
+from confide.methods.regression.sums.whitened_rows import Round, first_variance, shrunken
 from confide.schema import Design
-from confide.sums.whitened_rows import Round, first_variance, shrunken
 
 __all__ = ["RoundLines", "restriction"]
 

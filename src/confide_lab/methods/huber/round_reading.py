@@ -39,14 +39,14 @@ from confide.methods.regression.evidence.sample_size_advice import (
 )
 from confide.methods.regression.evidence.sparse_levels import totals_of_gram, unseen_levels
 from confide.methods.regression.linear_estimates import legend
+from confide.methods.regression.sums.linear_rows import found_ranges, ranged
+from confide.methods.regression.sums.whitened_rows import Round
 from confide.noise import keyed_generator
 from confide.results.inference.simulated_null import JointLaw
 from confide.results.pages.content import Flag
 from confide.results.pages.table import DASH
 from confide.schema import Design
 from confide.sums.coding import Box
-from confide.sums.linear_rows import found_ranges, ranged
-from confide.sums.whitened_rows import Round
 from confide_lab.methods.huber.bias_aware import BiasAware, bias_aware
 from confide_lab.methods.huber.released_rounds import first_round, last_round
 from confide_lab.methods.huber.residual_rows import ScoreRows

@@ -57,12 +57,12 @@ from confide.guarantees.validation import is_finite
 from confide.methods.regression.glm.coefficients import binary_design
 from confide.methods.regression.glm.results import LogisticEstimates
 from confide.methods.regression.linear_estimates import legend
+from confide.methods.regression.reference import log_odds_line
+from confide.methods.regression.sums.linear_rows import Present
 from confide.schema import Design, Practice, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.blocks.record_block import Collected
 from confide.sums.coding import outcome_pairs
-from confide.sums.linear_rows import Present
-from confide.sums.reference import log_odds_line
 from confide_lab.methods.logistic.labelled_rows import CurvatureRows, LabelledRows, log_odds
 from confide_lab.methods.logistic.logistic_minimiser import LeastCurvature, RoundedMinimiser
 from confide_lab.methods.logistic.logistic_reading import Reading, read
@@ -94,6 +94,7 @@ class PerturbedLogistic(Method):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     family: ClassVar[str] = "regression"
+    task: ClassVar[str] = "logistic_regression"
     needs: ClassVar[frozenset[str]] = frozenset({"opaque"})
     outcome: ClassVar[str] = "two"
     #: In the table.

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.core import Gram, Noise
+from confide.core import Gram, Noise, RecordMap
 from confide.guarantees.curves import Curve, objective
 from confide.guarantees.mechanisms.gaussian import gaussian_mu
 from confide.guarantees.mechanisms.objective_perturbation import least_ridge, logistic_sd
@@ -146,7 +146,7 @@ def _followers(epsilon: float, delta: float, relation: str, share: Fraction) -> 
 
 
 @dataclass(frozen=True)
-class _Held:
+class _Held(RecordMap):
     """A curvature map that is handed labelled rows in the place of codes."""
 
     curvature: CurvatureRows
@@ -162,5 +162,5 @@ class _Held:
 
 def gram_of(curvature: CurvatureRows, rows: Array) -> NDArray[Any]:
     """The exact Gram matrix of the curvature rows of labelled rows that are at hand."""
-    gram = Gram(_Held(curvature))  # type: ignore[arg-type]
+    gram = Gram(_Held(curvature))
     return gram.value(gram.update(gram.zero(), rows))

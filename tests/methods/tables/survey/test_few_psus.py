@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.messages import refuses
 from tests.simulated import simulated
 
 import confide as cf
@@ -126,7 +127,7 @@ def test_in_strata_of_two_a_cell_has_half_of_its_psus() -> None:
 
 def test_no_sum_over_levels_of_which_one_is_in_one_psu() -> None:
     found = table(IDS, 1)
-    with pytest.raises(NoResult, match="too few records or PSUs"):
+    with refuses(NoResult):
         found.poststratify(dict.fromkeys(LABELS, 1.0), "d")
     plain = table(IDS, 1, cf.tables.Means("y ~ s", covers="population"))
     assert 9 < plain.poststratify({"f": 1, "m": 1}, "s")["df"].iloc[0] <= 29

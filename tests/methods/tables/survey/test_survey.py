@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.messages import refuses
 from tests.simulated import simulated
 
 import confide as cf
@@ -83,47 +84,47 @@ def test_a_schema_with_a_design_comes_back_to_the_bit(schema: cf.Schema) -> None
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    "settings",
     [
-        ({}, "none of them"),
-        ({"weight": "w", "cap": 3}, '"auto" or "full"'),
-        ({"weight": "w", "size": 4}, "psu, their column"),
-        ({"psu": "v"}, "needs size"),
-        ({"psu": "v", "size": 4, "deff": 2}, "in place of PSUs"),
-        ({"psu": "v", "size": 4, "psus": {"n": ["a", "b"]}}, "no strata are named"),
-        ({"psu": "v", "size": 4, "strata": "h", "psus": {"n": ["a"], "s": ["b", "c"]}}, "at least 2"),
-        ({"weight": "w", "fraction": 2}, "from 0 to 1"),
-        ({"weight": "w", "deff": 0.5}, "from 1"),
-        ({"psu": "v", "size": 4, "largest": 3}, "at least size"),
+        {},
+        {"weight": "w", "cap": 3},
+        {"weight": "w", "size": 4},
+        {"psu": "v"},
+        {"psu": "v", "size": 4, "deff": 2},
+        {"psu": "v", "size": 4, "psus": {"n": ["a", "b"]}},
+        {"psu": "v", "size": 4, "strata": "h", "psus": {"n": ["a"], "s": ["b", "c"]}},
+        {"weight": "w", "fraction": 2},
+        {"weight": "w", "deff": 0.5},
+        {"psu": "v", "size": 4, "largest": 3},
     ],
 )
-def test_what_no_design_can_be_is_refused(settings: dict[str, Any], words: str) -> None:
-    with pytest.raises(SchemaError, match=words):
+def test_what_no_design_can_be_is_refused(settings: dict[str, Any]) -> None:
+    with refuses(SchemaError):
         cf.SurveyDesign(**settings)
 
 
 @pytest.mark.parametrize(
-    ("design", "words"),
+    "design",
     [
-        (cf.SurveyDesign(weight="wt"), "no column of the schema"),
-        (cf.SurveyDesign(weight="sex"), "numeric with public bounds"),
-        (cf.SurveyDesign(weight="w", strata="w"), "categorical"),
-        (cf.SurveyDesign(strata="h", psu="v", size=4, psus=LISTS), "declare them as a column of the schema, 'v'"),
-        (cf.SurveyDesign(psu="sex", size=4), "is a column of the schema"),
-        (cf.SurveyDesign(strata="h", psu="v", size=4, psus={"n": 3, "x": 5}), "the strata's levels"),
+        cf.SurveyDesign(weight="wt"),
+        cf.SurveyDesign(weight="sex"),
+        cf.SurveyDesign(weight="w", strata="w"),
+        cf.SurveyDesign(strata="h", psu="v", size=4, psus=LISTS),
+        cf.SurveyDesign(psu="sex", size=4),
+        cf.SurveyDesign(strata="h", psu="v", size=4, psus={"n": 3, "x": 5}),
     ],
 )
-def test_a_design_that_does_not_fit_its_schema_is_refused(design: cf.SurveyDesign, words: str) -> None:
-    with pytest.raises(SchemaError, match=words):
+def test_a_design_that_does_not_fit_its_schema_is_refused(design: cf.SurveyDesign) -> None:
+    with refuses(SchemaError):
         cf.Schema(COLUMNS, design=design)
 
 
 def test_methods_whose_intervals_know_no_design_refuse_it() -> None:
-    with pytest.raises(PlanError, match="the schema has a design"):
+    with refuses(PlanError):
         cf.plan(cf.tables.Quantiles("y ~ sex", covers="population"), PERSONS, cf.GDP(1.0))
-    with pytest.raises(PlanError, match="leave weights out"):
+    with refuses(PlanError):
         cf.plan(cf.tables.Means("y ~ 1", covers="population", weights="w"), PERSONS, cf.GDP(1.0))
-    with pytest.raises(PlanError, match="SurveyDesign"):
+    with refuses(PlanError):
         cf.plan(cf.tables.Means("y ~ 1", covers="population", population_size=9), PERSONS, cf.GDP(1.0))
 
 
@@ -452,7 +453,7 @@ def test_a_public_population_makes_totals_of_means() -> None:
 def test_a_public_population_is_not_that_of_a_subgroup() -> None:
     schema = cf.Schema(COLUMNS, design=cf.SurveyDesign(weight="w", population=50_000))
     for method in (cf.tables.Totals, cf.tables.Counts):
-        with pytest.raises(PlanError, match="ask by group"):
+        with refuses(PlanError):
             formula = "y ~ 1" if method is cf.tables.Totals else "sex"
             cf.plan(method(formula, covers="population", where="sex == 'f'"), schema, cf.GDP(1.0))
     cf.plan(cf.tables.Means("y ~ 1", covers="population", where="sex == 'f'"), schema, cf.GDP(1.0))
@@ -910,34 +911,32 @@ def test_public_totals_come_from_a_mapping_or_a_file(tmp_path: Path) -> None:
     path.write_text("sex,persons\nf,51000\nm,49000\n")
     one, other = found.poststratify({"f": 0.51, "m": 0.49}, "sex", of="x"), found.poststratify(path, "sex", of="x")
     assert one.equals(other) and one["low"].iloc[0] < one["estimate"].iloc[0] < one["high"].iloc[0]
-    for wrong, words in (
-        ({"f": 1}, "name its levels"),
-        ({"f": 1, "m": -1}, "at least 0"),
-        ("gone.csv", "no readable file"),
+    for wrong in (
+        {"f": 1},
+        {"f": 1, "m": -1},
+        "gone.csv",
     ):
-        with pytest.raises(PlanError, match=words):
+        with refuses(PlanError):
             found.poststratify(wrong, "sex")
     for other in (METHODS["totals"], cf.tables.Shares("sex", covers="population")):
-        with pytest.raises(PlanError, match="are post-stratified"):
+        with refuses(PlanError):
             simulated(other, data, cf.GDP(2.0), 1).poststratify({"f": 1, "m": 1}, "sex")
-    with pytest.raises(PlanError, match="of the levels of one attribute"):
+    with refuses(PlanError):
         found.poststratify({"f": 1, "m": 1}, ("sex",))
 
 
 @pytest.mark.parametrize(
-    ("n", "mu", "seed", "status", "words"),
+    ("n", "mu", "seed", "status"),
     [
-        (60, 0.2, 0, "uninformative", "the status is 'uninformative'"),
-        (90, 0.5, 0, "weak", "needs every level of 'sex', and too few"),
-        (300, 0.5, 1, "ok", "needs every level of 'sex', and too few"),
+        (60, 0.2, 0, "uninformative"),
+        (90, 0.5, 0, "weak"),
+        (300, 0.5, 1, "ok"),
     ],
 )
-def test_a_mean_of_levels_without_numbers_is_not_post_stratified(
-    n: int, mu: float, seed: int, status: str, words: str
-) -> None:
+def test_a_mean_of_levels_without_numbers_is_not_post_stratified(n: int, mu: float, seed: int, status: str) -> None:
     found = simulated(METHODS["means"], cf.read(records(n).drop(columns="v"), PERSONS), cf.GDP(mu), seed)
     assert found.status == status
-    with pytest.raises(NoResult, match=words):
+    with refuses(NoResult):
         found.poststratify({"f": 1, "m": 1}, "sex")
 
 

@@ -70,11 +70,11 @@ from confide.methods.regression.certified.reading import (
 )
 from confide.methods.regression.evidence.normal_equations import to_units
 from confide.methods.regression.linear_estimates import LinearEstimates
+from confide.methods.regression.reference import least_squares
+from confide.methods.regression.sums.linear_rows import Present
 from confide.schema import Design, Practice, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
-from confide.sums.linear_rows import Present
-from confide.sums.reference import least_squares
 
 _TEST, _RESIDUAL, _COUNT = Fraction(1, 10), Fraction(4, 100), Fraction(1, 100)
 _MODES = ("adaptive", "safe")
@@ -107,6 +107,7 @@ class EfficientPTR(FormulaMethod):
 
     name: ClassVar[str] = "efficient_ptr"
     family: ClassVar[str] = "regression"
+    task: ClassVar[str] = "linear_regression"
     source: ClassVar[str] = (
         "efficient propose-test-release (Shen, Tong, Wang 2026), certified least eigenvalue, exact Gaussian accounting"
     )

@@ -20,11 +20,11 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.errors import PlanError
+from confide.methods.regression.sums.whitened_rows import NoisySums
 from confide.results.base import sampling_alone
 from confide.results.inference.simulated_null import NoisyMeat
 from confide.schema import Design
 from confide.sums.coding import Box
-from confide.sums.whitened_rows import NoisySums
 
 # (1 + z^2)/2 at the usual z = 1.96: a t quantile with k degrees is about z (1 + (1 + z^2)/(4 k))
 _WIDENING = (1 + 1.96**2) / 2

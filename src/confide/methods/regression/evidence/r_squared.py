@@ -38,10 +38,10 @@ from confide.core import Release
 from confide.methods.regression.evidence.normal_equations import Fit, Line
 from confide.methods.regression.evidence.sandwich import Sandwich
 from confide.methods.regression.least_squares.sums import Layout, Limits, Metric, line_range
+from confide.methods.regression.sums.whitened_rows import Frame
 from confide.results.pages.table import DASH, with_interval
 from confide.schema import Design
 from confide.sums.coding import BOUND
-from confide.sums.whitened_rows import Frame
 
 _SDS = 1.959963984540054
 # 1 - R^2 is never taken to be below this; a share as near to 1 as that is all.

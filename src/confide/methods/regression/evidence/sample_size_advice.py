@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from confide import _special as special
 from confide._arrays import Array
 from confide.core import Noisy, Release
+from confide.methods.regression.sums.linear_rows import CELLS, ClippedRows
 from confide.results.base import LevelCount, level_remarks
 from confide.results.pages.content import Flag
 from confide.schema import Design, Integer, Numeric, Schema
-from confide.sums.linear_rows import CELLS, ClippedRows
 
 # Coefficients that a sentence names; a factor may have hundreds.
 _NAMED = 4

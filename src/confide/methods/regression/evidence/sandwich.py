@@ -20,12 +20,12 @@ import numpy as np
 from confide._arrays import Array
 from confide.core import Question, Release
 from confide.methods.regression.evidence.sample_size_advice import short_tail
+from confide.methods.regression.sums.linear_rows import ranged
 from confide.results.base import sampling_alone
 from confide.results.inference.simulated_null import JointLaw, NoisyMeat
 from confide.schema import Design
+from confide.sums.clusters.cluster_covariance import Counting
 from confide.sums.coding import Box
-from confide.sums.linear_rows import ranged
-from confide.sums.scores import Counting
 
 # Student's t below this many degrees of freedom would be wider than what the noise can do.
 _LEAST_DF = 3.0

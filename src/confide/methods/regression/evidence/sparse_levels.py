@@ -33,11 +33,11 @@ import numpy as np
 from confide._arrays import Array
 from confide.methods.regression.evidence.sandwich import USABLE, Sandwich
 from confide.methods.regression.least_squares.sums import Cell, Layout
+from confide.methods.regression.sums.whitened_rows import Round
 from confide.results.base import LevelCount, level_remarks
 from confide.schema import Categorical, Design
 from confide.schema.formulas.terms import Indicator
 from confide.sums.coding import Box
-from confide.sums.whitened_rows import Round
 
 # R_A in multiples of F2, where limits usually put it; and how large a demand of a level is left to the release.
 _CAP, _DEMAND = 2.0, 1.0

@@ -41,12 +41,12 @@ from confide.methods.regression.factors.sums import (
     SquaredRows,
 )
 from confide.methods.regression.linear_estimates import SharedEstimates, kept
+from confide.methods.regression.reference import least_squares
+from confide.methods.regression.sums.linear_rows import ClippedRows
 from confide.schema import Categorical, Design, Schema
 from confide.schema.coded_frame import Practice
 from confide.sums.coding import ends
 from confide.sums.columns import columns_of
-from confide.sums.linear_rows import ClippedRows
-from confide.sums.reference import least_squares
 
 # Shares of mu^2.
 _SUMS = Fraction(78, 100)

@@ -38,12 +38,12 @@ import numpy as np
 from confide._arrays import Array
 from confide.core import Release
 from confide.methods.regression.evidence.sample_size_advice import plain
+from confide.methods.regression.glm.fisher_families import Counts
+from confide.methods.regression.glm.fisher_rows import FisherRows
 from confide.methods.regression.glm.sums import count_edges
+from confide.methods.regression.sums.linear_rows import ranged
 from confide.schema import Design
 from confide.sums.coding import BOUND, Box
-from confide.sums.fisher_families import Counts
-from confide.sums.fisher_rows import FisherRows
-from confide.sums.linear_rows import ranged
 
 _KAPPAS = (1.5, 2.0, 3.0, 4.5)
 # The least eigenvalue stands above the noise of A so many times, or kappa is the largest.

@@ -40,7 +40,10 @@ from confide.methods.regression.glm.clipping import (
     reaches,
 )
 from confide.methods.regression.glm.draw import FisherRound, linear_round, made_points, scored
+from confide.methods.regression.glm.fisher_families import LOGIT, Counts, Family
+from confide.methods.regression.glm.fisher_rows import FisherRows, FisherScores, InformationIndices
 from confide.methods.regression.glm.noise_floor import Held, levels_of
+from confide.methods.regression.sums.whitened_rows import Frame
 from confide.noise import keyed_generator
 from confide.results.base import sampling_alone
 from confide.schema import Categorical, Design, Integer, Schema
@@ -48,9 +51,6 @@ from confide.schema.formulas.formula import cut
 from confide.schema.formulas.names import column_named, sides
 from confide.sums.clusters.cluster_covariance import Beyond, independent_of
 from confide.sums.coding import BOUND, Box
-from confide.sums.fisher_families import LOGIT, Counts, Family
-from confide.sums.fisher_rows import FisherRows, FisherScores, InformationIndices
-from confide.sums.whitened_rows import Frame
 
 
 def binary_design(
@@ -79,7 +79,7 @@ def binary_design(
         raise PlanError(
             f"the outcome {response.name!r} of {cut(formula)!r} lies between {response.low:g} and {response.high:g}, a logistic regression "
             "needs 0 and 1; where the data hold 0 and 1 declare Integer(0, 1), where they hold two labels Categorical with these as "
-            "levels; for a count ask for a Poisson regression (`--method poisson`, cf.poisson_regression); of any other "
+            "levels; for a count ask for a Poisson regression, cf.poisson_regression; of any other "
             "number put a 0/1 column into the data, for instance whether it is above a limit"
         )
     if not design.names:

@@ -1,6 +1,6 @@
 """The rounds behind a line of Fisher scoring: ranges, a linear fit, steps, how far out records count, further steps, its meat.
 
-Guarantee: mu-GDP, add-remove or substitute. The count, the ranges, the linear round (`sums.linear_rows`), every step and the last round
+Guarantee: mu-GDP, add-remove or substitute. The count, the ranges, the linear round (`linear_rows`), every step and the last round
 (`fisher_rows`), the histograms of N^2, of counts (`sums`) and of outcomes (`sums`), the excess and the meat are Gaussian
 mechanisms on exact integers, adaptively composed: mu^2 adds up, and is the same in all branches, of which a noisy count chooses one.
 Coordinates, lines, bounds and the cut of counts follow from what was drawn before. The meat's rows are taken at the line after the last
@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide._special import ndtri
 from confide.core import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
-from confide.core.exact import digest
 from confide.methods.regression.evidence.cells import distinct_rows
 from confide.methods.regression.evidence.normal_equations import extent
 from confide.methods.regression.glm.clipping import (
@@ -45,19 +44,27 @@ from confide.methods.regression.glm.clipping import (
     missed_at_ends,
     spacing,
 )
+from confide.methods.regression.glm.fisher_families import LOGIT, Counts, Family
+from confide.methods.regression.glm.fisher_rows import CROSS, FisherRows, FisherScores, InformationIndices
 from confide.methods.regression.glm.noise_floor import Held, levels_of, settled
 from confide.methods.regression.glm.sums import CountIndices, Excess, FisherSum, OutcomeCells, SumAndExcess
 from confide.methods.regression.least_squares.sums import floored_moments
+from confide.methods.regression.sums.linear_rows import (
+    BlockGram,
+    CellIndices,
+    Present,
+    RangeCells,
+    multipliers,
+    private_box,
+    ranged,
+)
+from confide.methods.regression.sums.scores import UnitFisherScores
+from confide.methods.regression.sums.whitened_rows import Frame, NoisySystem, Round, WhitenedRows, choose_prior, wiener
 from confide.noise import keyed_generator
 from confide.schema import Design
 from confide.sums.cells.cell_sums import Histogram
-from confide.sums.clusters.cluster_covariance import meat_of, ruler_of, scores_of, with_scores
+from confide.sums.clusters.cluster_covariance import Counting, meat_of, ruler_of, scores_of, with_scores
 from confide.sums.coding import BOUND, Box
-from confide.sums.fisher_families import LOGIT, Counts, Family
-from confide.sums.fisher_rows import CROSS, FisherRows, FisherScores, InformationIndices
-from confide.sums.linear_rows import BlockGram, CellIndices, Present, RangeCells, multipliers, private_box, ranged
-from confide.sums.scores import Counting, UnitFisherScores
-from confide.sums.whitened_rows import Frame, NoisySystem, Round, WhitenedRows, choose_prior, wiener
 
 # How the linear round splits between moments, products and square.
 _SPLIT = (Fraction(40, 100), Fraction(59, 100), Fraction(1, 100))
@@ -393,7 +400,7 @@ class _Draw:
         (total,) = self.source.aggregate(replace(planned, map=planned.map.at(frame, cap)))
         noisy = self.meter.draw(name, total)
         done = Round.decoded(noisy, planned, frame, cap)
-        generator = keyed_generator("logistic start", digest(noisy.to_dict()))
+        generator = keyed_generator("logistic start", noisy.sha256)
         system = done.system(_RESIDUAL, free=True)
         line, _ = wiener(system, choose_prior(system, generator))
         # records of long rows count less here; the weighted count puts the scale right
@@ -437,7 +444,7 @@ class _Draw:
             gram = done.gram
             if wide:
                 done, *_ = self._weighed(begun, frame, alpha, bound, done, records)
-            generator = keyed_generator("noise fission", digest(noisy.to_dict()))
+            generator = keyed_generator("noise fission", noisy.sha256)
             delta = done.shrunken(generator, self.family.scale, self.of.sampled)
             frame = _moved(frame, delta)
         done, _ = self._round(last, frame, alpha, bound, excess=True)

@@ -14,20 +14,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
-from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source
+from confide.core import Allowance, MenuEntry, Meter, Method, Plan, Question, Release, Source
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.regression.glm.coefficients import binary_design
+from confide.methods.regression.glm.fisher_families import LOGIT, PROBIT, Family
 from confide.methods.regression.glm.method import FisherLine, checked_target, no_weighted_reference
 from confide.methods.regression.glm.results import LogisticEstimates
 from confide.methods.regression.glm.survey import SurveyFisherLine
+from confide.methods.regression.reference import likeliest_line, log_odds_line
 from confide.methods.regression.survey_scores import Drawn
 from confide.schema import Design, Practice, Schema
 from confide.schema.formulas.formula import parse_formula
+from confide.sums.clusters.cluster_covariance import Counting
 from confide.sums.coding import outcome_pairs
-from confide.sums.fisher_families import LOGIT, PROBIT, Family
-from confide.sums.reference import likeliest_line, log_odds_line
-from confide.sums.scores import Counting
 
 _LINKS: Mapping[str, Family] = {"logit": LOGIT, "probit": PROBIT}
 
@@ -62,6 +62,15 @@ class Logistic(Method):
     unit_meat: ClassVar[bool] = True
     designs: ClassVar[bool] = True
     outcome: ClassVar[str] = "two"
+    menu: ClassVar[MenuEntry | None] = MenuEntry(
+        "Odds of a two-valued outcome",
+        "{outcome} ~ {number} | {pair} ~ {number}",
+        "Logistic regression.",
+        command='regress "{}" --method logistic',
+        place=2,
+    )
+    task: ClassVar[str] = "logistic_regression"
+    targets: ClassVar[Mapping[str, Any] | None] = {}
 
     def rules(self, schema: Any) -> tuple[str, ...]:
         """By weight where sums of scores are released; a survey takes one row of each unit."""

@@ -27,13 +27,12 @@ from confide.core.units.privacy_unit import independent_words
 from confide.errors import PlanError
 from confide.methods.regression.evidence.normal_equations import to_units
 from confide.methods.regression.glm.draw import PASSES, FisherRounds
+from confide.methods.regression.glm.fisher_families import LOGIT, Family
 from confide.methods.regression.glm.reading import FisherReading
 from confide.methods.regression.glm.results import ModelEstimates
 from confide.schema import Design, Schema
 from confide.schema.formulas.names import with_intercept
-from confide.sums.clusters.cluster_covariance import OUTCOME, too_few
-from confide.sums.fisher_families import LOGIT, Family
-from confide.sums.scores import Counting
+from confide.sums.clusters.cluster_covariance import OUTCOME, Counting, too_few
 
 _TARGETS = ("mle", "weighted")
 

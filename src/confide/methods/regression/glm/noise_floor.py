@@ -62,9 +62,9 @@ from confide._helpers import later
 from confide.methods.regression.evidence.cells import DesignCell, cell_words, design_cells
 from confide.methods.regression.evidence.sample_size_advice import first_words, plain
 from confide.methods.regression.evidence.sparse_levels import CORRELATED, base_levels
+from confide.methods.regression.glm.fisher_families import Family
 from confide.schema import Design
 from confide.sums.coding import Box
-from confide.sums.fisher_families import Family
 
 # No level with more than this part of the records is held.
 _RARE = 0.1

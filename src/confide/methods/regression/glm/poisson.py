@@ -21,16 +21,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
-from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source
+from confide.core import Allowance, MenuEntry, Meter, Method, Plan, Question, Release, Source
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
+from confide.methods.regression.glm.fisher_families import Counts
 from confide.methods.regression.glm.method import FisherLine, checked_target, no_weighted_reference
 from confide.methods.regression.glm.results import PoissonEstimates
+from confide.methods.regression.reference import likeliest_line
 from confide.schema import Categorical, Design, Practice, Schema
 from confide.schema.formulas.formula import cut, parse_formula
 from confide.sums.coding import outcome_pairs
-from confide.sums.fisher_families import Counts
-from confide.sums.reference import likeliest_line
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,15 @@ class Poisson(Method):
         "the population's maximum-likelihood coefficients of the mean's logarithm; sampling, privacy noise, a variance of any size"
     )
     outcome: ClassVar[str] = "count"
+    menu: ClassVar[MenuEntry | None] = MenuEntry(
+        "Rates of a count",
+        "{count} ~ {label}",
+        "Poisson regression of a bounded count.",
+        command='regress "{}" --method poisson',
+        place=3,
+    )
+    task: ClassVar[str] = "poisson_regression"
+    targets: ClassVar[Mapping[str, Any] | None] = {}
 
     def __post_init__(self) -> None:
         checked_target("Poisson", self.target)

@@ -66,6 +66,7 @@ from confide.methods.regression.glm.clipping import (
 )
 from confide.methods.regression.glm.coefficients import FisherFigures
 from confide.methods.regression.glm.draw import steps_of
+from confide.methods.regression.glm.fisher_families import LOGIT, Counts, Family
 from confide.methods.regression.glm.noise_floor import (
     Level,
     assumed_words,
@@ -88,7 +89,6 @@ from confide.results.base import LevelCount
 from confide.schema import Design
 from confide.sums.clusters.cluster_covariance import independent_of
 from confide.sums.coding import Box
-from confide.sums.fisher_families import LOGIT, Counts, Family
 
 # With fewer records of an outcome than this, noise counted against them, a coefficient has no normal distribution to speak of.
 _FEWEST = 5.0

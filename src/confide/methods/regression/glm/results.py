@@ -49,12 +49,12 @@ from confide._special import expit, ndtr
 from confide.errors import NoResult, PlanError
 from confide.guarantees.validation import is_number
 from confide.methods.regression.glm.draw import made_points
+from confide.methods.regression.glm.fisher_families import PROBIT, Counts
 from confide.methods.regression.glm.noise_floor import Level, levels_of
 from confide.methods.regression.linear_estimates import DesignEstimates
 from confide.noise import keyed_generator
 from confide.results import check_alpha
 from confide.results.inference import simulated_null
-from confide.sums.fisher_families import PROBIT, Counts
 
 if TYPE_CHECKING:
     from confide.methods.regression.glm.coefficients import FisherFigures

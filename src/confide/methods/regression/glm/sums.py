@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.core import Gram, RecordMap, Statistic, Total
 from confide.errors import PlanError
+from confide.methods.regression.glm.fisher_rows import CROSS, FisherMap, FisherParts, FisherRows
 from confide.schema import Design
 from confide.sums.cells.cell_sums import CellNumber
 from confide.sums.coding import BITS, BOUND, DesignRows, lengths, only
-from confide.sums.fisher_rows import CROSS, FisherMap, FisherParts, FisherRows
 
 
 @dataclass(frozen=True)

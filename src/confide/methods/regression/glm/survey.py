@@ -43,11 +43,14 @@ from confide.core.events import leaves
 from confide.errors import PlanError
 from confide.methods.regression.glm.coefficients import FisherSandwich
 from confide.methods.regression.glm.draw import PASSES, AtLine, FisherRounds, Weighing, drawn_rounds
+from confide.methods.regression.glm.fisher_families import Family
+from confide.methods.regression.glm.fisher_rows import FisherRows, InformationIndices, LongFisherScores
 from confide.methods.regression.glm.method import FisherLine, has_numbers
 from confide.methods.regression.glm.reading import AGAINST, FisherReading, QuietLevel
 from confide.methods.regression.glm.results import LogisticEstimates, MeanSlope, ModelEstimates
 from confide.methods.regression.glm.sums import Excess, SumAndExcess
 from confide.methods.regression.least_squares.survey import ByWeight
+from confide.methods.regression.sums.whitened_rows import LocatedRows
 from confide.methods.regression.survey_scores import (
     FLOOR,
     HIDDEN,
@@ -68,9 +71,6 @@ from confide.sums.cells.weighted_cells import CELLS, WeightCells, moments_of_ome
 from confide.sums.clusters.cluster_covariance import PSU_OUTCOME, Limits, Sampled, unit_caps
 from confide.sums.clusters.psu_covariance import PersonMeat, PsuMeat
 from confide.sums.coding import BOUND
-from confide.sums.fisher_families import Family
-from confide.sums.fisher_rows import FisherRows, InformationIndices, LongFisherScores
-from confide.sums.whitened_rows import LocatedRows
 
 
 @dataclass(frozen=True)

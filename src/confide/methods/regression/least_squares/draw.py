@@ -1,7 +1,7 @@
 """The rounds behind a least-squares line: first fit, metric, limits, and the sums of scores that the line is read from.
 
 Guarantee: mu-GDP, add-remove or substitute. Count, clipped responses, ranges, two rounds of moments, two histograms, A, b, q, the meat, and
-for R squared the squares of influences (`explained`) are Gaussian mechanisms on exact integers (`sums/scores`, `blocks`,
+for R squared the squares of influences (`explained`) are Gaussian mechanisms on exact integers (`regression/sums/scores`, `blocks`,
 `ranges`), adaptively composed: mu^2 adds up, and is the same in both branches, of which a noisy count chooses one. Metric, line and limits
 follow from what was drawn before. Sources: Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
 
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.core import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
-from confide.core.exact import digest
 from confide.methods.regression.evidence.r_squared import Influence
 from confide.methods.regression.evidence.sparse_levels import CellCounts, LeftOut
 from confide.methods.regression.least_squares.sums import (
@@ -39,12 +38,7 @@ from confide.methods.regression.least_squares.sums import (
     public_maxima,
     score_edges,
 )
-from confide.noise import keyed_generator
-from confide.schema import Design
-from confide.sums.cells.cell_sums import Histogram
-from confide.sums.clusters.cluster_covariance import meat_of, ruler_of, scores_of, with_scores
-from confide.sums.coding import BOUND, Box
-from confide.sums.linear_rows import (
+from confide.methods.regression.sums.linear_rows import (
     BlockGram,
     CellIndices,
     ClippedRows,
@@ -54,8 +48,7 @@ from confide.sums.linear_rows import (
     private_box,
     ranged,
 )
-from confide.sums.scores import (
-    Counting,
+from confide.methods.regression.sums.scores import (
     Influences,
     LimitedFeatures,
     LimitedScores,
@@ -65,7 +58,20 @@ from confide.sums.scores import (
     UnitScores,
     UnitSizes,
 )
-from confide.sums.whitened_rows import Frame, PartialFrame, Round, WhitenedRows, first_variance, shrunken, split_of
+from confide.methods.regression.sums.whitened_rows import (
+    Frame,
+    PartialFrame,
+    Round,
+    WhitenedRows,
+    first_variance,
+    shrunken,
+    split_of,
+)
+from confide.noise import keyed_generator
+from confide.schema import Design
+from confide.sums.cells.cell_sums import Histogram
+from confide.sums.clusters.cluster_covariance import Counting, meat_of, ruler_of, scores_of, with_scores
+from confide.sums.coding import BOUND, Box
 
 # Where a round's residuals are clipped, in their sds; and how much of the noise of A its eigenvalues are floored at.
 _REACH, _FLOORED, _FLOORED_FACTOR = 3.0, 0.5, 0.3
@@ -216,7 +222,7 @@ class ScoreSums:
     """The plan and the draws of a design with an intercept.
 
     limit: "auto", or "none": no score and no leverage is limited below what the public box allows; clipping: pay 1 % of mu^2 for a noisy
-    count of responses outside their bounds. Where several rows of a unit count, scores are those of units (`sums/scores`).
+    count of responses outside their bounds. Where several rows of a unit count, scores are those of units (`regression/sums/scores`).
     """
 
     design: Design
@@ -377,7 +383,7 @@ class _Draw:
         (total,) = self.source.aggregate(replace(planned, map=planned.map.at(frame, cap)))
         noisy = self.meter.draw(name, total)
         done = Round.decoded(noisy, planned, frame, cap)
-        generator = keyed_generator("noise fission", digest(noisy.to_dict()))
+        generator = keyed_generator("noise fission", noisy.sha256)
         layout = self.of.layout
         free = before is None and not layout.factors
         delta, s2 = shrunken(done.system(first_variance(done), free=free), done, generator)

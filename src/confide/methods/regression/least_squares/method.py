@@ -16,18 +16,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
-from confide.core import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source
+from confide.core import Allowance, FormulaMethod, MenuEntry, Meter, Method, Plan, Question, Release, Source, Spend
+from confide.core.events import leaves
 from confide.errors import PlanError
-from confide.guarantees import Guarantee
+from confide.guarantees import GDP, Guarantee
 from confide.methods.regression.evidence.normal_equations import to_units
 from confide.methods.regression.factors.sums import FactorLevels
 from confide.methods.regression.least_squares.rounds import ScorePath
 from confide.methods.regression.linear_estimates import SharedEstimates
 from confide.schema import Design, Practice, Schema, Unit
 from confide.schema.formulas.formula import parse_formula
+from confide.schema.formulas.names import parted, sides
 
 
 class LinePath(Protocol):
@@ -62,6 +65,7 @@ class LineMethod(FormulaMethod):
     term_bounds: Mapping[str, tuple[float, float]] | None
 
     family: ClassVar[str] = "regression"
+    asks: ClassVar[tuple[str, ...]] = ("subset",)
 
     def __post_init__(self) -> None:
         if not isinstance(self.clipping_check, bool):
@@ -102,7 +106,7 @@ class LineMethod(FormulaMethod):
         Raises `PlanError` for a name that is no coefficient, and where the release cannot answer for a smaller model.
         """
         question = question or Question()
-        question.only("subset")
+        question.only(*self.asks)
         return self.about(release.plan.declared).table(release, question)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
@@ -138,6 +142,16 @@ class LeastSquares(LineMethod):
     term_bounds: Mapping[str, tuple[float, float]] | None = None
 
     name: ClassVar[str] = "least_squares"
+    menu: ClassVar[MenuEntry | None] = MenuEntry(
+        "A regression line",
+        "{number} ~ {other}",
+        "The least-squares line.",
+        command='regress "{}"',
+        name="line",
+        place=1,
+    )
+    task: ClassVar[str] = "linear_regression"
+    kin: ClassVar[str] = "lines"
     source: ClassVar[str] = (
         "rounds of noisy moments in whitened coordinates (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
     )
@@ -153,6 +167,13 @@ class LeastSquares(LineMethod):
                 "write cf.regression.LeastSquares(formula, limit='auto')"
             )
         super().__post_init__()
+
+    def overlaps(
+        self, questions: Mapping[str, Method], shares: Mapping[str, Fraction], plans: Mapping[str, Plan], schema: Any
+    ) -> tuple[str, ...]:
+        """Lines of several responses on the same terms."""
+        same = [own for own in alike(questions, schema) if len({both_sides(one)[1] for one in own.values()}) == 1]
+        return tuple(note for own in same for note in _one_line(list(own), plans))
 
     def rules(self, schema: Schema) -> tuple[str, ...]:
         """By weight where the line comes of scores; sums by level take one row of each unit, and so does a survey."""
@@ -174,3 +195,48 @@ class LeastSquares(LineMethod):
         from confide.methods.regression.factors.draw import FactorMeans
 
         return FactorMeans(label, schema, design, levels, self.clipping_check)
+
+
+# several lines of a publication ----------------------------------------------------------------------------------------
+
+# Of the spends of a line, those that no response takes part in.
+_FEATURES = ("count", "leverage", "ranges", "gram")
+
+
+def alike(questions: Mapping[str, Any], schema: Any) -> list[dict[str, Any]]:
+    """The questions that differ in their formulas alone, where there are several; under a design or in clusters none."""
+    found: dict[Any, dict[str, Any]] = {}
+    for name, one in questions.items() if schema.design is None and schema.cluster is None else ():
+        found.setdefault((one.where, repr(replace(one, formula="y ~ x"))), {})[name] = one
+    return [own for own in found.values() if len(own) > 1]
+
+
+def both_sides(method: Any) -> tuple[str, str]:
+    """The left side of its formula, and the terms of the right one in one order."""
+    left, *right = sides(method.formula)
+    return left, " + ".join(sorted(parted("~".join(right), "+")))
+
+
+def _one_line(names: list[str], plans: Mapping[str, Plan]) -> Iterable[str]:
+    """Several responses of the default on the same terms."""
+    spends = [
+        {
+            one.name: float(one.sensitivity) ** 2 / float(one.scale)
+            for one in leaves(plans[name].event)
+            if isinstance(one, Spend)
+        }
+        for name in names
+    ]
+    # sums by level have no such rounds
+    if not all("gram" in own for own in spends):
+        return
+    levels = [plans[name].guarantee for name in names]
+    whole = [one.mu**2 for one in levels if isinstance(one, GDP)]
+    part = sum(sum(own.get(key, 0.0) for key in _FEATURES) / of for own, of in zip(spends, whole, strict=True)) / len(
+        names
+    )
+    gain = 1 - ((1 - part) / (1 - part / len(names))) ** 0.5
+    yield (
+        f"{', '.join(names)} are lines on the same terms, drawn apart: {part:.0%} of each one's mu^2 tells of the terms alone, so that "
+        f"drawing them together would take at most {gain:.0%} off the sd of the noise"
+    )

@@ -47,15 +47,15 @@ from confide.methods.regression.evidence.sparse_levels import CORRELATED, LeftOu
 from confide.methods.regression.least_squares.draw import decoded_sums, names_of
 from confide.methods.regression.least_squares.sums import LEVERAGE_EDGES, OUTER, USUAL_INDEX, Layout, Tail
 from confide.methods.regression.linear_estimates import SharedEstimates, legend
+from confide.methods.regression.sums.linear_rows import ranged
+from confide.methods.regression.sums.scores import LimitedFeatures, LimitedScores
+from confide.methods.regression.sums.whitened_rows import NoisySystem, choose_prior, wiener
 from confide.noise import keyed_generator
 from confide.results.inference import simulated_null
 from confide.results.pages.content import Flag
 from confide.schema.formulas.terms import factor_name
 from confide.sums.clusters.cluster_covariance import Beyond, independent_of
 from confide.sums.coding import BOUND, Box
-from confide.sums.linear_rows import ranged
-from confide.sums.scores import LimitedFeatures, LimitedScores
-from confide.sums.whitened_rows import NoisySystem, choose_prior, wiener
 
 # A coefficient that is correlated with one of such a feature as much as this moves with it: the first number for slopes where the counted
 # tail ends, the second where it does not, and for the intercept, of which slopes are a part.

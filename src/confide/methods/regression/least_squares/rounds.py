@@ -28,10 +28,10 @@ from confide.methods.regression.evidence.sample_size_advice import too_wide
 from confide.methods.regression.least_squares.draw import PASSES, ScoreSums
 from confide.methods.regression.least_squares.reading import LeastSquaresReading
 from confide.methods.regression.linear_estimates import SharedEstimates, kept
+from confide.methods.regression.reference import least_squares
 from confide.schema import Categorical, Design, Schema
 from confide.schema.formulas.names import with_intercept
 from confide.sums.clusters.cluster_covariance import too_few
-from confide.sums.reference import least_squares
 
 
 @dataclass(frozen=True)

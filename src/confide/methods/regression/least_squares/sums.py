@@ -34,10 +34,10 @@ from math import inf, sqrt
 import numpy as np
 
 from confide._arrays import Array
+from confide.methods.regression.sums.whitened_rows import Frame
 from confide.schema import Design
 from confide.schema.formulas.terms import factor_name
 from confide.sums.coding import Box
-from confide.sums.whitened_rows import Frame
 
 Cell = tuple[int, int]
 

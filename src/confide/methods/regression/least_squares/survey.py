@@ -18,7 +18,7 @@ numbers. A record without a weight counts as nothing. A weight is a function of 
 
 LongScores and LongFeatures are `LimitedScores` and `LimitedFeatures` in any number of steps, for numbers that are R's to the eighth digit;
 the meat of PSUs fixes how far one person moves it, and with that how finely she is coded.
-Source: weighted least squares and its estimating equations (Binder 1983); the bounds are those of `sums/scores`.
+Source: weighted least squares and its estimating equations (Binder 1983); the bounds are those of `methods/regression/sums/scores`.
 
 The rounds of a least-squares line under a survey's design: weights, the public PSUs, and the meat of persons or PSUs.
 
@@ -70,6 +70,9 @@ from confide.methods.regression.least_squares.reading import LeastSquaresReading
 from confide.methods.regression.least_squares.rounds import ScorePath
 from confide.methods.regression.least_squares.sums import Layout, Limits
 from confide.methods.regression.linear_estimates import SharedEstimates, kept
+from confide.methods.regression.reference import least_squares
+from confide.methods.regression.sums.scores import LimitedFeatures, LimitedScores
+from confide.methods.regression.sums.whitened_rows import Frame, Located, LocatedRows
 from confide.methods.regression.survey_scores import (
     FLOOR,
     HIDDEN,
@@ -101,9 +104,6 @@ from confide.sums.clusters.cluster_covariance import LEAST, Limits as PsuLimits,
 from confide.sums.clusters.psu_covariance import PersonMeat, PsuMeat
 from confide.sums.coding import BITS, LongRows, round_within
 from confide.sums.columns import codes_of, columns_of
-from confide.sums.reference import least_squares
-from confide.sums.scores import LimitedFeatures, LimitedScores
-from confide.sums.whitened_rows import Frame, Located, LocatedRows
 
 
 class _Long(LongRows):

@@ -10,7 +10,7 @@ thins out slowly has room to go on. A feature whose bounds lie more than 25 of i
 records out there would do to its coefficient is beyond any margin.
 
 Guarantee of the histogram: a record lies in one of its 12 cells, so that one record moves it by 1 under add-remove and by sqrt(2) under
-substitute (`sums.whitened_rows.LeverageCells`); its edges are public, and the box is that of earlier noisy ranges.
+substitute (`methods/regression/sums/whitened_rows.LeverageCells`); its edges are public, and the box is that of earlier noisy ranges.
 """
 
 from __future__ import annotations
@@ -31,12 +31,7 @@ from confide.core import Allowance, Either, Event, Gram, Statistic, Together, To
 from confide.core.exact import digest, pack
 from confide.errors import PlanError
 from confide.methods.regression.evidence.normal_equations import PRIOR, Fit, Meat, NoisyMoments, extent
-from confide.schema import Design, Schema
-from confide.schema.formulas.design import checked_bounds
-from confide.schema.formulas.formula import parse_formula
-from confide.schema.formulas.names import hidden, restored, sides
-from confide.sums.coding import Box
-from confide.sums.linear_rows import (
+from confide.methods.regression.sums.linear_rows import (
     BlockGram,
     BlockRows,
     CellIndices,
@@ -48,7 +43,12 @@ from confide.sums.linear_rows import (
     ranged,
     together,
 )
-from confide.sums.whitened_rows import LeverageCells, LeverageIndices
+from confide.methods.regression.sums.whitened_rows import LeverageCells, LeverageIndices
+from confide.schema import Design, Schema
+from confide.schema.formulas.design import checked_bounds
+from confide.schema.formulas.formula import parse_formula
+from confide.schema.formulas.names import hidden, restored, sides
+from confide.sums.coding import Box
 
 # A number of records beyond an edge is counted when it is at least this many sds of its noise.
 _COUNTED = 3.0

@@ -7,7 +7,7 @@ re-centred box, whose corners lie far out, R2 follows from a noisy histogram of 
 
 Guarantee: mu-GDP, add-remove, or substitute with sqrt(2) times the noise (for several responses: a factor computed exactly). With
 v = (z, sqrt(g2) t) the moments are the Gram matrix sum w v v' plus symmetric Gaussian noise; |w v v'|_F = w (|z|^2 + g2 t^2) <= R2 + g2.
-For m responses without their products it is at most sqrt(R2^2 + 2 m g2 R2 + m g2^2), with them R2 + m g2 (`sums.linear_rows`). The
+For m responses without their products it is at most sqrt(R2^2 + 2 m g2 R2 + m g2^2), with them R2 + m g2 (`linear_rows`). The
 meat sum w^2 r^2 z z' of a response has |.|_F <= R2, the count of clipped values moves by 1, and so does the count of records; a record
 lies in one cell of each range, and in one of the histogram. All bounds hold in any box and for any R2, since |z| >= 1, and rows are coded
 for the R2 in use so that the integers' bound is the same. All are Gaussian mechanisms on exact integers with rounded
@@ -49,17 +49,16 @@ from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.validation import is_number
 from confide.methods.regression.evidence.normal_equations import NoisyMoments, extent, fit, line_of, to_units
-from confide.methods.regression.least_squares.method import LeastSquares
+from confide.methods.regression.least_squares.method import alike, both_sides
 from confide.methods.regression.linear_estimates import SharedEstimates
+from confide.methods.regression.reference import least_squares
 from confide.methods.regression.ssp.draw import REACH, Layout, chosen_cap, largest, margin, residual_limit
 from confide.methods.regression.ssp.reading import read
+from confide.methods.regression.sums.linear_rows import private_box
+from confide.methods.regression.sums.whitened_rows import Frame
 from confide.schema import Categorical, Design, Practice, Schema
 from confide.schema.formulas.formula import parse_formula
-from confide.schema.formulas.names import parted, sides
 from confide.sums.coding import Box
-from confide.sums.linear_rows import private_box
-from confide.sums.reference import least_squares
-from confide.sums.whitened_rows import Frame
 
 # A starting point of the residuals beyond this many half-ranges of y is useless; it is replaced by 0.
 _FAR = 1e6
@@ -97,6 +96,11 @@ class SSP(Method):
 
     name: ClassVar[str] = "ssp"
     family: ClassVar[str] = "regression"
+    asks: ClassVar[tuple[str, ...]] = ("subset",)
+    task: ClassVar[str] = "linear_regression"
+    kin: ClassVar[str] = "moments"
+    # measured from public bounds, and no record weighed: without noise the least-squares line itself
+    targets: ClassVar[Mapping[str, Any] | None] = {"leverage_cap": 1e3, "cov": "classical", "recenter": False}
     source: ClassVar[str] = "noisy Gram matrix (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
     intervals: ClassVar[str] = (
         "coefficients of the population's least-squares line; sampling, privacy noise, unequal variances"
@@ -120,6 +124,12 @@ class SSP(Method):
             raise PlanError(
                 f'recenter must be "auto" or False, got {self.recenter!r}; write cf.regression.SSP(formula, recenter="auto")'
             )
+
+    def overlaps(
+        self, questions: Mapping[str, Method], shares: Mapping[str, Fraction], plans: Mapping[str, Plan], schema: Any
+    ) -> tuple[str, ...]:
+        """Lines that could be drawn as one, with less noise."""
+        return tuple(note for own in alike(questions, schema) for note in _one_matrix(own, shares, schema))
 
     # plan -----------------------------------------------------------------------------------------------------------
 
@@ -285,7 +295,7 @@ class SSP(Method):
         belongs to the full one. Raises `PlanError` for a name that is no coefficient.
         """
         question = question or Question()
-        question.only("subset")
+        question.only(*self.asks)
         return read(self, self._layout(release.plan.declared), release, question)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
@@ -321,44 +331,13 @@ class SSP(Method):
         yield pair
 
 
-# Of the spends of a line, those that no response takes part in.
-_FEATURES = ("count", "leverage", "ranges", "gram")
 # What is worth a note.
 _ENOUGH_COLUMNS = 0.95
 
 
-def shared_columns(
-    methods: Mapping[str, Method], shares: Mapping[str, Fraction], plans: Mapping[str, Plan], schema: Any
-) -> tuple[str, ...]:
-    """Notes for lines that share columns. methods, shares: of the publication, by name; plans: of its parts."""
-    found: dict[Any, list[str]] = {}
-    for name, method in methods.items():
-        if type(method) in (SSP, LeastSquares) and schema.design is None and schema.cluster is None:
-            found.setdefault(_alike(method), []).append(name)
-    notes: list[str] = []
-    for names in found.values():
-        own = {name: methods[name] for name in names}
-        if len(names) > 1 and all(isinstance(one, SSP) for one in own.values()):
-            notes += _one_matrix(own, shares, schema)
-        elif len(names) > 1 and len({_sides(one)[1] for one in own.values()}) == 1:
-            notes += _one_line(names, plans)
-    return tuple(notes)
-
-
-def _alike(method: Any) -> Any:
-    """What lines agree in that could be drawn together."""
-    bare = replace(method, formula="y ~ x")
-    return type(method), method.where, repr(bare)
-
-
-def _sides(method: Any) -> tuple[str, str]:
-    left, *right = sides(method.formula)
-    return left, " + ".join(sorted(parted("~".join(right), "+")))
-
-
 def _one_matrix(own: Mapping[str, Any], shares: Mapping[str, Fraction], schema: Any) -> Iterable[str]:
     """Several responses on the same terms, or one response on several sets of terms."""
-    both = {name: _sides(one) for name, one in own.items()}
+    both = {name: both_sides(one) for name, one in own.items()}
     lefts, rights = (list(dict.fromkeys(side[k] for side in both.values())) for k in (0, 1))
     terms = list(dict.fromkeys(part for right in rights for part in right.split(" + ")))
     if min(len(lefts), len(rights)) > 1:
@@ -389,28 +368,3 @@ def _loss(method: Any, schema: Any) -> float:
     cap, g2, m = layout.cap, layout.g2, layout.outcomes
     squared = (cap + m * g2) ** 2 if method.products else cap**2 + 2 * m * g2 * cap + m * g2**2
     return float(squared * (1 / g2 + 0.5))
-
-
-def _one_line(names: list[str], plans: Mapping[str, Plan]) -> Iterable[str]:
-    """Several responses of the default on the same terms."""
-    spends = [
-        {
-            one.name: float(one.sensitivity) ** 2 / float(one.scale)
-            for one in leaves(plans[name].event)
-            if isinstance(one, Spend)
-        }
-        for name in names
-    ]
-    # sums by level have no such rounds
-    if not all("gram" in own for own in spends):
-        return
-    levels = [plans[name].guarantee for name in names]
-    whole = [one.mu**2 for one in levels if isinstance(one, GDP)]
-    part = sum(sum(own.get(key, 0.0) for key in _FEATURES) / of for own, of in zip(spends, whole, strict=True)) / len(
-        names
-    )
-    gain = 1 - ((1 - part) / (1 - part / len(names))) ** 0.5
-    yield (
-        f"{', '.join(names)} are lines on the same terms, drawn apart: {part:.0%} of each one's mu^2 tells of the terms alone, so that "
-        f"drawing them together would take at most {gain:.0%} off the sd of the noise"
-    )

@@ -41,10 +41,10 @@ from confide.methods.regression.evidence.sample_size_advice import UNCHECKED, cl
 from confide.methods.regression.evidence.sparse_levels import totals_of_gram, unseen_levels
 from confide.methods.regression.linear_estimates import SharedEstimates, kept, legend
 from confide.methods.regression.ssp.draw import FAR_BRANCH, Layout, Moments, largest, reach, unanswered
+from confide.methods.regression.sums.linear_rows import ClippedRows
 from confide.results.inference.simulated_null import JointLaw
 from confide.results.pages.table import DASH, with_interval
 from confide.sums.coding import Box
-from confide.sums.linear_rows import ClippedRows
 
 linalg = later("scipy.linalg")
 

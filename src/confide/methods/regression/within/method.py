@@ -143,7 +143,7 @@ class WithinPath:
         unit = self.schema.unit
         if not isinstance(unit, Unit):
             raise PlanError(
-                f"a line within persons needs the id column that tells them apart, and the schema says unit={unit!r}; write "
+                f"a line within persons needs the id column that tells them apart, and the schema says that one {unit} is; write "
                 'cf.Schema(..., unit=cf.Unit("person_id"))'
             )
         if unit.per is not None:

@@ -27,13 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.core import Meter, Method, Plan, Question, Release, Source, Statistic
+from confide.core import MenuEntry, Meter, Method, Plan, Question, Release, Source, Statistic
+from confide.core.plan import checked_reading
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.quantiles.draw import CumulativeRounds
 from confide.methods.quantiles.reading import rank_error
 from confide.methods.tables.layout import Layout, weight_of
-from confide.methods.tables.reading import checked_reading
 from confide.methods.tables.table_one.reading import STEPS, Reader, TableOneAbout
 from confide.methods.tables.table_one.results import TableOneResult
 from confide.schema import Categorical, Practice, Schema
@@ -55,8 +55,7 @@ class TableOne(Method):
     """Means, medians, shares and standardised differences of several columns, by group and for all records, from one plan.
 
     formula: "age + bmi + smoker + stage ~ arm", numeric columns and categorical ones left, groups right, or "~ 1"; medians: numeric columns
-    that get a row with median and quartiles, too; covers: "population" or "dataset"; weights: a numeric column with public bounds, as for
-    `Means`, in tables without medians.
+    that get a row with median and quartiles, too; covers, weights: as for `Counts`, weights in tables without medians.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"age": cf.Numeric(0, 100), "smoker": cf.Categorical(["no", "yes"]), "arm": cf.Categorical(["A", "B"])})
@@ -74,6 +73,13 @@ class TableOne(Method):
     name: ClassVar[str] = "table_one"
     numbers: ClassVar[Mapping[str, str]] = {": mean": "mean", ": median": "quantile", "": "share"}
     example: ClassVar[str] = '"age + smoker ~ arm"'
+    menu: ClassVar[MenuEntry | None] = MenuEntry(
+        "What the records are like",
+        "{number} ~ {label}",
+        "Table One: means, shares, medians.",
+        command='describe "{}"',
+        place=6,
+    )
     family: ClassVar[str] = "tables"
     source: ClassVar[str] = "free moments, crossings and cumulative counts in one plan; Dong, Roth, Su 2022"
     intervals: ClassVar[str] = "means and medians of clipped columns and shares, by group; sampling and privacy noise"

@@ -42,6 +42,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.core import Beginning, Noisy
 from confide.core.exact import exact_products, product
+from confide.methods.regression.sums.linear_rows import BlockGram
 from confide.schema import Design
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.coding import (
@@ -57,7 +58,6 @@ from confide.sums.coding import (
     shares,
     steps,
 )
-from confide.sums.linear_rows import BlockGram
 
 # Sums of products stay below this, with room for the rounding of the map.
 _ROOM = 2.0**52

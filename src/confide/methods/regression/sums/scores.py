@@ -35,7 +35,7 @@ gives it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import Any, ClassVar, cast
@@ -46,12 +46,12 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.core import RecordMap
 from confide.core.exact import digest
-from confide.core.units.privacy_unit import UNIT_ROW, WHOLE_ROW, rows_in_units, usable
-from confide.schema import Schema, Unit
+from confide.core.units.privacy_unit import rows_in_units, usable
+from confide.methods.regression.glm.fisher_rows import FisherScores
+from confide.methods.regression.sums.whitened_rows import Frame, InCoordinates, Located, LocatedRows
 from confide.sums.cells.cell_sums import CellNumber
+from confide.sums.clusters.cluster_covariance import Counting, limited, summed_by_unit
 from confide.sums.coding import BITS, BOUND, cell_among, lengths, leverage, only, round_within, steps
-from confide.sums.fisher_rows import FisherScores
-from confide.sums.whitened_rows import Frame, InCoordinates, Located, LocatedRows
 
 #: Cells of a histogram of sizes at most: of |v r|, whose tail may be long, and of |v|. Where fewer edges are asked for the last ones stay
 #: empty.
@@ -217,59 +217,6 @@ class SizeIndices(CellNumber, LocatedRows):
 
 
 _FINER = float(1 << 12)
-_MOST = 2.0**46
-
-
-@dataclass(frozen=True)
-class Counting:
-    """How the rows of a unit count: `rows` at most, by the row of codes that says where units begin.
-
-    >>> Counting.of(Schema({"x": {"kind": "numeric", "low": 0, "high": 1}}, unit=Unit("id", rows=2))).weighted
-    True
-    """
-
-    rows: int
-    row: str
-
-    @classmethod
-    def of(cls, schema: Schema) -> Counting | None:
-        """Of a schema, by weight unless it says otherwise; None where a record is its own unit, or one row of each is kept."""
-        unit = schema.unit
-        if not isinstance(unit, Unit) or (unit.rule == "keep" and unit.rows == 1):
-            # of clusters, each record or kept row is a unit
-            return None if schema.cluster is None else cls(1, UNIT_ROW)
-        return cls(unit.rows, UNIT_ROW if unit.rule == "keep" else WHOLE_ROW)
-
-    @classmethod
-    def of_plan(cls, plan: Any) -> Counting | None:
-        """As the rows of a plan's unit were counted: a plan that says no rule kept rows."""
-        rows, weighted = int(plan.schema["rows_per_unit"]), plan.rule == "weight"
-        several = isinstance(plan.schema["unit"], Mapping) and (weighted or rows > 1)
-        if not several and plan.schema.get("cluster") is None:
-            return None
-        return cls(rows, WHOLE_ROW if weighted else UNIT_ROW)
-
-    @property
-    def weighted(self) -> bool:
-        """Whether all rows count, by weight."""
-        return self.row == WHOLE_ROW
-
-    @property
-    def spread(self) -> float:
-        """About how large a unit's score is, beside a row's: rows of one unit correlate by .3."""
-        return float(np.sqrt(self.rows * (1 + 0.3 * (self.rows - 1))))
-
-    def weights(self, sizes: NDArray[np.intp]) -> Array:
-        """v of the rows of units with so many usable ones."""
-        return np.minimum(1.0, self.rows / np.maximum(sizes, 1))
-
-
-def summed_by_unit(rows: Array, starts: NDArray[np.intp]) -> Array:
-    """Sums of rounded rows of each unit, exact in any order; NaN counts as 0. Shape (width, units)."""
-    whole = np.rint(rows)
-    np.nan_to_num(whole, copy=False, nan=0.0, posinf=_MOST, neginf=-_MOST)
-    np.clip(whole, -_MOST, _MOST, out=whole)
-    return np.add.reduceat(whole.astype(np.int64), starts, axis=1).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -319,14 +266,6 @@ class _OfUnits(InCoordinates):
             used = np.flatnonzero(there)
             out[:, one] = alone(np.ascontiguousarray(own[:, used[np.searchsorted(used, starts[one])]]))
         return out
-
-
-def limited(sums: Array, longest: float) -> Array:
-    """Columns cut to a length and rounded, from sums in steps."""
-    size = np.sqrt(leverage(sums))
-    np.maximum(size, longest, out=size)
-    sums *= longest / size
-    return round_within(sums)
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,8 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.core.exact import digest
+from confide.methods.regression.glm.fisher_families import LOGIT, Family
+from confide.methods.regression.sums.whitened_rows import Frame, InCoordinates
 from confide.sums.cells.weighted_cells import CappedWeight, places_of_weights
 from confide.sums.coding import (
     BITS,
@@ -70,8 +72,6 @@ from confide.sums.coding import (
     pieces,
     round_within,
 )
-from confide.sums.fisher_families import LOGIT, Family
-from confide.sums.whitened_rows import Frame, InCoordinates
 
 #: c: 2 c^2 <= 2^40.
 CROSS = 741_455

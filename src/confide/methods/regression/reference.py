@@ -13,13 +13,11 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.errors import PlanError
+from confide.methods.regression.glm.fisher_families import Counts, Family
 from confide.schema import Design
 from confide.schema.coded_frame import Practice
 from confide.schema.formulas.terms import Term
-from confide.sums.fisher_families import Counts, Family
 
-# Points of a curve whose kernels are held at once.
-_BLOCK = 64
 _STEPS = 100
 # Standardised coefficients run away where a line separates the outcomes.
 _NO_MAXIMUM = 30.0
@@ -143,19 +141,3 @@ def _likeliest(z: Array, label: Array) -> Array | None:
             size /= 2
         theta = theta - size * step
     return None
-
-
-def smooth(frame: Any, design: Design, points: Array, bandwidths: Array, kernel: str = "gaussian") -> Array:
-    """E[K y]/E[K] at points (m, d), shape (m,), for a product of kernels of the given bandwidths (d,); NaN where no record is near."""
-    x, y = Practice.checked(frame).rows(design)
-    x = x[:, int(design.intercept) :]
-    found = np.full(len(points), np.nan)
-    for start in range(0, len(points), _BLOCK):
-        near = np.ones((len(points[start : start + _BLOCK]), len(x)))
-        for j, h in enumerate(bandwidths):
-            gap = (points[start : start + _BLOCK, j, None] - x[:, j]) / h
-            near *= np.exp(-gap * gap / 2) if kernel == "gaussian" else np.maximum(1 - gap * gap, 0.0)
-        total = near.sum(axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            found[start : start + _BLOCK] = np.where(total > 0, near @ y / total, np.nan)
-    return found

@@ -1,0 +1,1 @@
+"""Rows of lines: maps of one record whose exact sums all regressions read."""
