@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from confide import forecast
 from confide.errors import ConfideError
 from tests.advice import checked
 from tests.in_place import blocks_in_place as blocks_in_place
@@ -41,6 +42,16 @@ def refusals() -> Iterator[list[str]]:
     ConfideError.__init__ = noted  # type: ignore[method-assign]
     yield told
     ConfideError.__init__ = made  # type: ignore[method-assign]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_scenarios(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Plans are forecast from a quarter of their scenarios, but in a file that says ``WHOLE_FORECASTS = True``."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not getattr(request.module, "WHOLE_FORECASTS", False):
+            patch.setattr(forecast, "SCENARIOS", 12)
+            patch.setattr(forecast, "_OF_THREE", 6)
+        yield
 
 
 _CHECKED: set[str] = set()

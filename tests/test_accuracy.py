@@ -17,6 +17,8 @@ from confide.noise import SimulatedNoise
 from confide_lab.methods.quantile.ranks import Quantile
 from tests.messages import refuses
 
+WHOLE_FORECASTS = True
+
 SCHEMA = cf.Schema(
     {
         "age": cf.Integer(0, 100),

@@ -30,6 +30,8 @@ from confide.sums.integer_functions import OfRecords
 from tests.messages import refuses
 from tests.third_party import Mean
 
+WHOLE_FORECASTS = True
+
 TOLD = cf.Schema(
     {
         "a": cf.Numeric(0, 100, typical=cf.Typical(20, 60, own=1.0)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from confide.ask import menu
 from confide.cli import app
 from confide.noise import SimulatedNoise
 from tests.messages import refuses
-from tests.third_party import Gini
+from tests.third_party import Gini, Mean
 
 SCHEMA = cf.Schema(
     {"income": cf.Numeric(1, 101, typical=(6, 75)), "region": cf.Categorical(["N", "S"]), "age": cf.Integer(18, 90)},
@@ -152,3 +152,28 @@ def test_a_publication_asks_it_beside_ours() -> None:
     assert report["unequal"].params["gini"] == pytest.approx(
         Gini("income").reference(incomes(2_000, 1))["gini"], abs=0.05
     )
+
+
+def test_a_class_without_its_facts_is_not_registered() -> None:
+    class Nameless(cf.core.Method):
+        family = "intervals"
+
+    class Homeless(cf.core.Method):
+        name = "homeless"
+
+    for one in (Nameless, Homeless):
+        with refuses(cf.PlanError):
+            cf.register(one)
+    assert "homeless" not in registry.known()
+
+
+@pytest.mark.parametrize("wrong", [1.0, (), None], ids=["a float", "no pair", "nothing"])
+def test_statistics_that_are_none_are_refused_with_those_that_work(wrong: Any) -> None:
+    @dataclass(frozen=True)
+    class Wrong(Mean):
+        def statistics(self, rows: Any, relation: str) -> Any:
+            ((name, (total, _)),) = super().statistics(rows, relation).items()
+            return {name: (total, wrong)} if isinstance(wrong, float) else {name: wrong}
+
+    with refuses(cf.PlanError):
+        cf.plan(Wrong("v"), cf.Schema({"v": cf.Numeric(0, 1)}), cf.GDP(1.0))

@@ -20,6 +20,7 @@ from confide.noise import SimulatedNoise
 from confide.registry import list_methods
 from confide.sources.grouping import sampling, units as clustering
 from confide_lab.methods import AnalyzeGauss
+from tests.few import few
 from tests.golden.golden_cases import CASES, SCHEMA, schema_of
 from tests.messages import refuses
 
@@ -195,7 +196,7 @@ def test_a_source_that_cannot_bound_units_is_refused() -> None:
 COARSE = cf.Schema({"y": cf.Numeric(0, 1), "a": cf.Numeric(0, 1)}, unit=cf.Unit("pid"))
 
 
-@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("rows", few([1, 3], 1))
 def test_the_audit_changes_whole_units(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neighbours have 1, k, k + 1 and 10 k rows under one id in three spellings; one row too many is caught."""
     schema = cf.Schema(COARSE.columns, unit=cf.Unit("pid", rows=rows))
@@ -206,7 +207,7 @@ def test_the_audit_changes_whole_units(rows: int, monkeypatch: pytest.MonkeyPatc
     assert not audit(method, schema, privacy=cf.GDP(1.0), relation=relation, runs=0, seed=1).ok
 
 
-@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("rows", few([1, 3], 1))
 def test_the_audit_changes_whole_units_by_weight(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same neighbours where all rows count by weight: rows that count in full, or twice, are caught."""
     monkeypatch.setattr(AnalyzeGauss, "units", ("keep", "weight"))

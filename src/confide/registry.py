@@ -77,8 +77,11 @@ class MethodInfo:
 def register(method: type[Any]) -> type[Any]:
     """Make a method class known to this process under its `name`, as an entry point does for every process.
 
-    Usable as a decorator. Raises `PlanError` when another class has the name.
+    Usable as a decorator. Raises `PlanError` when another class has the name, or this one says neither its name nor its family.
     """
+    for fact in ("name", "family"):
+        if not isinstance(getattr(method, fact, None), str):
+            raise PlanError(f'{method.__name__} says no {fact}; write {fact}: ClassVar[str] = "..." in the class')
     if method.name in known() and _load(method.name) is not method:
         raise PlanError(f"a method named {method.name!r} exists already; give yours another name")
     _registered[method.name] = method

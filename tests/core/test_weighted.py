@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from tests.few import few
 
 import confide as cf
 from confide.core import Gram, Total
@@ -125,7 +126,7 @@ def value(one: Any, own: NDArray[np.float64]) -> NDArray[Any]:
     return one.value(one.update(one.zero(), own))
 
 
-@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("k", few([1, 2, 3], 1))
 def test_one_unit_moves_a_statistic_by_no_more_than_is_charged(k: int) -> None:
     """Adding, removing and replacing units of 1 to 400 rows, in exact integers."""
     rng = np.random.default_rng(k)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
+from tests.few import few
 from tests.guarantees.guarantees_accuracy import reference_delta
 from tests.pace import quick
 
@@ -174,7 +175,7 @@ CHARGED: list[tuple[Curve, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("curve", "leak"), CHARGED, ids=repr)
+@pytest.mark.parametrize(("curve", "leak"), few(CHARGED, 0, 2, 4), ids=repr)
 def test_what_is_charged_holds_everywhere_and_is_least(curve: Curve, leak: float) -> None:
     mu = curve.gdp(leak)
     top = min(curve.epsilon(leak) if leak > curve.mass_at_infinity else 20.0, 60.0)

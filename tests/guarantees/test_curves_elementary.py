@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
+from tests.few import few
 from tests.messages import refuses
 
 from confide.errors import NoConversion, PrivacyError
@@ -66,7 +67,7 @@ def test_what_every_curve_is(curve: Curve) -> None:
     assert curve.f(0.0) == pytest.approx(1 - curve.mass_at_infinity)
 
 
-@pytest.mark.parametrize("curve", CURVES, ids=repr)
+@pytest.mark.parametrize("curve", few(CURVES, 0, 3), ids=repr)
 def test_the_two_faces_agree(curve: Curve) -> None:
     """delta from f by duality is never above the stated delta, and near it where alpha is fine enough."""
     alphas = np.sort(np.concatenate([np.linspace(0, 1, 101), np.geomspace(1e-5, 0.01, 20)]))

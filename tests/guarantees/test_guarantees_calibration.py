@@ -58,7 +58,7 @@ def test_approx_is_met_exactly():
 @pytest.mark.parametrize(
     ("delta", "mu"),
     [
-        pytest.param(delta, mu, marks=[pytest.mark.long] if mu == 40.0 and delta in (1e-12, 1e-2, 0.3) else [])
+        pytest.param(delta, mu, marks=[pytest.mark.long] if mu == 40.0 and delta > 0 else [])
         for delta in (0.0, 1e-12, 1e-6, 1e-2, 0.3)
         for mu in (1e-4, 1e-2, 0.09, 0.11, 0.99, 1.0, 1.01, 3.0, 10.0, 40.0)
     ],
@@ -142,11 +142,11 @@ def test_two_laplace_releases_meet_an_approx_request_together(delta):
         assert twice(1.0, epsilon * (1 + 1e-6) + 2e-7) > mpmath.mpf(delta)
 
 
-def test_many_laplace_releases():
-    for k in (10, 50):
-        epsilon = calibrate_laplace(ApproxDP(1.0, 1e-6), releases=k)
-        simple = calibrate_laplace(GDP(calibrate_gaussian(ApproxDP(1.0, 1e-6))), releases=k)
-        assert max(1.0 / k, simple) < epsilon < calibrate_laplace(ApproxDP(1.0, 1e-6))
+@pytest.mark.parametrize("k", [10, pytest.param(50, marks=pytest.mark.long)])
+def test_many_laplace_releases(k):
+    epsilon = calibrate_laplace(ApproxDP(1.0, 1e-6), releases=k)
+    simple = calibrate_laplace(GDP(calibrate_gaussian(ApproxDP(1.0, 1e-6))), releases=k)
+    assert max(1.0 / k, simple) < epsilon < calibrate_laplace(ApproxDP(1.0, 1e-6))
     assert calibrate_laplace(ApproxDP(1.0, 1e-300), releases=4) == 0.25
     assert Fraction(calibrate_laplace(PureDP(1.0), releases=3)) * 3 <= 1
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as theirs
 from hypothesis import given, settings, strategies as st
+from tests.few import few
 from tests.guarantees.guarantees_accuracy import reference_delta
 from tests.messages import refuses
 from tests.pace import quick
@@ -59,7 +60,9 @@ def leaking_truth(epsilon, delta, k, at):
 # ------------------------------------------------------------------------------------------------------------ accuracy
 
 
-@pytest.mark.parametrize(("mu", "k"), [(1.0, 1), (1.0, 10), (0.1, 100), (0.03, 1_000), (1.0, 1_000), (5.0, 3)])
+@pytest.mark.parametrize(
+    ("mu", "k"), few([(1.0, 1), (1.0, 10), (0.1, 100), (0.03, 1_000), (1.0, 1_000), (5.0, 3)], 0, 1, 5)
+)
 def test_gaussians_are_never_below_the_truth_and_within_1e_6(mu, k):
     loss = gaussian(mu).power(k)
     together = mu * k**0.5
@@ -122,13 +125,17 @@ def test_heavy_tails():
 
 @pytest.mark.parametrize(
     ("ours", "k", "their_one"),
-    [
-        (lambda: gaussian(1.0), 10, lambda **g: theirs.from_gaussian_mechanism(1.0, **g)),
-        (lambda: gaussian(0.1), 1_000, lambda **g: theirs.from_gaussian_mechanism(10.0, **g)),
-        (lambda: laplace(0.5), 100, lambda **g: theirs.from_laplace_mechanism(2.0, **g)),
-        (lambda: laplace(0.1), 1_000, lambda **g: theirs.from_laplace_mechanism(10.0, **g)),
-        (lambda: laplace(1.0), 4, lambda **g: theirs.from_laplace_mechanism(1.0, **g)),
-    ],
+    few(
+        [
+            (lambda: gaussian(1.0), 10, lambda **g: theirs.from_gaussian_mechanism(1.0, **g)),
+            (lambda: gaussian(0.1), 1_000, lambda **g: theirs.from_gaussian_mechanism(10.0, **g)),
+            (lambda: laplace(0.5), 100, lambda **g: theirs.from_laplace_mechanism(2.0, **g)),
+            (lambda: laplace(0.1), 1_000, lambda **g: theirs.from_laplace_mechanism(10.0, **g)),
+            (lambda: laplace(1.0), 4, lambda **g: theirs.from_laplace_mechanism(1.0, **g)),
+        ],
+        2,
+        4,
+    ),
 )
 def test_agreement_with_dp_accounting(ours, k, their_one):
     mine, other = ours().power(k), their_one(value_discretization_interval=1e-4).self_compose(k)
@@ -309,6 +316,7 @@ def test_composition_is_in_any_order_and_meets_on_the_wider_step():
     assert parts[0].compose(parts[0], parts[0]).delta(0.5) == pytest.approx(parts[0].power(3).delta(0.5), rel=1e-9)
 
 
+@pytest.mark.long
 def test_forty_different_losses():
     """Joined in groups, the small ones first; each may cost 1e-6 of epsilon."""
     levels = [0.01 * (1 + j) for j in range(40)]

@@ -300,6 +300,7 @@ def test_a_statement_is_never_proved_for_more_than_there_is() -> None:
 # how many ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_gaussian_ledger_of_1_grants_98_releases_at_a_tenth() -> None:
     left, count = ONE, 0
     while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import integrate, stats
+from tests.few import few
 from tests.messages import refuses
 
 from confide.guarantees.curves.factories import gaussian
@@ -92,7 +93,7 @@ _BOOTSTRAPS = (
 )
 
 
-@pytest.mark.parametrize("count, mu, ratios", _BOOTSTRAPS)
+@pytest.mark.parametrize("count, mu, ratios", few(_BOOTSTRAPS, 0, 2))
 def test_bootstraps_cost_what_their_resamples_do(count: int, mu: float, ratios: tuple[float, ...]) -> None:
     """A18: never below what each order has by itself, less 2 %; the larger of both at each epsilon costs at most a fifth more."""
     cost = bootstrap_cost(10_000, count, mu)
@@ -125,6 +126,7 @@ def test_repro_samples_of_a_mean_hold_it_and_are_no_narrower_than_without_noise(
     assert wide[1] - wide[0] > high - low
 
 
+@pytest.mark.long
 def test_augmentation_without_budget_leaves_the_prior() -> None:
     """b | tau ~ N(0, 1/tau), tau ~ Gamma(1, 1): Student's t with 2 degrees of freedom."""
     ends = augmentation_slope(np.zeros(2), np.zeros(2), _rng(), epsilon=1e-9, alpha=0.2, iterations=4_000)

@@ -71,6 +71,7 @@ def test_they_are_marked_and_registered() -> None:
 # figures: the means of the reference, 100 replications or fewer ----------------------------------------------------------
 
 
+@pytest.mark.long
 def test_ten_features() -> None:
     """d = 10, n = 1000, mu = 1: .0795 in the reference, and SSP at least 1.8 times as far away."""
     error, covered, _ = errors_of(10, 1000, 1.0, ssp_cgd, 150)

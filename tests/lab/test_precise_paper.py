@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.few import few
 
 from confide_lab.datasets import available
 from confide_lab.experiment import run
@@ -68,7 +69,7 @@ def test_coverage_cells_are_judged(tmp_path: Path) -> None:
     assert failing(wide)[0].ok and "2 dominated" in failing(wide)[0].text
 
 
-@pytest.mark.parametrize("name", ["precise.regression", "precise.coverage"])
+@pytest.mark.parametrize("name", few(["precise.regression", "precise.coverage"], "precise.regression"))
 def test_lines_and_surfaces_run(tmp_path: Path, name: str) -> None:
     line = name == "precise.regression"
     only = {"block": ["slope" if line else "exact_poisson"], "n": ["500"], "budget": ["5.0"]}

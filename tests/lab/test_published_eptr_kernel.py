@@ -57,6 +57,7 @@ def test_the_smoothed_curve_by_simulation() -> None:
         assert smoothed(np.array([at]), h, 1.0)[0] == pytest.approx(float(weights @ y / weights.sum()), abs=2e-3)
 
 
+@pytest.mark.long
 def test_figure_3_at_small_scale(tmp_path: Path) -> None:
     """Orderings at n = 2,000, epsilon = 1.5: Kernel below EfficientPTRKernel below Algorithm 5; one budget for twenty points."""
     records = run(FIGURE3, tmp_path, reps=20, only={"block": ["point"], "cell": ["2000,1.5"]}, progress=False)

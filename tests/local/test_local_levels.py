@@ -14,6 +14,7 @@ import confide as cf
 from confide.local.fits.fitting import Model
 from confide.local.fits.losses import Check, Corrected, Hinge, Logistic, Loss, Squared
 from confide.local.noise_levels import KEY, Noised, Protection, Told
+from tests.few import few
 from tests.messages import refuses
 
 LEVELS = {"g": Told.of(("a", "b", "c"), 1.0), "w": Told.of(("no", "yes"), 2.0)}
@@ -59,7 +60,9 @@ def _told(rng: np.random.Generator, one: Told, codes: np.ndarray) -> np.ndarray:
     return np.array(one.levels)[np.where(keep, codes, rng.integers(len(one.levels), size=len(codes)))]
 
 
-@pytest.mark.parametrize(("formula", "loss", "n"), [("y ~ g + x", "squared", 4_000), ("w ~ g + x", "logistic", 2_500)])
+@pytest.mark.parametrize(
+    ("formula", "loss", "n"), few([("y ~ g + x", "squared", 4_000), ("w ~ g + x", "logistic", 2_500)], 0)
+)
 def test_intervals_cover_the_population(formula: str, loss: str, n: int) -> None:
     """80 fits of 4 coefficients: fewer than 86 % of a coefficient's covered has a chance below 3e-3 at a true 95 %; the naive has few."""
     rng, truth, hits, naive = np.random.default_rng(3), np.array([0.2, 0.5, -1.0, 1.0]), [], []

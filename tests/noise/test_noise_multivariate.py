@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import integrate, special, stats
+from tests.few import few
 from tests.messages import refuses
 from tests.noise.multivariate_laws import ALARM, cf_p_value, chi_square
 from tests.pace import quick
@@ -125,7 +126,7 @@ def test_floats_decide_only_what_integers_confirm(lam: int) -> None:
     assert differing.max() <= 1
 
 
-@pytest.mark.parametrize("bits", [64, 12])
+@pytest.mark.parametrize("bits", few([64, 12], 1))
 def test_magnitudes_are_within_their_margins(bits: int) -> None:
     """10^5 coordinates against integers: both ends of what their known digits allow lie within the margin of the float."""
     words, count = SimulatedWords(37), 25_000

@@ -8,7 +8,7 @@ import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -107,6 +107,20 @@ def source_of(data: Sequence[Path], schema: Any, delimiter: str, executor: str |
 
 
 @dataclass(frozen=True)
+class Delivery:
+    """What becomes of a release that is drawn.
+
+    kept: whether it goes into a file, which is place, or one of drawn; show: what is done with it afterwards, in the places drawn.
+    """
+
+    place: Output | None
+    drawn: Mapping[str, Output] = field(default_factory=dict)
+    show: Show | None = None
+    kept: bool = True
+    keep_others: bool = False
+
+
+@dataclass(frozen=True)
 class PaidRelease:
     """A release that was drawn, and the ledger that was charged; earlier: the SHA-256 of former releases of the same plan."""
 
@@ -138,12 +152,7 @@ def plan_and_pay(
     data: Sequence[Path],
     schema: Path,
     plan_of: Callable[[Schema, Ledger | None], Plan],
-    *,
-    keep_others: bool = False,
-    kept: bool = True,
-    place: Output | None,
-    drawn: Mapping[str, Output],
-    show: Show,
+    result: Delivery,
 ) -> PaidRelease:
     """Plan from the schema and the ledger, open the data, say the price, rehearse, charge, draw; see `pay`."""
     account = asked.account
@@ -155,19 +164,7 @@ def plan_and_pay(
         source = source_of(data, found, asked.delimiter, asked.executor)
     _tell_lacking(session, source, found, data)
     remember(session, planned, schema, account, book)
-    return pay(
-        session,
-        planned,
-        source,
-        book,
-        account,
-        asked.simulate,
-        keep_others=keep_others,
-        kept=kept,
-        place=place,
-        drawn=drawn,
-        show=show,
-    )
+    return pay(session, planned, source, book, account, asked.simulate, result)
 
 
 def _tell_lacking(session: Session, source: Any, schema: Schema, data: Sequence[Path]) -> None:
@@ -188,37 +185,20 @@ def pay(
     book: Ledger | None,
     account: Account,
     seed: int | None,
-    *,
-    keep_others: bool = False,
-    kept: bool = True,
-    place: Output | None,
-    drawn: Mapping[str, Output] = MappingProxyType({}),
-    show: Show | None = None,
+    result: Delivery,
 ) -> PaidRelease:
-    """Through the gate: the price, rehearsal, charge, draw, receipt.
-
-    kept: whether the release goes into a file, which is place, or one of drawn; show: what is done with the release afterwards, in the
-    places drawn.
-    """
+    """Through the gate: the price, rehearsal, charge, draw, receipt."""
     earlier = _say_cost(session, plan, book, account)
     if book is not None:
-        if not kept and not session.json:
+        if not result.kept and not session.json:
             session.note("note: without -o the table is shown and the release itself is not kept")
-        _rehearse(session, plan, source, book, place, drawn, show)
+        _rehearse(session, plan, source, book, result)
     with charging(session, book, seed) as noise:
-        done = engine.release(plan, source, ledger=book, noise=noise, keep_others=keep_others, **account.counted)
+        done = engine.release(plan, source, ledger=book, noise=noise, keep_others=result.keep_others, **account.counted)
     return PaidRelease(done, book, earlier)
 
 
-def _rehearse(
-    session: Session,
-    plan: Plan,
-    source: Source,
-    book: Ledger,
-    place: Output | None,
-    drawn: Mapping[str, Output],
-    show: Show | None,
-) -> None:
+def _rehearse(session: Session, plan: Plan, source: Source, book: Ledger, result: Delivery) -> None:
     """Do, without a word, what is to come after the charge with a release of simulated rows, and take room for what it writes.
 
     What fails there fails for public facts, since no record was seen, and is told in full. That a release has no result may depend on its
@@ -231,12 +211,12 @@ def _rehearse(
     with TemporaryDirectory() as folder:
         trial = {
             name: Output(Path(folder, f"trial{number}{output.path.suffix}"), force=False)
-            for number, (name, output) in enumerate(drawn.items())
+            for number, (name, output) in enumerate(result.drawn.items())
         }
         try:
             with warnings.catch_warnings(action="ignore"):
-                if show is not None:
-                    show(Session(json=session.json, mute=True), done, trial)
+                if result.show is not None:
+                    result.show(Session(json=session.json, mute=True), done, trial)
         except NoResult:
             pass
         except (ConfideError, Refused):
@@ -246,10 +226,10 @@ def _rehearse(
                 f"the result could not be shown: on simulated rows of the schema that raises {type(error).__name__}: {error}; no record "
                 "was seen; nothing was charged"
             ) from error
-        for name, output in drawn.items():
+        for name, output in result.drawn.items():
             output.take(2 * trial[name].path.stat().st_size + _MORE)
-    if place is not None:
-        place.take(2 * len(done.to_json()) + _MORE)
+    if result.place is not None:
+        result.place.take(2 * len(done.to_json()) + _MORE)
 
 
 @contextmanager
@@ -391,19 +371,9 @@ def at_once(
             more = {} if beyond is None else beyond.show(session, result, beyond.computed(session, result, once.alpha))
             return {"result": result_facts(result, once.alpha), **more} if session.json else {}
 
-        paid = plan_and_pay(
-            session,
-            once,
-            data,
-            schema,
-            plan_of,
-            keep_others=keep_others,
-            kept=place is not None,
-            place=place,
-            drawn=drawn,
-            show=show,
-        )
-        shown = show_once(session, place, paid.release, drawn, show)
+        result = Delivery(place, drawn, show, kept=place is not None, keep_others=keep_others)
+        paid = plan_and_pay(session, once, data, schema, plan_of, result)
+        shown = show_once(session, paid.release, result)
     after(session, paid, once.output)
     if session.json:
         session.answer(
@@ -418,15 +388,14 @@ def at_once(
         )
 
 
-def show_once(
-    session: Session, place: Output | None, done: Release, drawn: Mapping[str, Output], show: Show
-) -> dict[str, Any]:
+def show_once(session: Session, done: Release, result: Delivery) -> dict[str, Any]:
     """Keep and show a release that was just drawn; one without a file is printed if it cannot be shown: it was paid."""
-    keep(session, place, done)
+    keep(session, result.place, done)
+    assert result.show is not None
     try:
-        return show(session, done, drawn)
+        return result.show(session, done, result.drawn)
     except BaseException:
-        if place is None and session.charge == "made":
+        if result.place is None and session.charge == "made":
             session.last_resort(done.to_json())
         raise
 

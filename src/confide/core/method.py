@@ -310,6 +310,7 @@ class Method:
         """
         about, allowance = self.about(schema), Allowance.of(privacy, self, schema)
         planned = self.statistics(about, allowance.relation)
+        _check_statistics(self.name, planned)
         spends = tuple(allowance.spend(name, one, share) for name, (one, share) in planned.items())
         event = spends[0] if len(spends) == 1 else Together(spends)
         live = {**self.unreleased(about), **{name: one for name, (one, _) in planned.items()}}
@@ -321,6 +322,21 @@ class Method:
             question.only(*self.asks)
         found = self.table(release, self.about(release.plan.declared), question or NOTHING_ELSE)
         return shown(found, release)
+
+
+def _check_statistics(name: str, planned: Any) -> None:
+    """Refuse what is no mapping of names to a statistic and its share of the cost."""
+    for one in planned.values() if isinstance(planned, Mapping) else [planned]:
+        if not (
+            isinstance(one, tuple)
+            and len(one) == 2
+            and Statistic in type(one[0]).__mro__
+            and isinstance(one[1], Fraction | int)
+        ):
+            raise PlanError(
+                f"statistics of {name} must give names with a statistic and its share, a Fraction, of mu^2; write "
+                'return {"sums": (Total(rows), Fraction(1))}'
+            )
 
 
 class FormulaMethod(Method):

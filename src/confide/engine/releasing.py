@@ -9,7 +9,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from confide.core import Method, Noise, Plan, RecordMap, Release, Source, seal
 from confide.core.files import check_body
 from confide.core.units.privacy_unit import as_record
 from confide.engine.planning import check_ledger, check_method, key_of, keyed, made_again, paid_for, pins, plan
-from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError, SchemaError, SourceError
+from confide.errors import ConfideError, NoResult, PlanError, PrivacyError, ReleaseError, SchemaError, SourceError
 from confide.guarantees import Guarantee
 from confide.schema import Schema
 from confide.sums.blocks.isolated_process import fallbacks_only
@@ -167,8 +167,8 @@ def _rehearse(method: Method, source: Source, planned: Plan, key: bytes | None) 
     """Run a plan on simulated rows; nothing is charged and no record is read.
 
     The rows are of `Schema.sample`, in the physical types of the source's columns, CSV and Parquet behind their own readers. They are drawn
-    with simulated noise, sealed, written as a file and read back. Code on blocks does not run again: the plan tried it by itself
-    (`sums.blocks`), and workers of an executor are not asked.
+    with simulated noise, sealed, written as a file, read back, and a result is made of them. Code on blocks does not run again: the plan
+    tried it by itself (`sums.blocks`), and workers of an executor are not asked.
 
     Raises `PlanError` with the words and the cause of whatever fails; errors that name a public fact stay what they are.
     """
@@ -199,7 +199,19 @@ def _run_on_simulated(method: Method, source: Source, planned: Plan, key: bytes 
                 registry.make(child.method.name, **child.method.parameters), records, child, noise, charged, paid=False
             )
             raise PlanError(f"question {name!r} fails on simulated rows of the schema; nothing was charged")
-    return Release.from_json(done.to_json())
+    found = Release.from_json(done.to_json())
+    _check_tables(method, found)
+    return found
+
+
+def _check_tables(method: Method, release: Release) -> None:
+    """Infer from a simulated release: a fault of the method's table shows here, and not when the budget is spent."""
+    parts = [(method, release)] if not release.plan.children else []
+    for name, child in release.plan.children.items():
+        parts.append((registry.make(child.method.name, **child.method.parameters), release.child(name)))
+    for one, own in parts:
+        with suppress(NoResult):
+            one.infer(own)
 
 
 def _check_data(source: Any) -> None:

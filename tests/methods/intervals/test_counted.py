@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from tests.few import few
 
 from confide.methods.intervals.count_posteriors import Cells, confidence_limits, level_posterior, share_posterior
 from confide.methods.intervals.marginals import NoiseLaw
@@ -128,7 +129,7 @@ def test_one_level_beside_others_against_every_table() -> None:
         assert float(found.cdf(x)) == pytest.approx(float(weights @ stats.beta.cdf(x, 0.5 + k, 0.5 + n - k)), abs=1e-9)
 
 
-@pytest.mark.parametrize(("n", "epsilon"), [(100, 0.5), (100, 1.0), (500, 0.1)])
+@pytest.mark.parametrize(("n", "epsilon"), few([(100, 0.5), (100, 1.0), (500, 0.1)], 0, 1))
 @pytest.mark.parametrize("share", [0.9, 0.3])
 def test_many_small_levels_do_not_draw_a_large_one_down(share: float, n: int, epsilon: float) -> None:
     """One level beside eleven small ones, 200 releases: a coverage of .93 falls below 170 once in 20,000 choices of a seed.

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.few import few
 
 import confide as cf
 from confide.methods.intervals.count_posteriors import NoisyTable
@@ -19,7 +20,16 @@ _RUNS = 500
 @pytest.mark.parametrize("law", ["geometric", "normal"])
 @pytest.mark.parametrize(
     ("first", "second", "part", "n", "budget"),
-    [(0.3, 0.5, 0.5, 500, 0.5), (0.02, 0.05, 0.2, 1_000, 0.5), (0.0, 0.3, 0.1, 500, 1.0), (0.9, 0.9, 0.02, 100, 0.1)],
+    few(
+        [
+            (0.3, 0.5, 0.5, 500, 0.5),
+            (0.02, 0.05, 0.2, 1_000, 0.5),
+            (0.0, 0.3, 0.1, 500, 1.0),
+            (0.9, 0.9, 0.02, 100, 0.1),
+        ],
+        1,
+        3,
+    ),
 )
 def test_intervals_hold_what_they_say(
     law: str, first: float, second: float, part: float, n: int, budget: float

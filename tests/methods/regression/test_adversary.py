@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from math import sqrt
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from tests.simulated import simulated
 
 import confide as cf
-from confide.core import Either, Meter, Together
+from confide.core import Either, Meter, Noisy, Together
+from confide.methods.regression.evidence.sample_size_advice import clipped_share
 from confide.methods.regression.sums.linear_rows import private_box
 from confide.noise import SecureNoise, SimulatedNoise
 from confide.sources.simulated import SIMULATED_ROWS
@@ -205,6 +207,13 @@ def test_the_clipped_share_is_a_share_of_records():
     schema = cf.Schema({**{f"x{j}": cf.Integer(0, 1) for j in range(8)}, "y": cf.Numeric(-4, top)})
     r = cf.infer(rel(np.c_[X, y], SSP("y ~ " + "+".join(f"x{j}" for j in range(8))), schema))
     assert dict(r.facts)["Clipped responses"].startswith(("2.0", "1.9"))
+
+
+@pytest.mark.parametrize(("clipped", "flagged"), [(51, True), (50, False)])
+def test_a_share_above_half_a_per_cent_is_flagged(clipped: int, flagged: bool) -> None:
+    """50 of 10,000 are half a per cent; the noise is far below one value."""
+    count = Noisy(np.array([clipped << 40], dtype=object), Fraction(1, 1 << 40), "grid_gaussian", Fraction(1), "l2")
+    assert clipped_share(count, 10_000)[0] is flagged
 
 
 def test_clipping_of_a_derived_response_is_counted():

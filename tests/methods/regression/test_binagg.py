@@ -8,6 +8,7 @@ from math import sqrt
 import numpy as np
 import pandas as pd
 import pytest
+from tests.few import few
 from tests.messages import refuses
 
 import confide as cf
@@ -39,7 +40,7 @@ def released(method: BinAgg, frame: pd.DataFrame, noise: object, mu: float = 1.0
     return cf.release(method, cf.read(frame, SCHEMA), cf.GDP(mu), ledger=None, noise=noise)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.tree)
+@pytest.mark.parametrize("method", few(METHODS, 0), ids=lambda method: method.tree)
 def test_contract(method: BinAgg) -> None:
     # 15 runs show an interval that covers half of the time; `test_coverage_and_accuracy` asks for 95 %
     assert check_method(method, SCHEMA, raises=False, replications=15).ok

@@ -16,7 +16,18 @@ import confide as cf
 from confide._helpers import later, near_match
 from confide.cli.commands.derived_quantities import Calibrated, DerivedOptions, is_report
 from confide.cli.commands.publish import asked_in, is_publication, plan_in
-from confide.cli.engine import after, begin, check_relation, make, open_ledger, paid_facts, pay, remember, source_of
+from confide.cli.engine import (
+    Delivery,
+    after,
+    begin,
+    check_relation,
+    make,
+    open_ledger,
+    paid_facts,
+    pay,
+    remember,
+    source_of,
+)
 from confide.cli.files import (
     Drawings,
     check_places,
@@ -201,11 +212,6 @@ def not_of_a_release(ctx: typer.Context, value: Any) -> Any:
     return value
 
 
-def _line() -> str:
-    """The method of a plan that names none."""
-    return cf.regression.LeastSquares.name
-
-
 def _question(release: Release, asked: dict[str, Any]) -> Question | None:
     """The question to a release; `PlanError` where its method does not answer it, with those that do. None where nothing is asked."""
     own = registry.get(release.plan.method.name)
@@ -292,7 +298,9 @@ def plan(
         with session.doing("plan"):
             found = load_schema(schema)
             book = open_ledger(ledger, dataset, found.dataset)
-            chosen = make(method or _line(), model, settings) if asked is None else asked.publication
+            chosen = (
+                make(method or cf.regression.LeastSquares.name, model, settings) if asked is None else asked.publication
+            )
             check_relation(chosen, book)
             planned = engine.plan(chosen, found, n=n, ledger=book, **terms)
         remember(session, planned, schema, Account(ledger, dataset=dataset), book)
@@ -358,7 +366,7 @@ def release(
         with session.doing("opening the data", private=True):
             source = source_of(data, schema, delimiter, executor)
         remember(session, planned, None, account, book)
-        paid = pay(session, planned, source, book, account, simulate, keep_others=keep_others, place=place)
+        paid = pay(session, planned, source, book, account, simulate, Delivery(place, keep_others=keep_others))
         keep(session, place, paid.release)
     after(session, paid, output)
     session.say(f"infer with: confide infer {output}")

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from confide._helpers import later
-from confide.cli.engine import OneStepRequest, at_once, begin, paid_facts, plan_and_pay, say_charged, show_once
+from confide.cli.engine import (
+    Delivery,
+    OneStepRequest,
+    at_once,
+    begin,
+    paid_facts,
+    plan_and_pay,
+    say_charged,
+    show_once,
+)
 from confide.cli.files import Drawings, Output, check_places, load_schema, reserve, result_facts, show_result
 from confide.cli.options import (
     Alpha,
@@ -198,8 +207,9 @@ def synthesize(
                 _write(made, places, list(drawn.values()))
             return {"text": made.summary(), "facts": made.to_dict()}
 
-        paid = plan_and_pay(session, charged, data, schema, plan_of, place=kept, drawn=drawn, show=show)
-        made = show_once(session, kept, paid.release, drawn, show)
+        result = Delivery(kept, drawn, show)
+        paid = plan_and_pay(session, charged, data, schema, plan_of, result)
+        made = show_once(session, paid.release, result)
     session.kept = str(places[0])
     session.say(made["text"])
     for path in places[::2]:
