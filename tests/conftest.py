@@ -44,14 +44,25 @@ def refusals() -> Iterator[list[str]]:
     ConfideError.__init__ = made  # type: ignore[method-assign]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_scenarios(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Plans are forecast from a quarter of their scenarios, but in a file that says ``WHOLE_FORECASTS = True``."""
+_WHOLE = forecast.SCENARIOS, forecast._OF_THREE
+
+
+def _scenarios(one: int, of_three: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        if not getattr(request.module, "WHOLE_FORECASTS", False):
-            patch.setattr(forecast, "SCENARIOS", 12)
-            patch.setattr(forecast, "_OF_THREE", 6)
+        patch.setattr(forecast, "SCENARIOS", one)
+        patch.setattr(forecast, "_OF_THREE", of_three)
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_scenarios() -> Iterator[None]:
+    """Plans are forecast from a quarter of their scenarios, but where a test asks for `whole_forecasts`."""
+    yield from _scenarios(_WHOLE[0] // 4, _WHOLE[1] // 4)
+
+
+@pytest.fixture
+def whole_forecasts() -> Iterator[None]:
+    yield from _scenarios(*_WHOLE)
 
 
 _CHECKED: set[str] = set()

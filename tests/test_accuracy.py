@@ -17,8 +17,6 @@ from confide.noise import SimulatedNoise
 from confide_lab.methods.quantile.ranks import Quantile
 from tests.messages import refuses
 
-WHOLE_FORECASTS = True
-
 SCHEMA = cf.Schema(
     {
         "age": cf.Integer(0, 100),
@@ -201,6 +199,7 @@ def test_a_wished_noise_beside_a_smaller_budget_is_refused() -> None:
         cf.plan(wished, SCHEMA, cf.GDP(least.mu / 2))
 
 
+@pytest.mark.usefixtures("whole_forecasts")
 @pytest.mark.parametrize(
     ("method", "accuracy"),
     [

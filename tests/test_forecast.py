@@ -27,10 +27,9 @@ from confide.schema import Design
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.coding import Box
 from confide.sums.integer_functions import OfRecords
+from tests.few import few
 from tests.messages import refuses
 from tests.third_party import Mean
-
-WHOLE_FORECASTS = True
 
 TOLD = cf.Schema(
     {
@@ -181,7 +180,8 @@ def test_a_subgroup_is_forecast_as_its_records_alone() -> None:
 # what it promises -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("formula", ["y ~ a + b", "y ~ a + g", "y ~ 0 + g"])
+@pytest.mark.usefixtures("whole_forecasts")
+@pytest.mark.parametrize("formula", few(["y ~ a + b", "y ~ a + g", "y ~ 0 + g"], 1))
 def test_a_number_where_all_is_stated_else_an_interval_that_is_wider_than_it(formula: str) -> None:
     point, wide = of(formula, TOLD), of(formula, BARE)
     assert "median" in point["assumes"] and "98% of those in" in wide["assumes"]
@@ -210,6 +210,7 @@ def test_realised_standard_errors_of_records_as_stated_are_the_predicted_ones(fo
     assert (ratio > 1 / 1.5).all() and (ratio < 1.5).all(), ratio
 
 
+@pytest.mark.usefixtures("whole_forecasts")
 def test_an_interval_holds_so_many_of_other_scenarios_of_the_family() -> None:
     plan = cf.plan(cf.regression.SSP("y ~ a + b"), BARE, cf.GDP(1.0), n=4_000)
     told, held = plan.forecast["4,000"], []
@@ -271,6 +272,7 @@ def test_no_range_is_said_where_next_to_no_scenario_is_answered() -> None:
 # outcomes and counts --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("whole_forecasts")
 @pytest.mark.long
 def test_more_records_and_more_budget_make_answers_likelier_and_the_plan_stays_the_same() -> None:
     cells = ((500, 0.3), (20_000, 0.3), (20_000, 3.0))
@@ -282,6 +284,7 @@ def test_more_records_and_more_budget_make_answers_likelier_and_the_plan_stays_t
     assert plans[0].sha256 == plans[1].sha256
 
 
+@pytest.mark.usefixtures("whole_forecasts")
 @pytest.mark.long
 def test_a_stated_share_of_the_outcome_and_narrow_features_count() -> None:
     def chance(share: float, low: float = -1.0) -> float:
@@ -294,6 +297,7 @@ def test_a_stated_share_of_the_outcome_and_narrow_features_count() -> None:
     assert chance(0.5, low=-400.0) <= 0.2
 
 
+@pytest.mark.usefixtures("whole_forecasts")
 @pytest.mark.long
 def test_an_outcome_between_0_and_1_is_foreseen_as_one_of_0_and_1() -> None:
     wide = cf.Schema({**BOX.columns, "y": cf.Numeric(0, 1)})
@@ -325,6 +329,7 @@ def test_releases_of_outcomes_and_counts_lie_within_what_was_said(kind: str) -> 
         assert low <= found.bse[name] <= high, name
 
 
+@pytest.mark.usefixtures("whole_forecasts")
 @pytest.mark.long
 def test_counts_are_foreseen_by_where_they_lie_within_their_bound() -> None:
     columns = {f"x{j}": cf.Numeric(-1, 1, typical=cf.Typical(-0.8, 0.8, own=1.0)) for j in range(2)}
@@ -396,7 +401,7 @@ def test_closed_forms_of_table_one_and_distributions_are_the_general_forecast() 
 # advice ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("share", [0.5, 0.2, 0.05])
+@pytest.mark.parametrize("share", few([0.5, 0.2, 0.05], 1))
 def test_plan_and_advice_say_the_same(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of logistic regression, with 16 scenarios; by default both have 48."""
     monkeypatch.setattr(forecasts, "SCENARIOS", 16)
@@ -413,5 +418,6 @@ def test_plan_and_advice_say_the_same(share: float, monkeypatch: pytest.MonkeyPa
         assert halves[name] / 1.959964 == pytest.approx(number, rel=0.1), name
 
 
+@pytest.mark.usefixtures("whole_forecasts")
 def test_advice_takes_as_many_scenarios_as_a_plan() -> None:
     assert signature(advise).parameters["replications"].default == forecasts.SCENARIOS

@@ -214,3 +214,30 @@ def test_settings_of_any_method_and_a_public_n():
 def test_a_ledger_of_an_enforced_unit_names_it():
     call = "dataset 'hh' counts records; open: Ledger.create(path, dataset='hh', budget=..., unit='pid')"
     assert "confide ledger init OTHER_LEDGER --dataset hh --unit pid --mu" in for_command_line(call, ledger="book.db")
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("say which: charge_delta=0.001", "say which: --charge-delta 0.001"),
+        ("convert=True, or ledger.convert()", "--convert, or confide ledger convert book.db"),
+        ("write dataset='hh' in the schema", 'write dataset = "hh" in the schema'),
+        ("typical=(low, high) in the schema", "typical = { low = ..., high = ... } in the schema"),
+        ("ask with relation='substitute' in the guarantee", "ask with --relation substitute in the guarantee"),
+        ("use it: Ledger.open('book.db', dataset='hh')", "use it: --dataset hh"),
+        ("ledger.amend(GDP(..., delta=...), reason='...')", "confide ledger amend book.db --dataset hh --mu ... --delta ... --reason TEXT"),
+        (
+            "Ledger.create(path, dataset='own', budget=GDP(2.0, relation='substitute', unit='record', trust='local'))",
+            "confide ledger init OTHER_LEDGER --dataset own --mu 2.0 --relation substitute --trust local",
+        ),
+        ("write cf.plan(method, schema, cv={'a': 0.1}, n=50)", "write --cv a=0.1 --n 50"),
+        ("ask cf.poisson_regression, or cf.tests.f_oneway", "ask confide regress --method poisson, or confide test f_oneway"),
+        ("cf.tables.shares('a * b', within='b', ...)", "confide table 'a * b' --kind shares --within b ..."),
+        ("write poststratify({'f': 5}, 'sex'), or read predict(frame)", "write --poststratify sex=totals.csv, or read --predict ROWS.csv"),
+        ("write keep_others=True, or clipping_check=False", "write --keep-others, or --no-clipping-check"),
+        ("got noise=2 and levels={'a': 1.0}, columns=['a', 'b']", "got --noise 2 and --levels a=1.0, --columns a,b"),
+    ],
+)  # fmt: skip
+def test_calls_and_settings_are_read_as_python_wherever_they_stand(told, said):
+    options = {"--keep-others", "--clipping-check", "--noise", "--levels", "--columns"}
+    assert for_command_line(told, ledger="book.db", dataset="hh", options=options) == said

@@ -218,3 +218,8 @@ def test_functions_of_all_rows_of_a_person_are_pointed_to_their_table(tmp_path: 
     for formula in ("any(ill == 'yes')", "count(ill == 'yes')"):
         done = run("table", formula, str(tmp_path / "p.csv"), *once)
         assert done.code == 3 and "person_counts" in done.err
+
+
+def test_a_setting_that_a_test_has_not_is_refused_by_name(survey):
+    done = run("test", "ttest_ind", "happy ~ region", *TABLE[2:], "--set", "colour=red")
+    assert done.code == 3 and "has no parameter 'colour'" in done.err

@@ -316,6 +316,7 @@ def test_a_gaussian_ledger_of_1_grants_98_releases_at_a_tenth() -> None:
 # objective perturbation ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_objective_perturbation_costs_hardly_more_than_its_tilt() -> None:
     """(1, 1e-6) at ridge 2 costs .0596, its tilt alone .0560, and the (1, 1e-6) statement 1.04 to 1.5."""
     sd = logistic_sd(1.0, 1e-6, 2.0)

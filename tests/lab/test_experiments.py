@@ -252,6 +252,7 @@ def test_least_squares_is_exact_without_noise() -> None:
     assert fit("mean", exact, np.random.default_rng(1)).predict(exact.x)[0] == pytest.approx(exact.y.mean())
 
 
+@pytest.mark.long
 def test_fresh_designs_are_what_the_protocol_says() -> None:
     designs = [fresh_design(5, number) for number in FRESH]
     assert [d.regular for d in designs] == [True] * 40 + [False] * 10

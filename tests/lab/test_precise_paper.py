@@ -20,6 +20,7 @@ def _values(name: str, out: Path, **settings: object) -> dict[tuple, float]:
     return {(*row["setting"].values(), row["method"], row["quantity"]): row["value"] for row in found}
 
 
+@pytest.mark.long
 def test_the_density_gap_comes_near_its_limit_from_below_the_bound(tmp_path: Path) -> None:
     g = _values("precise.figure5", tmp_path, only={"n": ["100", "5000"]})
     assert g["bernoulli", 0.3, 100, "numeric", "G"] == pytest.approx(1.2106, abs=1e-4)
@@ -35,6 +36,7 @@ def test_the_constants_are_those_of_records_that_are_written_down(tmp_path: Path
     assert found["bernoulli p", "formula", "G_0"] == pytest.approx(1.1522, abs=1e-4)
 
 
+@pytest.mark.long
 def test_seconds_and_shares_stand_beside_the_printed_ones(tmp_path: Path) -> None:
     only = {"n": ["100"], "method": ["PRECISE", "MS", "PB", "noise-aware, Gaussian"]}
     seconds = _values("precise.table3", tmp_path, reps=1, only=only)

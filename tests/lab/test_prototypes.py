@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.few import few
 
 from confide_lab.experiment import Block, run
 from confide_lab.experiments import load
@@ -77,7 +78,7 @@ def test_every_prototype_number_names_a_cell_of_an_experiment() -> None:
             assert abs(value) < inf
 
 
-@pytest.mark.parametrize(("name", "only", "reps"), SHORT, ids=[one[0] for one in SHORT])
+@pytest.mark.parametrize(("name", "only", "reps"), few(SHORT, 1, 2, 3, 5), ids=[one[0] for one in SHORT])
 def test_cheap_cells_meet_the_prototypes(name: str, only: dict[str, list[str]], reps: int, tmp_path: Path) -> None:
     _meets(name, only, reps, tmp_path)
 

@@ -143,6 +143,7 @@ def test_both_readings_of_the_shift_of_example_c8(shift: str) -> None:
     assert spent + sqrt(found["gamma"] / found["alpha"] * log(4 / delta)) == pytest.approx(epsilon / 2, rel=1e-9)
 
 
+@pytest.mark.long
 def test_algorithm_6_calibrates_its_test_and_says_what_theorem_b5_says() -> None:
     settings = {"order": 8.0, "test": 1.0, "false_pass": 0.01, "conditional": 0.01, "overall": 4.0}
     run = lambda at, g: algorithm_6(at, g, distance=float, mechanism=lambda d, r: d + r.standard_normal(), **settings)  # noqa: E731

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from tests.few import few
 
 from confide_lab.experiments import survey
 
@@ -23,7 +24,7 @@ def _uncentred_over_r(psus: int, apart: survey._Apart, samples: int) -> float:
     return float(np.mean(found))
 
 
-@pytest.mark.parametrize(("psus", "page"), [(160, 1.13), (400, 1.12)])
+@pytest.mark.parametrize(("psus", "page"), few([(160, 1.13), (400, 1.12)], 0))
 def test_the_calibrated_population_has_the_widths_of_the_page(psus: int, page: float) -> None:
     """Within .015, and the other one has not; fixed samples."""
     assert abs(_uncentred_over_r(psus, survey._CALIBRATED, 60) - page) < 0.015

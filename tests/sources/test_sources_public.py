@@ -122,7 +122,8 @@ def test_paths(tmp_path):
 
 
 def test_things_that_are_no_table():
-    for data in (3, None, {1, 2}, [1, 2], [], object(), "nothing"):
+    assert "give the path of a .csv" in str(raised(lambda: read("nothing", SCHEMA)))
+    for data in (3, None, {1, 2}, [1, 2], [], object()):
         assert "confide.read takes" in str(raised(lambda data=data: read(data, SCHEMA)))
     for values in (np.zeros((3, 2)), np.zeros(3), np.zeros((1, 2, 3))):
         assert "schema's order" in str(raised(lambda values=values: read(values, SCHEMA)))

@@ -318,6 +318,12 @@ def result_facts(result: Any, alpha: float | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"value": found}
 
 
+def answer_result(session: Session, result: Any, alpha: float | None, drawings: Drawings, **more: Any) -> None:
+    """The JSON of a result that was shown; it is made where it is asked for alone."""
+    if session.json:
+        session.answer({"result": result_facts(result, alpha), **more, **vars(drawings)})
+
+
 @dataclass(frozen=True)
 class Further:
     """Estimates that follow from a result and stand below its table: frame with estimate, std_err, df, low and high; labels of its rows

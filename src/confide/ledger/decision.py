@@ -67,7 +67,9 @@ def _way_out(account: Account, statement: Guarantee) -> str:
     same = statement.unit == account.budget.unit != account.unit
     whose = f", unit={account.unit!r}, rows_per_unit={account.rows_per_unit}" if same else ""
     size = "..., delta=..." if isinstance(statement, (GDP, ApproxDP)) and statement.delta else "..."
-    call = f"Ledger.create(path, dataset={account.dataset!r}, budget={type(statement).__name__}({size}, {terms}){whose})"
+    call = (
+        f"Ledger.create(path, dataset={account.dataset!r}, budget={type(statement).__name__}({size}, {terms}){whose})"
+    )
     another = f"open a ledger on those terms: {call} (two ledgers on the same records add up, unseen)"
     if (account.budget.unit, account.trust) != (statement.unit, statement.trust):
         return another

@@ -107,16 +107,16 @@ def check_pins(account: Account, dataset: object, unit: str, rows_per_unit: int,
     if not same_name(unit, account.unit):
         raise PrivacyError(
             f"dataset {account.dataset!r} counts what one {account.unit} may lose, and the release protects one {unit}; open a ledger "
-            f"for that one: Ledger.create(path, dataset={account.dataset!r}, budget=..., unit={unit!r}, rows_per_unit={rows_per_unit}) (two "
-            f"ledgers on the same records add up, unseen); or declare unit={account.unit!r} in the schema, if that is whom the records are about, with "
-            "the most rows that one has"
+            f"for that one: Ledger.create(path, dataset={account.dataset!r}, budget=..., unit={unit!r}, "
+            f"rows_per_unit={rows_per_unit}) (two ledgers on the same records add up, unseen); or declare unit={account.unit!r} in the "
+            "schema, if that is whom the records are about, with the most rows that one has"
         )
     if rows_per_unit != account.rows_per_unit:
         raise PrivacyError(
             f"dataset {account.dataset!r} counts units of at most {account.rows_per_unit} row(s), and the release is for units of at most "
             f"{rows_per_unit}, whose prices do not add up with the others'; open a ledger for these: Ledger.create(path, "
-            f"dataset={account.dataset!r}, budget=..., unit={unit!r}, rows_per_unit={rows_per_unit}) (two ledgers on the same records add up, unseen); or declare "
-            f"rows_per_unit={account.rows_per_unit} in the schema, if no unit has more"
+            f"dataset={account.dataset!r}, budget=..., unit={unit!r}, rows_per_unit={rows_per_unit}) (two ledgers on the same "
+            f"records add up, unseen); or declare rows_per_unit={account.rows_per_unit} in the schema, if no unit has more"
         )
 
 
@@ -133,6 +133,6 @@ def _check_enforced(account: Account, unit: str, enforced: bool) -> None:
         )
     raise PrivacyError(
         f"dataset {account.dataset!r} counts what one {account.unit} may lose, and the release protects one {unit} with all its rows, "
-        f"enforced; open a ledger for that one: Ledger.create(path, dataset={account.dataset!r}, budget=..., unit={unit!r}) (two ledgers on the same "
-        "records add up, unseen)"
+        f"enforced; open a ledger for that one: Ledger.create(path, dataset={account.dataset!r}, budget=..., unit={unit!r}) (two "
+        "ledgers on the same records add up, unseen)"
     )

@@ -13,9 +13,7 @@ import numpy as np
 from confide.errors import PlanError
 
 # The calls that work, for errors.
-CALL = (
-    'write poststratify({"f": 51_000, "m": 49_000}, "sex"); as a CSV file: one level and its number in a line'
-)
+CALL = 'write poststratify({"f": 51_000, "m": 49_000}, "sex"); as a CSV file: one level and its number in a line'
 CALLS = (
     'write calibrate({"sex": {"f": 51_000, "m": 49_000}, "region": {"n": 60_000, "s": 40_000}}); as a CSV file: a column, one of '
     "its levels and the number in a line"

@@ -494,12 +494,11 @@ class FileMark:
         """Raises `SourceError` when there is no such file, or when it is no regular one."""
         if _ADDRESS.match(str(path)):
             raise SourceError(
-                "an address is no file; give CSV or Parquet files, or survey.sqlite/answers; a database is read in Python, by cf.read(cf.sql(address, 'select ...'), schema)"
+                "an address is no file; give CSV or Parquet files, or survey.sqlite/answers; a database is read in Python, by "
+                "cf.read(cf.sql(address, 'select ...'), schema)"
             )
         if not path.exists():
-            raise SourceError(
-                f"there is no file {str(path)!r}; give the path of a .csv, .csv.gz or .parquet file"
-            )
+            raise SourceError(f"there is no file {str(path)!r}; give the path of a .csv, .csv.gz or .parquet file")
         if not path.is_file():
             raise SourceError(f"{str(path)!r} is not a file; confide.read takes .csv, .csv.gz and .parquet files")
         state = guarded(f"the state of {str(path)!r} could not be read", path.stat)

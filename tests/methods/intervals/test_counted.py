@@ -47,7 +47,7 @@ def test_the_least_coverage_of_the_default_prior() -> None:
     assert found.min() == pytest.approx(0.928, abs=0.003)
 
 
-@pytest.mark.parametrize(("n", "epsilon"), [(1, 0.5), (2, 1.0), (100, 0.5), (100, 0.1), (500, 1.0)])
+@pytest.mark.parametrize(("n", "epsilon"), few([(1, 0.5), (2, 1.0), (100, 0.5), (100, 0.1), (500, 1.0)], 1))
 def test_confidence_limits_cover_at_every_share(n: int, epsilon: float) -> None:
     shares = np.concatenate([[0.0, 0.001, 0.02], np.linspace(0.01, 0.99, 40), [1.0]])
     found = _coverage(n, epsilon, shares, lambda y, n, law: confidence_limits(y, n, law, 0.05))

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.few import few
 from tests.messages import refuses
 
 import confide as cf
@@ -155,7 +156,7 @@ def _group(
 
 @pytest.mark.parametrize(
     ("n", "mu", "atom", "part"),
-    [(500, 1.0, 0.0, 1.0), (2000, 0.3, 0.45, 1.0), (150, 0.5, 0.0, 1.0), (800, 0.3, 0.2, 0.0)],
+    few([(500, 1.0, 0.0, 1.0), (2000, 0.3, 0.45, 1.0), (150, 0.5, 0.0, 1.0), (800, 0.3, 0.2, 0.0)], 0),
 )
 def test_intervals_of_quantiles_and_the_band_cover(n: int, mu: float, atom: float, part: float) -> None:
     """Fails when the 99.9 % upper limit of the coverage is below 95 %."""

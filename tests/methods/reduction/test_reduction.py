@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from tests.few import few
 from tests.messages import refuses
 
 import confide as cf
@@ -91,7 +92,7 @@ def test_influences_and_noise_are_those_of_small_changes() -> None:
 
 @pytest.mark.parametrize(
     "method",
-    [cf.reduction.Correlations(NAMES), cf.reduction.PCA(NAMES, 3), cf.reduction.PCA(NAMES, 2, "covariance")],
+    few([cf.reduction.Correlations(NAMES), cf.reduction.PCA(NAMES, 3), cf.reduction.PCA(NAMES, 2, "covariance")], 0),
     ids=lambda m: m.name,
 )
 @pytest.mark.parametrize("mu", [0.5, 3.0])

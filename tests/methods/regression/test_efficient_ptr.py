@@ -66,7 +66,7 @@ def test_contract(extra: dict[str, Any]) -> None:
     assert not failed or (extra.get("mode") == "safe" and len(failed) == 1 and "times as wide" in failed[0]), found
 
 
-@pytest.mark.parametrize("extra", [{}, {"mode": "safe", "lam0": 4.0, "gamma_plan": 6.0}])
+@pytest.mark.parametrize("extra", few([{}, {"mode": "safe", "lam0": 4.0, "gamma_plan": 6.0}], 0))
 def test_audit(extra: dict[str, Any]) -> None:
     found = cf.audit.audit(EfficientPTR("y ~ a", **extra), runs=1_000, seed=1, privacy=LEVEL)
     assert found.ok and {row.name for row in found} >= {"efficient_ptr line", "efficient_ptr residual"}

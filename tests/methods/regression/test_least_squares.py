@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.few import few
 from tests.messages import refuses
 from tests.simulated import simulated
 
@@ -274,7 +275,7 @@ def test_the_head_names_what_is_limited(monkeypatch: pytest.MonkeyPatch) -> None
     assert reading._limited()[1] == "scores at 2 x typical (public maximum 4 x)"
 
 
-@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+@pytest.mark.parametrize("relation", few(["add-remove", "substitute"], 0))
 def test_least_squares_intervals_cover_at_small_scale(relation: str) -> None:
     true = (1, 0.5, -2, 0, 1, 1)
     hits = np.array(

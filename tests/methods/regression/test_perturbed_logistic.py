@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import optimize, special, stats
+from tests.few import few
 from tests.messages import refuses
 
 import confide as cf
@@ -69,7 +70,7 @@ def released(
 
 
 @pytest.mark.parametrize(
-    "mechanism", [pytest.param(one, marks=[pytest.mark.long] * (one == "objective")) for one in REQUESTS]
+    "mechanism", few([pytest.param(one, marks=[pytest.mark.long] * (one == "objective")) for one in REQUESTS], "output")
 )
 def test_contract(mechanism: str) -> None:
     method = METHODS[mechanism](FORMULA)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.few import few
 from tests.messages import refuses
 
 import confide as cf
@@ -175,7 +176,7 @@ def test_a_marginal_that_was_not_drawn_takes_the_larger_variance() -> None:
     assert own.rough((0,)) >= 1
 
 
-@pytest.mark.parametrize("icc", [0.2, 0.8])
+@pytest.mark.parametrize("icc", few([0.2, 0.8], 0))
 def test_intervals_cover_by_persons(icc: float) -> None:
     """60 samples of 500 persons, each in several cells."""
     hits: dict[str, list[bool]] = {}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.few import few
 from tests.messages import refuses
 
 import confide as cf
@@ -45,7 +46,7 @@ def tables() -> dict[str, Any]:
     return {name: cf.infer(cf.release(one, data, cf.GDP(5.0), ledger=None)) for name, one in ASKED}
 
 
-@pytest.mark.parametrize("name", [name for name, _ in ASKED])
+@pytest.mark.parametrize("name", few([name for name, _ in ASKED], 0, 1))
 def test_every_rendering_takes_any_level(name: str, tables: dict[str, Any], tmp_path: Path) -> None:
     table = tables[name]
     frame, rows = table.to_frame(), len(table.names)

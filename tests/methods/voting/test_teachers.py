@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.few import few
 from tests.messages import refuses, warns
 from tests.pace import quick
 
@@ -477,7 +478,13 @@ def test_no_vote_above_the_threshold_makes_no_student() -> None:
 @pytest.mark.usefixtures("blocks_in_place")
 @pytest.mark.parametrize(
     ("privacy", "settings"),
-    [(cf.GDP(1.0), {"certificate": "gaussian"}), (cf.ApproxDP(20.0, 1e-2), {"certificate": "distance", "sigma": 1.0})],
+    few(
+        [
+            (cf.GDP(1.0), {"certificate": "gaussian"}),
+            (cf.ApproxDP(20.0, 1e-2), {"certificate": "distance", "sigma": 1.0}),
+        ],
+        0,
+    ),
     ids=["gaussian", "distance"],
 )
 def test_teachers_keep_the_contract(privacy: object, settings: dict[str, object]) -> None:

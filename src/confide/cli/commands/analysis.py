@@ -30,6 +30,7 @@ from confide.cli.engine import (
 )
 from confide.cli.files import (
     Drawings,
+    answer_result,
     check_places,
     keep,
     ledger_facts,
@@ -450,4 +451,4 @@ def infer(
             session.say(f"wrote {output}: the release with these results")
     more = beyond.show(session, result, frames) | moved.show(session)
     wrote = {} if output is None else {"wrote": output}
-    session.answer({"result": result_facts(result, alpha), **more, **wrote, **vars(drawings)} if session.json else {})
+    answer_result(session, result, alpha, drawings, **more, **wrote)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +20,7 @@ from confide.cli.session import Refused, Session
 from confide.cli.tables import facts, table
 
 if TYPE_CHECKING:
+    from confide.guarantees import Guarantee
     from confide.ledger import Entry, Ledger, LedgerState
 
 
@@ -83,11 +86,9 @@ def init(
     session.dataset = dataset
     bare = unit if trust == "local" and unit in ("record", "attribute") else "record"
     budget = replace(privacy.guarantee(), trust=trust, unit=bare)
-    from confide.guarantees.values import weakness
     from confide.ledger import Ledger
 
-    with session.doing("opening the ledger"), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*protects nobody")  # said below, in the words of the command line
+    with _weakness_said(session, "opening the ledger", budget):
         opened = Ledger.create(
             book, dataset=dataset, budget=budget, unit=unit, rows_per_unit=rows_per_unit, grants=grants, note=note
         )
@@ -109,8 +110,6 @@ def init(
             ("head", f"{opened.head} (keep it elsewhere: an older copy put back is found by it alone)"),
         ],
     )
-    if weak := weakness(budget):
-        session.note(f"warning: {weak}")
     session.answer(_state(opened.show()) | {"book": opened.place, "buys": buys})
 
 
@@ -254,17 +253,11 @@ def amend(
     """
     session: Session = ctx.obj
     budget = privacy.guarantee()
-    from confide.guarantees.values import weakness
-
-    with session.doing("amending the ledger"), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*protects nobody")  # said below
-        opened = open_ledger(book, dataset, None)
-        assert opened is not None
+    with _weakness_said(session, "amending the ledger", budget):
+        (opened,) = _opened(book, dataset, one=True)
         session.ledger, session.dataset = book, opened.dataset
         opened.amend(budget, reason=reason)
         state = opened.show()
-    if weak := weakness(budget):
-        session.note(f"warning: {weak}")
     facts(
         session,
         [("dataset", state.dataset), ("budget", state.budget), ("spent", state.spent), ("left", state.remaining)],
@@ -296,8 +289,7 @@ def convert(
     """
     session: Session = ctx.obj
     with session.doing("converting the ledger"):
-        opened = open_ledger(book, dataset, None)
-        assert opened is not None
+        (opened,) = _opened(book, dataset, one=True)
         before, choice = opened.show(), opened.buys()
     # a ledger that cannot be converted says so itself, and stays as it is
     if before.state == "pair" and len(choice) > 1:
@@ -361,11 +353,24 @@ def verify_release(
         raise typer.Exit(1)
 
 
-def _opened(path: str, dataset: str | None) -> list[Ledger]:
+def _opened(path: str, dataset: str | None, *, one: bool = False) -> list[Ledger]:
+    """The ledgers of a dataset, or of all; one: of the only one where none is named."""
     from confide.ledger import Ledger
 
-    names = (dataset,) if dataset is not None else Ledger.datasets(path)
+    names = (dataset,) if one or dataset is not None else Ledger.datasets(path)
     return [Ledger.open(path, dataset=name) for name in names]
+
+
+@contextmanager
+def _weakness_said(session: Session, step: str, budget: Guarantee) -> Iterator[None]:
+    """A step in which a budget is given; that it protects nobody is said after it, in the words of the command line."""
+    from confide.guarantees.values import weakness
+
+    with session.doing(step), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*protects nobody")
+        yield
+    if weak := weakness(budget):
+        session.note(f"warning: {weak}")
 
 
 def _jointly(one: LedgerState, other: LedgerState) -> dict[int, str]:

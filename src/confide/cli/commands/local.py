@@ -12,7 +12,7 @@ import typer
 
 from confide._helpers import progress_bar
 from confide.cli.engine import open_ledger
-from confide.cli.files import Drawings, check_places, load_schema, result_facts, show_result
+from confide.cli.files import Drawings, answer_result, check_places, load_schema, show_result
 from confide.cli.options import (
     Account,
     Alpha,
@@ -222,7 +222,7 @@ def fit(
             except ReleaseError as error:
                 raise reading_only(error) from None
         show_result(session, result, alpha, drawn)
-    session.answer({"result": result_facts(result, alpha), **vars(drawings)} if session.json else {})
+    answer_result(session, result, alpha, drawings)
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

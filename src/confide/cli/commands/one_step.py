@@ -22,7 +22,7 @@ from confide.cli.engine import OneStepRequest, at_once, make, open_ledger
 from confide.cli.files import load_schema
 from confide.cli.options import RECORDS, Data, Fields, SchemaFile, fields_of, spread
 from confide.cli.session import Refused, Session
-from confide.core import Method
+from confide.core import Method, parameters_of
 from confide.schema.formulas.names import parted, sides
 
 _DESCRIBE, _LINE = cf.tables.TableOne, cf.regression.LeastSquares
@@ -80,7 +80,7 @@ def table(
 
     confide table "income ~ region" survey.csv --kind quantiles ...    (medians)
 
-    confide table "happy ~ region" survey.csv --schema schema.toml --covers population \
+    confide table "happy ~ region" survey.csv --schema schema.toml --covers population \\
       --accuracy mean=.1 --n 5000 --ledger book.db    (the least mu for this half-width)
     """
     name = kind or table_of(formula)
@@ -145,7 +145,10 @@ def test(
     wanted, ask = tests.asked_of(name, formula, **asked.given())
     settings = once.parameters.settings(**own.given())
     with session.doing("plan"):
-        method = tests.method_of_test(name, wanted, settings)
+        tests.check_weights(name, settings)
+        kind = tests.METHODS[name]
+        covers = {"covers": "population"} if "covers" in parameters_of(kind) else {}
+        method = make(kind.name, wanted, settings | covers)
         tests.check_groups(name, method, load_schema(schema))
     if (effect is not None or once.n is not None) and not once.privacy.targets:
         with session.doing("plan"):

@@ -20,7 +20,7 @@ from confide.cli.engine import (
     say_charged,
     show_once,
 )
-from confide.cli.files import Drawings, Output, check_places, load_schema, reserve, result_facts, show_result
+from confide.cli.files import Drawings, Output, answer_result, check_places, load_schema, reserve, show_result
 from confide.cli.options import (
     Alpha,
     Charged,
@@ -273,7 +273,7 @@ def refit(
         with session.doing("refit"):
             result = refit(table[0] if len(table) == 1 else list(table), formula)
         show_result(session, result, alpha, drawn)
-    session.answer({"result": result_facts(result, alpha), **vars(drawings)} if session.json else {})
+    answer_result(session, result, alpha, drawings)
 
 
 def _tables_and_formula(words: list[str]) -> tuple[list[Path], str | None]:

@@ -48,7 +48,8 @@ _COVERS = (
 class Difference(IntervalMethod):
     """A share in the second group less that in the first: "smoker ~ sex".
 
-    formula: outcome ~ group, each a column of two levels; the outcome's second level counts. prior: "dirichlet(a)", a of each of four cells.
+    formula: outcome ~ group, each a column of two levels; the outcome's second level counts. prior: "dirichlet(a)", a of each of
+    four cells.
 
     >>> import confide as cf
     >>> two = {"smoker": cf.Categorical(["no", "yes"], on_missing="no"), "sex": cf.Categorical(["f", "m"], on_missing="f")}

@@ -18,8 +18,8 @@ from confide.guarantees import PureDP
 from confide.methods.quantiles.reading import BAND_DRAWS, GroupQuantiles, QuantileGroup
 from confide.methods.tables.intervals import difference
 from confide.noise import keyed_generator
-from confide.results.base import DOMINATED, DOMINATES, BaseResult, Flag, dominated
-from confide.results.pages.content import ANSWERED, LITERAL, Column, check_alpha, level_heads, thousands
+from confide.results.base import DOMINATED, DOMINATES, BaseResult, dominated
+from confide.results.pages.content import ANSWERED, LITERAL, Column, Flag, check_alpha, level_heads, thousands
 
 if TYPE_CHECKING:
     import pandas as pd

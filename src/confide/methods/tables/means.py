@@ -288,7 +288,8 @@ class Means(_Summary):
     """Means of columns over a crossing, with the standard deviation, skewness and kurtosis at no further cost.
 
     formula: "income + bmi ~ region * cut(age, 18, 65)", the left side numeric columns or derived terms; "income" alone for all records.
-    covers, population_size, weights: as for `Counts`; term_bounds: public bounds of derived terms. With one column a record without its value is left out; with several, each has its own number of values. One pass.
+    covers, population_size, weights: as for `Counts`; term_bounds: public bounds of derived terms. With one column a record without its
+    value is left out; with several, each has its own number of values. One pass.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100)})

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.few import few
 from tests.messages import refuses
 from tests.simulated import simulated
 
@@ -593,7 +594,7 @@ def test_a_bound_far_above_all_weights_is_not_paid_for_in_full() -> None:
         assert cap.weight <= 18 and cap.error > 0
 
 
-@pytest.mark.parametrize("alpha", [0.001, 0.01, 0.05, 0.1, 0.32])
+@pytest.mark.parametrize("alpha", few([0.001, 0.01, 0.05, 0.1, 0.32], 0, 2))
 def test_intervals_miss_a_bias_that_is_known_with_noise_as_often_as_they_say(alpha: float) -> None:
     """Over its size and direction, and the noise with which it is known, by quadrature: the grid's error is a thousandth of alpha."""
     noise = special.ndtri((np.arange(2_000) + 0.5) / 2_000)
