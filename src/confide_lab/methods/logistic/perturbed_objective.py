@@ -151,6 +151,9 @@ class _Held(RecordMap):
 
     curvature: CurvatureRows
     l2_squared: int = BOUND
+    l1: int = BOUND
+    columns: tuple[str, ...] = ()
+    digest: str = ""
 
     @property
     def width(self) -> int:
