@@ -12,15 +12,16 @@ import inspect
 import re
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import confide as cf
 
 #: Where confide's names stand that messages give without their room.
 _ROOMS = (
-    "", "regression", "tables", "tests", "intervals", "curves", "classification", "reduction", "synthesis", "voting", "ptr", "local",
-    "audit", "guarantees", "noise", "sklearn", "schema",
-)  # fmt: skip
+    *("", "tests", "intervals", "local", "audit", "guarantees", "noise", "sklearn", "schema"),
+    *(stub.stem for stub in Path(cf.__file__).parent.glob("*.pyi")),
+)
 _CALL = re.compile(r"(?<![\w.`'\"])((?:cf\.|confide\.)?(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)\(")
 _WRITE = re.compile(r"\b(?:write|declare it as|declare|take|give|or) (?=['\"A-Za-z_{])")
 _KEYWORD = re.compile(r"[a-z_]\w*=(?!=)")

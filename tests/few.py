@@ -9,17 +9,18 @@ import pytest
 
 
 def few(cases: Iterable[Any], *kept: int | str) -> list[Any]:
-    """All cases of a test: those at the places kept, or of these names, run always; the others with the long tests."""
-    made = []
+    """All cases of a test: those at the places kept, or of these names, run always; the others with the long tests.
+
+    A tuple holds the arguments of one case, so that the one argument that is a tuple stands in another.
+    """
+    made, left = [], set(kept)
     for place, case in enumerate(cases):
-        name = case if isinstance(case, str) else getattr(case, "id", None)
-        if place in kept or name in kept:
-            made.append(case)
-        elif hasattr(case, "marks"):
-            made.append(pytest.param(*case.values, marks=[*case.marks, pytest.mark.long], id=case.id))
-        else:
-            values = case if isinstance(case, tuple) else (case,)
-            made.append(pytest.param(*values, marks=pytest.mark.long))
-    known = {case for case in cases if isinstance(case, str)} if isinstance(cases, (list, tuple)) else kept
-    assert all(isinstance(one, int) or one in known for one in kept), kept
+        marks = list(getattr(case, "marks", ()))
+        values = case.values if hasattr(case, "marks") else case if isinstance(case, tuple) else (case,)
+        known = {place, case} & set(kept) if isinstance(case, str) else {place} & set(kept)
+        made.append(
+            pytest.param(*values, marks=marks if known else [*marks, pytest.mark.long], id=getattr(case, "id", None))
+        )
+        left -= known
+    assert not left, f"no such cases: {left}"
     return made

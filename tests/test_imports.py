@@ -58,3 +58,36 @@ def test_an_import_of_any_kind_closes_a_cycle(written: str) -> None:
     known = {"confide.a", "confide.b"}
     graph = {"confide.a": imported(written, known), "confide.b": imported("from confide.a import y", known)}
     assert set(cycle(graph)) == known
+
+
+#: The families that could be deleted: folder, entry points, line of `confide`, file of `ask`, tests and page.
+OTHERS = ("ptr", "voting", "intervals", "synthesis", "selection", "reduction", "classification", "curves", "local")
+#: What knows one of them all the same, and why. Only for what could not be asked of a class.
+KNOWN = {
+    ("sklearn.base", "classification"),  # adapters to scikit-learn are written for their methods
+    ("sklearn.classifier", "classification"),
+    ("sklearn.classifier", "voting"),
+    ("sklearn.transformer", "reduction"),
+    ("audit.searches.safety", "ptr"),  # the attack on a safety bound
+    ("cli.commands.publish", "synthesis"),  # commands that write files of their own
+    ("cli.commands.local", "local"),
+    ("methods.voting.plurality", "ptr"),  # teachers' votes are released by propose-test-release
+    ("methods.voting.rules", "ptr"),
+    ("methods.voting.teacher_budgets", "ptr"),
+    ("methods.voting.teacher_labels", "ptr"),
+}
+
+
+def test_a_family_that_could_be_deleted_is_known_to_nobody_else() -> None:
+    known, found = set(FILES), set()
+    for name, path in FILES.items():
+        own = name.removeprefix("confide.")
+        if name.startswith("confide_lab") or own.startswith("ask."):
+            continue
+        for other in OTHERS:
+            place = "confide.local" if other == "local" else f"confide.methods.{other}"
+            if not f"{name}.".startswith(f"{place}.") and any(
+                f"{one}.".startswith(f"{place}.") for one in imported(path.read_text(), known)
+            ):
+                found.add((own, other))
+    assert found == KNOWN

@@ -239,7 +239,18 @@ def test_columns_of_a_frame_are_found_by_name() -> None:
 
 @pytest.mark.parametrize(
     "names",
-    few([("yrs married", "class"), ("a.b", "1st"), ("C", "log"), ("b", "a"), ("größe", "x-y"), ("I", "lambda")], 0, 2),
+    few(
+        [
+            (("yrs married", "class"),),
+            (("a.b", "1st"),),
+            (("C", "log"),),
+            (("b", "a"),),
+            (("größe", "x-y"),),
+            (("I", "lambda"),),
+        ],
+        0,
+        2,
+    ),
 )
 def test_any_column_name_works(names: tuple[str, str]) -> None:
     X, y = records(400)

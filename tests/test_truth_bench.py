@@ -236,11 +236,11 @@ def test_a_page_keeps_sections_of_methods_that_were_not_measured_and_says_commit
     "at",
     few(
         [
-            ("rare-level", "proportion"),
-            ("ties", "mean_and_variance"),
-            ("heavy", "totals"),
-            ("zeros", "mann_whitney"),
-            ("plain", "pca"),
+            (("rare-level", "proportion"),),
+            (("ties", "mean_and_variance"),),
+            (("heavy", "totals"),),
+            (("zeros", "mann_whitney"),),
+            (("plain", "pca"),),
         ],
         0,
         1,

@@ -264,7 +264,7 @@ def _at(case: Any) -> Any:
 
 
 def test_contributions_say_what_each_number_of_rows_keeps() -> None:
-    table = cf.contributions(cf.read(visits(), UNIT), "pid", cf.GDP(2.0), ledger=None, noise=SimulatedNoise(5))
+    table = cf.contributions(cf.read(visits(), UNIT), privacy=cf.GDP(2.0), ledger=None, noise=SimulatedNoise(5))
     rows = visits().groupby("pid").size().to_numpy()
     for k, kept, sd in zip(table.rows, table.kept, table.kept_sd, strict=True):
         # rows of a cell are taken to be spread evenly, here 48.5 for 40: up to 0.21 of what these units keep
@@ -272,7 +272,7 @@ def test_contributions_say_what_each_number_of_rows_keeps() -> None:
     assert (np.diff(table.noise) > 0).all()
     assert "contributions" not in {leaf.name for leaf in leaves(cf.plan(UnitRows(), UNIT, cf.GDP(1.0)).event)}
     with refuses(cf.PlanError):
-        cf.contributions(cf.read(visits(), UNIT), "household", cf.GDP(1.0), ledger=None)
+        cf.contributions(cf.read(visits(), UNIT), privacy=cf.GDP(1.0), ledger=None, where="x > .5")
     with refuses(cf.PlanError):
         cf.plan(UnitRows(), SCHEMA, cf.GDP(1.0))
 

@@ -16,7 +16,7 @@ from confide import (
 from confide._version import __version__ as __version__
 from confide.advice import advise as advise
 from confide.ask import intervals as intervals, tests as tests
-from confide.ask.bounds import contributions as contributions, find_bounds as find_bounds
+from confide.ask.bounds import find_bounds as find_bounds
 from confide.ask.intervals import private_block_posterior as private_block_posterior
 from confide.ask.one_call import OneCall, one_call
 from confide.ask.results_file import write_results as write_results
@@ -46,6 +46,7 @@ from confide.guarantees import (
 )
 from confide.ledger import Ledger as Ledger
 from confide.methods.publication import Publication as Publication
+from confide.methods.tables.persons import Contributions, ContributionTable
 from confide.registry import list_methods as list_methods, register as register
 from confide.regression import (
     LeastSquares,
@@ -73,6 +74,7 @@ from confide.schema import (
 from confide.selection import select as select
 from confide.sources import read as read, sql as sql
 
+contributions: OneCall[ContributionTable] = one_call(Contributions, "cf.contributions", 0)
 linear_regression: OneCall[LinearEstimates] = one_call(LeastSquares, "cf.linear_regression")
 logistic_regression: OneCall[LogisticEstimates] = one_call(Logistic, "cf.logistic_regression")
 poisson_regression: OneCall[PoissonEstimates] = one_call(Poisson, "cf.poisson_regression")

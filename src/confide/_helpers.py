@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -19,29 +19,6 @@ from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-
-
-def names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """(`__getattr__`, `__dir__`) of a package whose public names are loaded when first asked for.
-
-    homes: public name -> the module that it stands in; a module that ends with the name is the module itself.
-
-    >>> fetch, listed = names("confide", {"GDP": "confide.guarantees"})
-    >>> fetch("GDP").__name__, "GDP" in listed()
-    ('GDP', True)
-    """
-
-    def fetch(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home = homes[name]
-        found = import_module(home)
-        value = found if home.endswith(f".{name}") and not hasattr(found, name) else getattr(found, name)
-        setattr(sys.modules[package], name, value)
-        return value
-
-    return fetch, lambda: sorted(homes)
-
 
 _SYNTAX_ALONE = 0x400  # ast.PyCF_ONLY_AST, of a library that a start does without
 

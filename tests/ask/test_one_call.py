@@ -6,6 +6,7 @@ import inspect
 from dataclasses import fields
 
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 from confide.ask.one_call import one_call
@@ -70,22 +71,18 @@ def test_the_first_parameter_and_the_data_may_be_named(data: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    "given",
     [
-        ({"covers": None}, r"covers was left out.*write cf\.tables\.means\(\.\.\., covers='population'\)"),
-        ({"privacy": None}, "privacy says what the release may cost and has no default"),
-        ({"ledger": ...}, "ledger was left out"),
-        (
-            {"cover": "dataset"},
-            r"cf\.tables\.means has no option 'cover' \(did you mean 'covers'\?\).*"
-            r'write cf\.tables\.means\("income ~ region", data, covers="population", privacy=cf\.GDP\(1\.0\), ledger=None\)',
-        ),
+        {"covers": None},
+        {"privacy": None},
+        {"ledger": ...},
+        {"cover": "dataset"},
     ],
 )
-def test_a_call_without_what_has_no_default_is_refused(data: object, given: dict[str, object], said: str) -> None:
+def test_a_call_without_what_has_no_default_is_refused(data: object, given: dict[str, object]) -> None:
     asked = {"covers": "dataset", "privacy": cf.GDP(1.0), "ledger": None, **given}
     asked = {name: value for name, value in asked.items() if value is not ...}
-    with pytest.raises(cf.ConfideError, match=said):
+    with refuses(cf.ConfideError):
         cf.tables.means("y ~ 1", data, **asked)
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from tests.messages import refuses
 
 import confide as cf
 
 
-@pytest.mark.parametrize(("formula", "words"), [("y ~ g", "'g' has 3"), ("y ~ g * h", "one column")])
-def test_groups_that_a_t_test_cannot_compare_are_not_charged(tmp_path, formula, words):
+@pytest.mark.parametrize("formula", ["y ~ g", "y ~ g * h"])
+def test_groups_that_a_t_test_cannot_compare_are_not_charged(tmp_path, formula):
     columns = {"g": cf.Categorical(["a", "b", "c"]), "h": cf.Categorical(["a", "b"]), "y": cf.Numeric(0, 1)}
     schema = cf.Schema(columns, dataset="d")
     ledger = cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=cf.GDP(2.0))
-    with pytest.raises(cf.PlanError, match=words):
+    with refuses(cf.PlanError):
         cf.tests.ttest_ind(formula, cf.read(schema.sample(50, seed=1), schema), privacy=cf.GDP(1.0), ledger=ledger)
     assert [row.kind for row in ledger.show().rows] == ["open"]
 
@@ -52,7 +53,7 @@ def test_a_table_of_a_design_says_what_answers_in_place_of_a_test():
     frame = schema.sample(500, seed=1).assign(id=[k // 5 for k in range(500)])
     data = cf.read(frame, schema)
     table = cf.tables.means("y ~ h", data, covers="population", privacy=cf.GDP(1.0), ledger=None)
-    with pytest.raises(cf.PlanError, match="linear_regression"):
+    with refuses(cf.PlanError):
         table.test("t", "h")
 
 

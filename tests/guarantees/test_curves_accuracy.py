@@ -70,7 +70,7 @@ def three_dimensions(c: float, epsilon: float) -> float:
 # ------------------------------------------------------------------------------------------------- one value of delta
 
 
-@pytest.mark.parametrize("c", few([1e-6, 1e-4, 0.01, 0.5, 4.0], 0, 5))
+@pytest.mark.parametrize("c", few([1e-6, 1e-4, 0.01, 0.5, 4.0], 1, 3))
 @pytest.mark.parametrize("ratio", [0.1, 1.0, 6.0])
 def test_three_dimensions_in_bipolar_coordinates(c: float, ratio: float) -> None:
     """What is stated is above the truth and within 3e-5 of it, for small shifts and in the tail alike."""

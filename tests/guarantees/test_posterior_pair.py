@@ -122,7 +122,7 @@ def test_delta_does_not_fall_with_the_leverage() -> None:
             assert all(a <= b + 1e-13 for a, b in pairwise(found))
 
 
-@pytest.mark.parametrize("slack", few([1e-9, 1e-6, 1e-3], 0, 4, 8))
+@pytest.mark.parametrize("slack", few([1e-9, 1e-6, 1e-3], 0, 2))
 @pytest.mark.parametrize("mu", [0.05, 0.5, 3.0])
 @pytest.mark.parametrize("leverage", [1e-5, 1e-3, 0.1, 2.0])
 def test_the_largest_shift_holds_at_each_point_that_it_is_compared_at(leverage: float, mu: float, slack: float) -> None:
@@ -132,7 +132,7 @@ def test_the_largest_shift_holds_at_each_point_that_it_is_compared_at(leverage: 
     assert bool((found <= [*target, slack]).all()) is (m > 0)
 
 
-@pytest.mark.parametrize("mu", few([0.05, 0.3, 2.0], 0, 3))
+@pytest.mark.parametrize("mu", few([0.05, 0.3, 2.0], 0, 2))
 @pytest.mark.parametrize("leverage", [1e-6, 1e-3, 1e-2])
 def test_the_largest_shift_holds_everywhere_and_wastes_little(leverage: float, mu: float) -> None:
     slack = 1e-7

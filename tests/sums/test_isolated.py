@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pyarrow import csv
+from tests.few import few
 from tests.messages import refuses
 from tests.pace import patient, slow
 
 from confide._helpers import QUIET
 from confide.errors import PlanError
 from confide.sums.blocks.isolated_process import Answers, Isolated, Room, silenced
-from tests.few import few
 
 _ANSWERS = Answers((2,), -1.0, 1.0, 0.5)
 _KEY = bytes(range(32))
@@ -137,7 +137,9 @@ def _run(work, tables=_BLOCKS, room=None, **others):
         return workers.run(tables, _KEY)
 
 
-@pytest.mark.parametrize("fault", few(_FAULTS, 0, 2, 3, 4, 6, 7, 8, 9, 11, 13, 14, 15), ids=lambda fault: fault.__name__.strip("_"))
+@pytest.mark.parametrize(
+    "fault", few(_FAULTS, 0, 2, 3, 4, 6, 7, 8, 9, 11, 13, 14, 15), ids=lambda fault: fault.__name__.strip("_")
+)
 @patient
 def test_a_fault_is_a_public_answer_and_touches_no_other_block(fault):
     def work(table, generator):

@@ -1,4 +1,4 @@
-"""What is asked of records before a schema is settled: bounds of a column (`cf.find_bounds`), rows of a unit (`cf.contributions`)."""
+"""What is asked of records before a schema is settled: bounds of a column (`cf.find_bounds`)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from confide._helpers import later
-from confide.ask.one_call import LEFT_OUT, answered, checked_call, checked_ledger
-from confide.core import Noise, Release, Source
+from confide.ask.one_call import LEFT_OUT, checked_ledger
+from confide.core import Noise, Release
 from confide.core.allowance import checked_privacy
 from confide.errors import PlanError
 from confide.guarantees import Guarantee, PureDP
 from confide.ledger import Ledger
 from confide.methods.quantiles.method import Quantiles
-from confide.methods.tables.persons import Contributions, ContributionTable
 from confide.schema import Numeric, Provenance, Schema, Unit
 from confide.sums.distributions.cumulative import monotone
 
@@ -193,44 +192,3 @@ def _rule(schema: Schema, name: str) -> Any:
     """The rule for missing values of the column that is replaced."""
     rule = schema[name].on_missing if name in schema.names else "drop"
     return rule if rule in ("drop", "midpoint") else "drop"
-
-
-def contributions(
-    data: Source,
-    unit: str | None = None,
-    privacy: Guarantee | None = None,
-    *,
-    ledger: Ledger | None = LEFT_OUT,
-    noise: Noise | None = None,
-    n: int | None = None,
-    **settings: Any,
-) -> ContributionTable:
-    """Units by the number of their rows, with noise: which share of rows each `rows` of `cf.Unit` keeps, and what it costs.
-
-    data: of `cf.read`, with a schema that enforces a unit; unit: its id column, where that is to be checked. privacy and ledger have no
-    default. Errors are those of `confide.release`, and `PlanError` for another unit than the schema's.
-
-    >>> import confide as cf
-    >>> schema = cf.Schema({"x": cf.Numeric(0, 1)}, unit=cf.Unit("person_id"))
-    >>> frame = schema.sample(3_000, seed=1)
-    >>> frame["person_id"] //= 3
-    >>> noise = cf.noise.SimulatedNoise(1)  # for an example that is always the same
-    >>> table = contributions(cf.read(frame, schema), "person_id", cf.GDP(1.0), ledger=None, noise=noise)
-    >>> bool(abs(table.kept[0] - 1 / 3) < 0.2)
-    True
-    """
-    checked_call(
-        "cf.contributions",
-        ("where",),
-        privacy,
-        ledger,
-        settings,
-        example='data, "person_id", cf.GDP(1.0), ledger=None',
-    )
-    known = data.schema.protects
-    if unit is not None and unit != known:
-        raise PlanError(
-            f"the schema protects {known!r}, got unit={unit!r}; write cf.Schema(..., unit=cf.Unit({unit!r})) and read the records with it"
-        )
-    found: ContributionTable = answered(Contributions(), data, privacy, ledger, noise, n)
-    return found

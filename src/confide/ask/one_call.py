@@ -67,7 +67,8 @@ def one_call(method: type[Any], verb: str, before: int = 1) -> Callable[..., Any
     first, settings = names[:before], names[before:]
     defaults = {name: Parameter.empty if known[name].default is MISSING else known[name].default for name in settings}
     readings = "covers" in names
-    example = ", ".join([method.example, "data", *(['covers="population"'] if readings else []), _PAID])
+    given = [method.example, "data", 'covers="population"' if readings else "", _PAID]
+    example = ", ".join(filter(None, given))
     leading = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in (*first, "data")])
 
     def call(

@@ -282,8 +282,6 @@ class _Speaker:
         """A table of a formula, whose kind is left out where the formula tells it; the settings alone where no formula is named."""
         if not isinstance(formula, str):
             return (" ".join(self._settings(call) or ()) or asked) if _plain(call) else _IN_PYTHON
-        from confide.cli.commands.one_step import table_of
-
         command, _, kind = asked.removeprefix("confide ").partition(" --kind ")
         rest = _Speaker(_options_of(command))._settings(call)
         if rest is None or not _plain(call):
@@ -524,3 +522,14 @@ def _column(kind: str, call: ast.Call) -> str:
     lines = {"kind": f'"{kind.lower()}"', **{name: _toml(value) for name, value in given.items()}}
     lines |= {"levels": "[...]"} if lines.get("levels") == "..." else {}
     return ", ".join(f"{name} = {line}" for name, line in lines.items())
+
+
+def table_of(formula: str) -> str:
+    """The kind of table that a formula asks for where none is named."""
+    from confide import tables
+    from confide.schema.formulas.names import parted, sides  # here, because schemas are slow to load
+
+    left = sides(formula)[0] if len(sides(formula)) > 1 else ""
+    if not left:
+        return str(tables.Counts.name)
+    return str(tables.Ratios.name if len(parted(left, "/")) > 1 else tables.Means.name)

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 import typer
 
 from confide.cli.session import Refused
-from confide.core import Method
 
 if TYPE_CHECKING:
     from confide.guarantees import Guarantee
@@ -364,7 +363,7 @@ def _help(texts: Mapping[type[Any], str], *, everywhere: bool) -> str:
     by_text: dict[str, list[str]] = {}
     for kind, text in texts.items():
         if text:
-            by_text.setdefault(text, []).append(kind.name if issubclass(kind, Method) else "")
+            by_text.setdefault(text, []).append(str(vars(kind).get("name", "")))
     alone = everywhere and len(by_text) == 1
     said = (text if alone else f"of {', '.join(names)}: {text}" for text, names in by_text.items())
     return " ".join(f"{text[:1].upper()}{text[1:]}." for text in said).replace("`", "")

@@ -2,27 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from confide._helpers import names
+from confide._helpers import stubbed
 
-if TYPE_CHECKING:
-    from confide.ledger.ledger import Ledger
-    from confide.ledger.names import same_name
-    from confide.ledger.records import Charge, Entry, LedgerState, Quote, Receipt, Verification
-else:
-    __getattr__, __dir__ = names(
-        __name__,
-        {
-            "Charge": "confide.ledger.records",
-            "Entry": "confide.ledger.records",
-            "Ledger": "confide.ledger.ledger",
-            "LedgerState": "confide.ledger.records",
-            "Quote": "confide.ledger.records",
-            "Receipt": "confide.ledger.records",
-            "Verification": "confide.ledger.records",
-            "same_name": "confide.ledger.names",
-        },
-    )
-
-__all__ = ["Charge", "Entry", "Ledger", "LedgerState", "Quote", "Receipt", "Verification", "same_name"]
+globals().update(stubbed(__name__, Path(__file__).with_suffix(".pyi")))

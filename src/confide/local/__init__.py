@@ -6,25 +6,8 @@ The calls that read records stand in `confide.ask.local`, as those of every fami
 
 from __future__ import annotations
 
-from confide._helpers import names
+from pathlib import Path
 
-_FACE = "confide.ask.local"
+from confide._helpers import stubbed
 
-__getattr__, __dir__ = names(
-    __name__,
-    {
-        "Noised": "confide.local.noise_levels",
-        "OwnLoss": "confide.local.fits.losses",
-        "Protection": "confide.local.noise_levels",
-        "ProtectedEstimates": "confide.local.estimates",
-        "Releaser": _FACE,
-        "ProtectedShares": "confide.local.estimates",
-        "Told": "confide.local.noise_levels",
-        "fit": "confide.local.estimates",
-        "mean": "confide.local.estimates",
-        "plan": _FACE,
-        "protect": _FACE,
-        "read": "confide.local.files",
-        "shares": "confide.local.estimates",
-    },
-)
+globals().update(stubbed(__name__, Path(__file__).with_suffix(".pyi")))

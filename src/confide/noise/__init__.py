@@ -2,33 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from confide._helpers import names
+from confide._helpers import stubbed
 
-if TYPE_CHECKING:
-    from confide.noise.integers import discrete_gaussian_variance, discrete_laplace_variance, laplace_variance, variance
-    from confide.noise.sources import SecureNoise, SimulatedNoise, keyed_generator
-else:
-    __getattr__, __dir__ = names(
-        __name__,
-        {
-            "SecureNoise": "confide.noise.sources",
-            "SimulatedNoise": "confide.noise.sources",
-            "discrete_gaussian_variance": "confide.noise.integers",
-            "discrete_laplace_variance": "confide.noise.integers",
-            "keyed_generator": "confide.noise.sources",
-            "laplace_variance": "confide.noise.integers",
-            "variance": "confide.noise.integers",
-        },
-    )
-
-__all__ = [
-    "SecureNoise",
-    "SimulatedNoise",
-    "discrete_gaussian_variance",
-    "discrete_laplace_variance",
-    "keyed_generator",
-    "laplace_variance",
-    "variance",
-]
+globals().update(stubbed(__name__, Path(__file__).with_suffix(".pyi")))

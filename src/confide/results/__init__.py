@@ -2,26 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from confide._helpers import names
+from confide._helpers import stubbed
 
-if TYPE_CHECKING:
-    from confide.results.curve import Curve
-    from confide.results.estimates import Estimates
-    from confide.results.inference.contrasts import Combinations
-    from confide.results.inference.wald import WaldTest
-    from confide.results.pages.content import check_alpha
-else:
-    __getattr__, __dir__ = names(
-        __name__,
-        {
-            "Combinations": "confide.results.inference.contrasts",
-            "Curve": "confide.results.curve",
-            "Estimates": "confide.results.estimates",
-            "WaldTest": "confide.results.inference.wald",
-            "check_alpha": "confide.results.pages.content",
-        },
-    )
-
-__all__ = ["Combinations", "Curve", "Estimates", "WaldTest", "check_alpha"]
+globals().update(stubbed(__name__, Path(__file__).with_suffix(".pyi")))

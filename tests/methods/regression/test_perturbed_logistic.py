@@ -69,9 +69,7 @@ def released(
 # contract and audit --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "mechanism", few([pytest.param(one, marks=[pytest.mark.long] * (one == "objective")) for one in REQUESTS], "output")
-)
+@pytest.mark.parametrize("mechanism", few(REQUESTS, "output"))
 def test_contract(mechanism: str) -> None:
     method = METHODS[mechanism](FORMULA)
     contract = check_method(method, SCHEMA, privacy=REQUESTS[mechanism], raises=False, replications=20)

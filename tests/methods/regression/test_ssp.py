@@ -375,8 +375,8 @@ def test_collinear_and_constant_features_are_no_error() -> None:
     assert cf.infer(release(cf.regression.SSP(FORMULA), frame)).status in ("weak", "not_identified")
 
 
-@pytest.mark.parametrize("share", few([0.1, 0.0], 0, 3))
-@pytest.mark.parametrize("recenter", ["auto", False])
+@pytest.mark.parametrize("share", [0.1, 0.0])
+@pytest.mark.parametrize("recenter", few(["auto", False], 0))
 def test_clipped_responses_raise_the_flag(share: float, recenter: str | bool) -> None:
     frame = records(1_000, 15)
     narrow = cf.Schema(

@@ -20,10 +20,10 @@ from confide.cli.commands.analysis import TestArguments, known_test, not_of_a_re
 from confide.cli.commands.derived_quantities import DerivedOptions
 from confide.cli.engine import OneStepRequest, at_once, make, open_ledger
 from confide.cli.files import load_schema
+from confide.cli.messages import table_of
 from confide.cli.options import RECORDS, Data, Fields, SchemaFile, fields_of, spread
 from confide.cli.session import Refused, Session
 from confide.core import Method, parameters_of
-from confide.schema.formulas.names import parted, sides
 
 _DESCRIBE, _LINE = cf.tables.TableOne, cf.regression.LeastSquares
 _TABLES: dict[str, type[Method]] = {
@@ -89,14 +89,6 @@ def table(
     settings = once.parameters.settings(**own.given())
     _check_covers(settings)
     at_once(ctx.obj, once, data, schema, partial(make, name, formula, settings))
-
-
-def table_of(formula: str) -> str:
-    """The kind of table that a formula asks for where none is named."""
-    left = sides(formula)[0] if len(sides(formula)) > 1 else ""
-    if not left:
-        return cf.tables.Counts.name
-    return cf.tables.Ratios.name if len(parted(left, "/")) > 1 else cf.tables.Means.name
 
 
 @partial(spread, own=fields_of(cf.tables.Means, cf.tests.Correlation, names=("weights", "term_bounds")))

@@ -66,10 +66,6 @@ class RankAbout:
     groups: tuple[str, ...]
 
     @property
-    def shapes(self) -> int:
-        return 2 if isinstance(self.first, SignedRows) else self.first.cells
-
-    @property
     def bins(self) -> int:
         """Of one group's counts in round 1."""
         return self.first.half if isinstance(self.first, SignedRows) else self.first.bins.size

@@ -308,17 +308,21 @@ def _missing_variance(count: LevelCount, low: float, x: float) -> tuple[float, f
     return max(noise, 0.0), ((x / _NORMAL) ** 2 - 1) * count.count
 
 
-def quiet_words(found: Sequence[QuietLevel], most: int = 3) -> list[str]:
+# Levels that a reason names.
+_FIRST = 3
+
+
+def quiet_words(found: Sequence[QuietLevel]) -> list[str]:
     """One sentence for the levels, the rarest first; none for none."""
     if not found:
         return []
-    first = sorted(found, key=lambda one: one.count.count)[:most]
+    first = sorted(found, key=lambda one: one.count.count)[:_FIRST]
     named = ", ".join(
         f"{cell_words(one.count.column, one.count.level)} (about {max(one.count.count, 0.0):.0f} ± {one.count.margin:.0f} "
         f"{_SAID[one.outcome]})"
         for one in first
     )
-    more = f" and {len(found) - most} more" if len(found) > most else ""
+    more = f" and {len(found) - _FIRST} more" if len(found) > _FIRST else ""
     counted = first[0].outcome == _COUNTED
     if not all(one.count.column for one in first):
         return [f"{named} are too alike for any coefficient to be told; more records or a larger budget may tell them"]

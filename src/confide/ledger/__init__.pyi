@@ -1,0 +1,12 @@
+"""The ledger: what may be spent on a data set, what was, and the proof that nobody changed it."""
+
+from confide.ledger.ledger import Ledger as Ledger
+from confide.ledger.names import same_name as same_name
+from confide.ledger.records import (
+    Charge as Charge,
+    Entry as Entry,
+    LedgerState as LedgerState,
+    Quote as Quote,
+    Receipt as Receipt,
+    Verification as Verification,
+)
