@@ -526,10 +526,9 @@ def _column(kind: str, call: ast.Call) -> str:
 
 def table_of(formula: str) -> str:
     """The kind of table that a formula asks for where none is named."""
-    from confide import tables
     from confide.schema.formulas.names import parted, sides  # here, because schemas are slow to load
 
     left = sides(formula)[0] if len(sides(formula)) > 1 else ""
     if not left:
-        return str(tables.Counts.name)
-    return str(tables.Ratios.name if len(parted(left, "/")) > 1 else tables.Means.name)
+        return str(cf.tables.Counts.name)
+    return str(cf.tables.Ratios.name if len(parted(left, "/")) > 1 else cf.tables.Means.name)
