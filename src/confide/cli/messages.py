@@ -18,6 +18,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import confide as cf
+
 if TYPE_CHECKING:
     from confide.core import Plan
 
