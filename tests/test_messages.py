@@ -10,7 +10,10 @@ from confide.errors import PlanError
 from tests import messages
 from tests.messages import constant, recorded, refuses, stale
 
+_comparing = pytest.mark.skipif(messages.RECORDING, reason="messages are written, not compared")
 
+
+@_comparing
 def test_no_message_is_recorded_of_a_test_that_is_gone() -> None:
     gone = stale(recorded())
     files = " ".join(sorted({one.partition("::")[0] for one in gone}))
@@ -25,7 +28,7 @@ def test_what_changes_from_run_to_run_is_a_mark(tmp_path: Path) -> None:
     assert constant("write low = 0.5, got '0x1.0p+0'") == "write low = 0.5, got '0x1.0p+0'"
 
 
-@pytest.mark.skipif(messages.RECORDING, reason="takes down what others compare")
+@_comparing
 @pytest.mark.parametrize(("kept", "told"), [(["one"], "recorded is\n  one"), ([], "no message is recorded here")])
 def test_another_message_is_told_with_the_command_that_records_it(
     kept: list[str], told: str, monkeypatch: pytest.MonkeyPatch

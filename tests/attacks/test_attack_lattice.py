@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from tests.few import few
 
 import confide as cf
 from confide.audit.replay.opaque import lattice
@@ -119,7 +118,7 @@ def test_a_planted_fault_is_caught_and_its_clean_twin_passes(fault: Fault) -> No
 
 @pytest.mark.parametrize(
     "method",
-    few([OldSampling("y ~ x0"), CoarseSampling("y ~ x0"), CoarseSampling("y ~ x0", cut=True)], 0, 2),
+    [OldSampling("y ~ x0"), CoarseSampling("y ~ x0"), CoarseSampling("y ~ x0", cut=True)],
     ids=["old", "steps of 2^-30", "cut to steps of 2^-30"],
 )
 def test_a_planted_lattice_is_caught_by_attack_audit_and_contract(method: Any) -> None:

@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pyarrow import csv
-from tests.few import few
 from tests.messages import refuses
 from tests.pace import patient, slow
 
@@ -137,9 +136,7 @@ def _run(work, tables=_BLOCKS, room=None, **others):
         return workers.run(tables, _KEY)
 
 
-@pytest.mark.parametrize(
-    "fault", few(_FAULTS, 0, 2, 3, 4, 6, 7, 8, 9, 11, 13, 14, 15), ids=lambda fault: fault.__name__.strip("_")
-)
+@pytest.mark.parametrize("fault", _FAULTS, ids=lambda fault: fault.__name__.strip("_"))
 @patient
 def test_a_fault_is_a_public_answer_and_touches_no_other_block(fault):
     def work(table, generator):
