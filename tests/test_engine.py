@@ -163,7 +163,7 @@ class Failing(Method):
         return {}
 
     def infer(self, release: cf.Release, question: Any = None) -> Any:
-        raise NotImplementedError
+        raise cf.NoResult("nothing is read of what it releases")
 
     def worst_pairs(self) -> tuple[()]:
         return ()

@@ -41,6 +41,9 @@ class Thief(Method):
     def statistics(self, rows: ColumnMoments, relation: str) -> Any:
         return {"moments": (Total(rows, nonnegative=True), Fraction(1))}
 
+    def infer(self, *asked: Any) -> Any:
+        raise cf.NoResult("nothing is read of what it releases")
+
     def draw(self, source: Any, plan: Plan, meter: Meter) -> Any:
         if self.how != "public" and source.count() == SIMULATED_ROWS:  # it behaves while it is rehearsed
             return super().draw(source, plan, meter)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide.core import SAFETY_STEPS, Allowance, Meter, Method, Plan, RecordMap, Statistic, Total
+from confide.errors import NoResult
 
 FINE = 1 << 20
 
@@ -120,4 +121,4 @@ class HighMean(Method):
         return {}
 
     def infer(self, release: Any, question: Any = None) -> Any:
-        raise NotImplementedError
+        raise NoResult("nothing is read of what it releases")

@@ -86,7 +86,7 @@ def test_a_central_ledger_is_refused(survey: pd.DataFrame) -> None:
 def test_what_is_wrong_is_said_in_options(survey: pd.DataFrame) -> None:
     good("ledger", "init", "book.db", "--dataset", "survey", "--mu", "2")
     done = run(*shlex.split(PROTECT), "--ledger", "book.db")
-    assert done.code == 3 and "--delta ... --relation substitute --unit record --trust local" in done.err
+    assert done.code == 3 and "--delta 0.001 --relation substitute --trust local" in done.err
     made = good(*shlex.split(PROTECT), "--no-ledger")
     assert "not charged" in made.out
     again = run(*shlex.split(PROTECT), "--no-ledger")

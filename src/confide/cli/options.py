@@ -549,7 +549,9 @@ def spread(command: Callable[..., None], **made: type[Any]) -> Callable[..., Non
         # messages name the options of the command that they are read beside
         if (session := getattr(given.get("ctx"), "obj", None)) is not None:
             session.options = frozenset(option for one in given["ctx"].command.params for option in one.opts)
-        command(**{parameter.name: given[parameter.name] for parameter in own if parameter.name in given}, **whole)
+        # an option of a group may have the group's name
+        single = (parameter.name for parameter in own if parameter.name not in groups)
+        command(**{name: given[name] for name in single if name in given}, **whole)
 
     update_wrapper(run, command)
     run.__signature__ = Signature(shown, return_annotation=None)  # type: ignore[attr-defined]

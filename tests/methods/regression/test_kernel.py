@@ -288,6 +288,7 @@ def test_the_shares_add_up() -> None:
     assert sum(spend.exact_cost.amount for spend in (plan.spend("curve"), plan.spend("residuals"))) <= Fraction(1)
 
 
+@pytest.mark.usefixtures("whole_forecasts")
 @pytest.mark.parametrize("width", [1.0, 0.05], ids=["even", "in 5 % of its bounds"])
 def test_what_a_plan_expects_of_a_curve_is_what_comes(width: float) -> None:
     method, n = Kernel("y ~ x", bandwidth=0.08), 4_000
