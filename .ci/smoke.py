@@ -128,7 +128,7 @@ def _() -> None:
 def _() -> None:
     released(cf.tables.PersonCounts("any(g == 'a' & x > 1) * s", covers="population"), GAUSSIAN, PERSONS)
     released(cf.tables.PersonShares("any(g == 'a') * s", within="s", covers="dataset"), GAUSSIAN, PERSONS)
-    cf.contributions(cf.read(records(PERSONS), PERSONS), "person", privacy=GAUSSIAN, ledger=None)
+    cf.contributions(cf.read(records(PERSONS), PERSONS), privacy=GAUSSIAN, ledger=None)
     RELEASED.add("contributions")
 
 
