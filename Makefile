@@ -30,6 +30,7 @@ test: lint contracts
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python .ci/prose_lint.py . --quiet --ratchet .ci/prose.json
 
 types: $(READY)
 	$(BIN)/mypy

@@ -12,7 +12,7 @@ import pytest
 import confide as cf
 from confide.accuracy import Targets, smallest
 from confide.errors import PlanError
-from confide.methods.publication import Asked
+from confide.methods.publication import PublicationFile
 from confide.noise import SimulatedNoise
 from confide_lab.methods.quantile.ranks import Quantile
 from tests.messages import refuses
@@ -136,7 +136,7 @@ def test_accuracy_is_a_half_width_of_95_percent_everywhere(tmp_path: Any) -> Non
     path.write_text(
         "n = 20000\n[questions.means]\nmethod = 'means'\nformula = 'income ~ 1'\ncovers = 'population'\naccuracy = { mean = 600 }\n"
     )
-    asked = Asked.from_toml(path)
+    asked = PublicationFile.from_toml(path)
     again = cf.plan(asked.publication, schema, n=asked.n, **asked.terms())
     assert again.guarantee.mu == pytest.approx(plan.guarantee.mu, rel=1e-3)
 
@@ -254,18 +254,18 @@ def test_a_publication_is_planned_for_the_accuracy_of_each_question(tmp_path: An
         "accuracy = { count = 10 }\n[questions.means]\nmethod = 'means'\nformula = 'y ~ region'\ncovers = 'population'\n"
         "accuracy = { mean = 0.1 }\n"
     )
-    asked = Asked.from_toml(path)
+    asked = PublicationFile.from_toml(path)
     again = cf.plan(asked.publication, SCHEMA, n=asked.n, **asked.terms())
     assert again.guarantee.mu == plan.guarantee.mu
     with refuses(PlanError):
         asked.terms(cf.GDP(1.0))
     path.write_text(path.read_text().replace("n = 5000", "n = 5000\nprivacy = { mu = 1 }"))
     with refuses(PlanError):
-        Asked.from_toml(path).terms()
+        PublicationFile.from_toml(path).terms()
     path.write_text(
         path.read_text().replace("accuracy = { count = 10 }", "cv = 0.02").replace("privacy = { mu = 1 }", "")
     )
-    asked = Asked.from_toml(path)
+    asked = PublicationFile.from_toml(path)
     plan = cf.plan(asked.publication, SCHEMA, n=asked.n, **asked.terms())
     assert any(note.startswith("counts: accuracy: the forecast has cells") for note in plan.notes)
     assert sum("counts as public" in note for note in plan.notes) == 1

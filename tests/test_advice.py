@@ -12,7 +12,7 @@ import pytest
 import confide as cf
 from confide.advice import TASKS, Advice, Expectation, ranked
 from confide.scenarios import Columns, scenario_frame
-from confide.schema import Practice
+from confide.schema import CodedFrame
 from tests.messages import refuses
 
 SCHEMA = cf.Schema(
@@ -71,7 +71,7 @@ def test_what_is_predicted_of_the_first_is_what_it_does_on_records_alike() -> No
     records = scenario_frame(SCHEMA, Columns(("a", "b"), ("y",)), 50_000, 11)
     found = cf.advise("linear_regression", "y ~ a + b", SCHEMA, 4_000, cf.GDP(1.0), like=records, replications=12)
     assert found.best.method == "least_squares" and found.best.intervals == 1.0 and not found.best.misses
-    truth = cf.regression.LeastSquares("y ~ a + b").reference(Practice.of(records, SCHEMA))
+    truth = cf.regression.LeastSquares("y ~ a + b").reference(CodedFrame.of(records, SCHEMA))
     errors = []
     # a root mean square of so many is known to a tenth
     for seed in range(48):

@@ -131,7 +131,7 @@ class Broken(Mean):
             return replace(result, facts=(("n", "many"),), status="odd")
         if self.fault == "remembers":
             nothing = np.full_like(result.covariance, np.nan)
-            return replace(result, status="weak", covariance=nothing, reason=f"of {_remembered[-1]} records")
+            return replace(result, status="imprecise", covariance=nothing, reason=f"of {_remembered[-1]} records")
         return result
 
 

@@ -11,5 +11,5 @@ import pytest
 def test_the_demo_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(redbook, "OUT", tmp_path)
     redbook.main()
-    assert "Private estimates of rate_marriage" in capsys.readouterr().out
+    assert "Linear regression of rate_marriage on age, yrs_married" in capsys.readouterr().out
     assert {"book.db", "plan.json", "release.json"} <= {path.name for path in tmp_path.iterdir()}

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import confide as cf
-from confide.core.events import Spend, leaves
+from confide.core.events import BudgetItem, leaves
 from confide.disclosures import FORMAT, schema_text
 from confide.noise import SimulatedNoise
 from tests.messages import refuses
@@ -171,7 +171,7 @@ def test_people_read_it_question_by_question(releases: dict[str, cf.Release]) ->
         assert f"Estimated {child.target}" in words and f"Method {child.method.name}" in words
         assert f"Charged {child.guarantee}" in words
         for leaf in leaves(child.event):
-            assert isinstance(leaf, Spend)
+            assert isinstance(leaf, BudgetItem)
             row = rf"^ +(Noise +)?{re.escape(leaf.name)} +{int(np.prod(leaf.shape))} +(\S+) +mu (\S+) +grid gaussian$"
             found = re.search(row, text, re.MULTILINE)
             if f"{name}/{leaf.name}" not in release.statistics:

@@ -62,7 +62,7 @@ def results() -> dict[str, Any]:
 @pytest.mark.parametrize("name", METHODS)
 def test_predictions_are_those_of_the_result(results: dict[str, Any], name: str) -> None:
     result = results[name]
-    assert result.status == "ok"
+    assert result.status == "valid"
     found = me.predictions(adapt(result, PUBLIC))
     own = result.get_prediction(PUBLIC)
     np.testing.assert_allclose(found["estimate"].to_numpy(), own["mean"], rtol=1e-12)
@@ -173,7 +173,7 @@ def test_what_is_no_public_data_is_refused(results: dict[str, Any], data: str) -
 def test_what_has_no_valid_covariance_is_refused(results: dict[str, Any]) -> None:
     few = cf.read(SCHEMA.sample(60, seed=2), SCHEMA)
     weak = cf.infer(cf.release(METHODS["logit"], few, cf.GDP(0.2), ledger=None, noise=SimulatedNoise(3)))
-    assert weak.status != "ok"
+    assert weak.status != "valid"
     with pytest.raises(cf.NoResult, match="have no margins"):
         adapt(weak, PUBLIC)
     table = cf.infer(

@@ -13,7 +13,7 @@ import statsmodels.api as sm
 import confide as cf
 from confide import registry
 from confide.core import Method
-from confide.schema import Practice
+from confide.schema import CodedFrame
 from confide.testing.test_data import ZeroNoise
 from confide_lab.methods import BinAgg, HuberLine, PosteriorSampling
 from confide_lab.methods.quantile.ranks import Quantile
@@ -69,7 +69,7 @@ def ols(columns: dict[str, Any], response: pd.Series[float]) -> pd.Series[float]
 
 FRAME = raw()
 HAND = by_hand(FRAME)
-READ = Practice.of(FRAME, SCHEMA)
+READ = CodedFrame.of(FRAME, SCHEMA)
 #: With a cap that no record reaches all count alike; with the default it is another line, by hand in its own tests.
 LINES = [cf.regression.SSP, BinAgg, partial(cf.regression.EfficientPTR, leverage_cap=6.0)]
 
@@ -112,7 +112,7 @@ def test_no_weights_are_in_it() -> None:
     x = np.random.default_rng(3).exponential(1.0, 20_000)
     frame = pd.DataFrame({"x": x, "y": 3 * np.log1p(x)})
     method = cf.regression.SSP("y ~ x", recenter=False, leverage_cap=1.0)
-    found = method.reference(Practice.of(frame, schema))
+    found = method.reference(CodedFrame.of(frame, schema))
     assert found["x"] == pytest.approx(np.polyfit(x, frame["y"], 1)[0], abs=1e-4)
     silent = cf.release(method, cf.read(frame, schema), cf.GDP(1.0), ledger=None, noise=ZeroNoise())
     assert abs(method.infer(silent).params["x"] - found["x"]) > 0.02
@@ -132,7 +132,7 @@ def test_logistic_is_the_likeliest_model() -> None:
 
 
 def test_outcomes_that_a_line_separates_have_no_likeliest_model() -> None:
-    apart = Practice.of({"x": [0.5, 1.0, 2.0, 3.0], "hit": [0, 0, 1, 1]}, SCHEMA)
+    apart = CodedFrame.of({"x": [0.5, 1.0, 2.0, 3.0], "hit": [0, 0, 1, 1]}, SCHEMA)
     with refuses(cf.PlanError):
         cf.regression.Logistic("hit ~ x").reference(apart)
 
@@ -176,7 +176,7 @@ def test_a_plain_frame_is_refused_with_the_call_that_works() -> None:
 def test_an_empty_level_and_too_few_records_are_refused() -> None:
     for frame, formula in ((FRAME[FRAME["k"] != "z"], "y ~ k"), (FRAME[:2], "y ~ m + c"), (FRAME[:0], "y ~ 1")):
         with refuses(cf.PlanError):
-            cf.regression.SSP(formula).reference(Practice.of(frame, SCHEMA))
+            cf.regression.SSP(formula).reference(CodedFrame.of(frame, SCHEMA))
 
 
 def test_every_method_that_states_an_interval_has_a_reference() -> None:

@@ -115,7 +115,7 @@ def test_the_first_call_of_an_interval_is_answered(verb: str) -> None:
     """A schema says nothing of missing values, and nobody named a relation: a table answers the same."""
     column = {"proportion": "smoker", "mean": "x", "difference": "smoker ~ sex"}[verb]
     found = made(asked(verb, column))
-    assert found.status == "ok" and np.isfinite(found.conf_int().to_numpy()).all()
+    assert found.status == "valid" and np.isfinite(found.conf_int().to_numpy()).all()
     with refuses(ConfideError):
         made(asked(verb, column, "cf.GDP(1.0, relation='substitute')"))
 
@@ -204,7 +204,7 @@ LINES = [("y ~ x + x2", cf.regression.LeastSquares), ("y ~ x + x2", cf.regressio
 def test_two_equal_columns_are_named(formula: str, method: Any) -> None:
     told = [fitted(formula, method, 1.0, seed, same=True) for seed in range(4)]
     assert all("direction" not in one.reason for one in told)
-    named = [one for one in told if one.status != "ok"]
+    named = [one for one in told if one.status != "valid"]
     # of counts another cause may be named first: means beyond what is declared, where such a line leads
     assert any(re.search(r"x2? and x2? (?:apart|are next to the same)", one.reason) for one in named)
 

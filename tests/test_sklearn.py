@@ -141,9 +141,9 @@ def test_what_the_skipped_nan_check_would_forbid_is_a_missing_value(value: Any) 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_the_number_of_records_is_no_error(rows: int) -> None:
     X, y = records(rows)
-    assert regressor().fit(X, y).status_ != "ok"
-    assert regressor().fit(X.to_numpy(), y.to_numpy()).status_ != "ok"
-    assert regressor(bounds={"X": (0, 1), "y": (0, 1)}).fit(X, y).status_ != "ok"
+    assert regressor().fit(X, y).status_ != "valid"
+    assert regressor().fit(X.to_numpy(), y.to_numpy()).status_ != "valid"
+    assert regressor(bounds={"X": (0, 1), "y": (0, 1)}).fit(X, y).status_ != "valid"
 
 
 def test_parameters_are_stored_and_cloned() -> None:
@@ -196,7 +196,7 @@ def test_the_same_release_as_the_one_call() -> None:
     result = cf.linear_regression("score ~ age + income", data, **settings)
     assert model.result_.release_sha256 == result.release_sha256 == model.release_.sha256
     assert line(model) == list(result.params)
-    assert model.status_ == "ok"
+    assert model.status_ == "valid"
     assert model.predict(X) == pytest.approx(result.predict(X).to_numpy(), rel=1e-12)
     assert cf.infer(cf.Release.from_json(model.release_.to_json())).params.equals(result.params)
 
@@ -677,7 +677,7 @@ def test_a_status_that_is_not_ok_warns_with_the_words_of_the_result_alone() -> N
     assert cf.infer(cf.Release.from_json(model.release_.to_json())).reason in said
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert regressor().fit(*records()).status_ == "ok"
+        assert regressor().fit(*records()).status_ == "valid"
 
 
 def test_a_warning_that_is_made_an_error_loses_no_release(book: cf.Ledger) -> None:
@@ -686,7 +686,7 @@ def test_a_warning_that_is_made_an_error_loses_no_release(book: cf.Ledger) -> No
     with warnings.catch_warnings(), pytest.raises(StatusWarning):
         warnings.simplefilter("error")
         model.fit(X, y)
-    assert cf.verify(model.release_, book).ok and model.status_ != "ok"
+    assert cf.verify(model.release_, book).ok and model.status_ != "valid"
 
 
 def test_clones_charge_the_same_book(book: cf.Ledger) -> None:
@@ -764,7 +764,7 @@ def test_nothing_private_is_left_on_the_estimator() -> None:
 def test_a_weak_line_is_told_by_its_status() -> None:
     X, y = records(100)
     model = regressor(mu=0.7).fit(X, y)
-    assert model.status_ == model.result_.status != "ok"
+    assert model.status_ == model.result_.status != "valid"
     assert model.result_.reason
     assert np.isfinite(model.predict(X)).all()
 
@@ -794,7 +794,7 @@ class Silent(Method):
         class NoReply:
             names: tuple[str, ...] = ("Intercept", "age")
             estimates: tuple[float, ...] = (np.nan, np.nan)
-            status: str = "no_reply"
+            status: str = "declined"
             reason: str = "the mechanism declined"
 
         return NoReply()
@@ -803,7 +803,7 @@ class Silent(Method):
 def test_without_an_estimate_there_is_no_prediction() -> None:
     X, y = records(30)
     model = regressor(Silent("score ~ age")).fit(X, y)
-    assert model.status_ == "no_reply"
+    assert model.status_ == "declined"
     with refuses(cf.NoResult):
         model.predict(X)
 

@@ -16,7 +16,7 @@ import confide as cf
 from confide.methods.regression.glm.coefficients import binary_design
 from confide.regression import SSP, LeastSquares, Logistic
 from confide.schema import Categorical, Design, Numeric, Schema
-from confide.schema.coded_frame import Practice
+from confide.schema.coded_frame import CodedFrame
 from confide_lab.benchmarks import log_odds, outside_tables
 from confide_lab.benchmarks.truth import (
     adversary as truth_adversary,
@@ -117,7 +117,7 @@ def test_a_broken_promise_is_caught(tmp_path: Path) -> None:
 def test_a_sandwich_that_no_table_prints_is_shown_for_information(tmp_path: Path) -> None:
     """BinAgg on a formula of one factor: standard errors a tenth of what they should be, and no table that says so."""
     [row], _ = truth.measure([Cell("group-means", "binagg", 1_600, 1.0, "add-remove")], 10, tmp_path, show=False)
-    assert truth_rows.failing(row) and not row["titled"] and "ok" not in row["status"]
+    assert truth_rows.failing(row) and not row["titled"] and "valid" not in row["status"]
 
 
 def test_the_weighted_line_is_held_against_the_interval_without_privacy_of_that_line() -> None:
@@ -175,9 +175,9 @@ def test_the_interval_without_privacy_is_hc1() -> None:
 def test_a_level_without_records_has_no_interval_and_the_others_keep_theirs() -> None:
     schema = truth_cases.DESIGNS["incomes"].schema
     frame = pd.DataFrame({"age": [20.0, 40, 60, 30], "edu": ["school", "graduate"] * 2, "income": [1e4, 5e4, 2e4, 8e4]})
-    found = truth_plain.line(SSP("income ~ edu"), Practice.of(frame, schema))
+    found = truth_plain.line(SSP("income ~ edu"), CodedFrame.of(frame, schema))
     assert set(found) == {"Intercept", "edu[T.graduate]"}
-    assert truth_plain.line(SSP("income ~ age + I(age**2) + edu"), Practice.of(frame, schema)) == {}
+    assert truth_plain.line(SSP("income ~ age + I(age**2) + edu"), CodedFrame.of(frame, schema)) == {}
 
 
 def row(hits: int, of: int, plain: float = 0.95, **others: Any) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def row(hits: int, of: int, plain: float = 0.95, **others: Any) -> dict[str, Any
         "relation": "add-remove",
         "replications": of,
     }
-    shares = {"status": {"ok": 1.0}, "answered": 1.0, "flagged": 0.0, "flags": {}, "titled": True}
+    shares = {"status": {"valid": 1.0}, "answered": 1.0, "flagged": 0.0, "flags": {}, "titled": True}
     return {**facts, **shares, "coefficients": [one | {"ratio": 1.5, "gap": 0.2}], **others}
 
 
@@ -253,7 +253,7 @@ def test_answers_of_other_methods_are_held_against_their_reference(at: tuple[str
         {"cell": (case, method, 2_000, 1.0, truth._relation(method)), "replication": 0}, np.random.default_rng(0)
     )
     hits, plain = json.loads(found["hits"]), json.loads(found["plain"])
-    assert found["status"] == "ok" and None not in hits and None not in plain
+    assert found["status"] == "valid" and None not in hits and None not in plain
 
 
 def test_the_judge_looks_at_coverage_answers_and_width(
@@ -333,10 +333,10 @@ def test_resamples_that_lack_a_group_are_left_out_of_a_bootstrap() -> None:
     schema = Schema({"f": Categorical(["common", "rare"]), "y": Numeric(0, 1)})
     frame = pd.DataFrame({"f": ["common"] * 200 + ["rare"] * 2, "y": np.linspace(0, 1, 202)})
     method = cf.tables.Quantiles("y ~ f", quantiles=(0.5,))
-    found = truth_plain.plain_intervals(method, Practice.of(frame, schema))
+    found = truth_plain.plain_intervals(method, CodedFrame.of(frame, schema))
     assert found and all(np.isfinite(ends).all() for ends in found.values())
     alone = frame[frame["f"] == "common"].reset_index(drop=True)
-    assert truth_plain.plain_intervals(method, Practice.of(alone, schema)) == {}
+    assert truth_plain.plain_intervals(method, CodedFrame.of(alone, schema)) == {}
 
 
 def test_designs_of_log_odds_are_judged_together() -> None:

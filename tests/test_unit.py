@@ -65,7 +65,8 @@ def test_statements_name_the_id_column(tmp_path: Path) -> None:
     ledger = book(tmp_path, unit="pid")
     plan = cf.plan(LINE, UNIT, cf.GDP(1.0))
     assert {one.unit for one in plan.guarantees} == {"pid"} == {plan.requested.unit}
-    assert "any one pid with all its rows; at most 1 row's worth counts (enforced)" in plan.summary()
+    said = " ".join(plan.summary().split())
+    assert "any one pid with all its rows; at most 1 row's worth counts (enforced)" in said
     assert plan.guarantee.assumptions == ("pid is given to the unit, not by its place in the data",)
     assert cf.plan(LINE, UNIT, cf.GDP(1.0, unit="pid")) == plan
     release = cf.release(LINE, cf.read(people(), UNIT), cf.GDP(1.0), ledger=ledger)
@@ -112,9 +113,9 @@ def test_a_declared_unit_is_planned_and_flagged(tmp_path: Path) -> None:
     ledger = book(tmp_path, unit="household", rows_per_unit=3)
     release = cf.release(LINE, cf.read(people(), declared), cf.GDP(1.0), ledger=ledger)
     assert release.guarantees[0].assumptions == ("at most 3 rows per unit (declared, not enforced)",)
-    assert "unit_declared" in cf.infer(release).flags
+    assert "unit_not_enforced" in cf.infer(release).flags
     bare = cf.release(LINE, cf.read(people(), SCHEMA), cf.GDP(1.0), ledger=None)
-    assert "unit_declared" not in cf.infer(bare).flags
+    assert "unit_not_enforced" not in cf.infer(bare).flags
 
 
 def test_the_key_is_of_the_ledger_and_under_its_chain(tmp_path: Path) -> None:
@@ -250,13 +251,15 @@ def test_plans_pay_one_percent_for_the_histogram_and_tables_show_it() -> None:
     assert abs(units - 1_000) < 45  # noise of sd 2 in each of 17 cells: 5 standard deviations
     assert abs(share - 10) < 5
     # of each person one row is counted, as the title says, and the histogram tells that most rows are not
-    assert result.target.endswith("; one row of each pid, chosen at random") and "rows_truncated" in result.flags
+    assert (
+        result.target.endswith("; one row of each pid, chosen at random") and "contributions_truncated" in result.flags
+    )
     assert "; one row of each pid, chosen at random" in " ".join(result.summary().splitlines()[0].split())
     alone = cf.infer(cf.release(LINE, cf.read(people(), UNIT), cf.GDP(5.0), ledger=None, noise=SimulatedNoise(3)))
-    assert "rows_truncated" not in alone.flags
+    assert "contributions_truncated" not in alone.flags
     three = cf.Schema(SCHEMA.columns, unit=cf.Unit("pid", rows=3))
     release = cf.release(AnalyzeGauss("y ~ x"), cf.read(visits(), three), cf.GDP(5.0), ledger=None)
-    assert "rows_truncated" in cf.infer(release).flags
+    assert "contributions_truncated" in cf.infer(release).flags
 
 
 def _at(case: Any) -> Any:
@@ -280,7 +283,7 @@ def test_contributions_say_what_each_number_of_rows_keeps() -> None:
 def test_one_call_says_that_a_unit_is_declared() -> None:
     declared = cf.Schema(SCHEMA.columns, unit="household", rows_per_unit=2)
     result = cf.linear_regression("y ~ x", cf.read(people(), declared), privacy=cf.GDP(1.0), ledger=None)
-    assert "unit_declared" in result.flags
+    assert "unit_not_enforced" in result.flags
 
 
 def test_a_unit_that_nobody_has_decided_is_no_record() -> None:
@@ -297,17 +300,17 @@ def test_titles_say_which_rows_of_a_unit_are_counted_by_its_own_name() -> None:
     said = "one row of each household, chosen at random"
     for method in (counts, cf.tables.Quantiles("x"), cf.tables.TableOne("x ~ station", covers="population")):
         found = cf.infer(cf.release(method, cf.read(frame, once), cf.GDP(5.0), ledger=None))
-        assert found.target.endswith(f"; {said}") and "rows_truncated" in found.flags
+        assert found.target.endswith(f"; {said}") and "contributions_truncated" in found.flags
         for text in (found.summary(), found.to_markdown(), found.to_latex(), found._repr_html_()):
             assert said in " ".join(text.split())
     heads = [
         cf.infer(cf.release(counts, cf.read(frame, own), cf.GDP(5.0), ledger=None)).head()[1][0]
         for own in (once, cf.Schema(home))
     ]
-    assert heads == ["Rows counted", "Records"]
+    assert heads == ["Rows counted", "n"]
     spread = cf.infer(cf.release(counts, cf.read(frame, weighed), cf.GDP(5.0), ledger=None))
     assert spread.target.endswith("; each household counts once, by all its rows")
-    assert said not in spread.summary() and "rows_truncated" not in spread.flags
+    assert said not in spread.summary() and "contributions_truncated" not in spread.flags
     persons = cf.plan(cf.tables.PersonCounts("station", covers="dataset"), once, cf.GDP(1.0))
     assert persons.target.endswith("; each household counts once, by all its rows") and persons.kept == ""
     five = cf.Schema(home, unit=cf.Unit("household", rows=5, rule="keep"))

@@ -53,8 +53,8 @@ def table(method: Any, data: pd.DataFrame, own: cf.Schema, noise: Any = None) ->
 def test_a_cell_of_a_year_is_a_number_of_persons() -> None:
     data, own = visits(), schema(None)
     found = table(cf.tables.Counts("year * g", covers="dataset"), data, own)
-    assert found.crosstab()["All"].round(6).tolist() == data.groupby("year").pid.nunique().tolist()
-    assert found.title == "Private counts of values of pid in each year by year * g"
+    assert found.crosstab()["Total"].round(6).tolist() == data.groupby("year").pid.nunique().tolist()
+    assert found.title == "Number of values of pid in each year by year and g"
     assert "Records" not in dict(found.head())
     assert not [name for name in found.params.index if "year" not in name]
     shares = table(cf.tables.Shares("year * g", within="year", covers="dataset"), data, own)
@@ -339,10 +339,13 @@ def test_nobody_is_said_to_have_more_years_than_there_are() -> None:
     schema = cf.Schema({"year": cf.Integer(2020, 2024), "y": cf.Numeric(0, 1)}, unit=cf.Unit("pid", per="year"))
     frame = pd.DataFrame({"pid": np.repeat(np.arange(400), 5), "year": np.tile(np.arange(2020, 2025), 400), "y": 0.5})
     table = cf.tables.counts("year", cf.read(frame, schema), covers="dataset", privacy=cf.GDP(1.0), ledger=None)
-    assert "more than" not in table.summary() and "rows_truncated" not in table.flags
+    assert "more than" not in table.summary() and "contributions_truncated" not in table.flags
     few = cf.Schema(dict(schema.columns), unit=cf.Unit("pid", per="year", groups=3))
     table = cf.tables.counts("year", cf.read(frame, few), covers="dataset", privacy=cf.GDP(1.0), ledger=None)
-    assert "rows in more than 3 levels of year" in " ".join(table.summary().split()) and "rows_truncated" in table.flags
+    assert (
+        "rows in more than 3 levels of year" in " ".join(table.summary(verbose=True).split())
+        and "contributions_truncated" in table.flags
+    )
 
 
 def test_units_of_a_cell_that_the_bound_cuts_may_have_more_or_not() -> None:

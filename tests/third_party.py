@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import confide as cf
-from confide.core import MenuEntry, Method, Question, RecordMap, Release, Total
+from confide.core import MenuEntry, Method, RecordMap, Release, ResultOptions, Total
 from confide.core.exact import digest
 from confide.results import Estimates
 from confide.sums import ColumnMoments
@@ -37,7 +37,7 @@ class Mean(Method):
     def reference(self, frame: Any) -> dict[str, float]:
         return {"mean": float(frame[self.column].mean())}
 
-    def table(self, release: Release, rows: ColumnMoments, question: Question) -> Estimates:
+    def table(self, release: Release, rows: ColumnMoments, question: ResultOptions) -> Estimates:
         count, mean, square = rows.decode(release["moments"].decode())
         noise = release["moments"].variance / 2**40 * (1 + mean**2) / count**2
         width = rows.to_units(1.0) - rows.to_units(0.0)
@@ -99,7 +99,7 @@ class Gini(Method):
         ranks = 2 * np.arange(1, len(values) + 1) - len(values) - 1
         return {"gini": float(ranks @ values / (len(values) * values.sum()))}
 
-    def table(self, release: Release, rows: Bins, question: Question) -> Estimates:
+    def table(self, release: Release, rows: Bins, question: ResultOptions) -> Estimates:
         counts, column = release["bins"].decode(), rows.schema[self.column]
         at = column.low + (column.high - column.low) * (np.arange(rows.width) + 0.5) / rows.width
         n = max(counts.sum(), 1.0)

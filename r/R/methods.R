@@ -30,7 +30,7 @@ stored_limits <- function(x) {
 # Estimates with a covariance have intervals at any level: Student's t with each one's degrees of freedom, and a bound on the bias.
 limits_at <- function(x, level) {
   result <- answered(x)
-  if (is.null(result$covariance) || is.null(result$distribution) || result$status == "weak") {
+  if (is.null(result$covariance) || is.null(result$distribution) || result$status == "imprecise") {
     stop(sprintf("these intervals are at level %g alone; for another write the file with it: ", stored_level(x)),
          "confide infer release.json --alpha ALPHA -o FILE", call. = FALSE)
   }

@@ -55,7 +55,7 @@ estimates <- function(x) {
     stop("this result has no column of estimates; its table: as.data.frame(x)", call. = FALSE)
   }
   # where a table says that its numbers mean nothing they are not given out, as in Python
-  if (!is.null(long_table(x)) && answered(x)$status != "ok") found[] <- NA_real_
+  if (!is.null(long_table(x)) && answered(x)$status != "valid") found[] <- NA_real_
   setNames(found, terms_of(x))
 }
 

@@ -10,7 +10,7 @@ line <- read_release(system.file("extdata", "line.json", package = "confide"))
 means <- read_release(system.file("extdata", "means.json", package = "confide"))
 
 stopifnot(
-  identical(line$status, "ok"), line$simulated, identical(line$guarantee, "GDP(mu=2, add-remove)"),
+  identical(line$status, "valid"), line$simulated, identical(line$guarantee, "GDP(mu=2, add-remove)"),
   identical(names(coef(line))[1:2], c("Intercept", "age")),
   identical(dim(vcov(line)), c(4L, 4L)), isSymmetric(vcov(line)),
   all.equal(unname(sqrt(diag(vcov(line)))), tidy_release(line)$std.error, tolerance = 1e-14),

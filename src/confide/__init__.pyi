@@ -21,7 +21,7 @@ from confide.ask.intervals import private_block_posterior as private_block_poste
 from confide.ask.one_call import OneCall, one_call
 from confide.ask.results_file import write_results as write_results
 from confide.ask.synthesis import combine as combine, refit as refit, synthesize as synthesize
-from confide.core import Plan as Plan, Question as Question, Release as Release
+from confide.core import Plan as Plan, Release as Release, ResultOptions as ResultOptions
 from confide.disclosures import disclosure as disclosure
 from confide.engine import infer as infer, plan as plan, precision as precision, release as release, verify as verify
 from confide.errors import (

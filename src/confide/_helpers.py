@@ -4,6 +4,8 @@
 each use under TYPE_CHECKING.
 
 Text that a terminal, a plot and a page can show as it is.
+
+The glossary, `glossary.toml`: one name for one thing. What prints statuses and flags reads their severities here.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from importlib.resources import files
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from types import ModuleType
@@ -228,3 +232,37 @@ class _Quiet:
 
 
 QUIET = _Quiet()
+
+
+@cache
+def terms() -> Mapping[str, Mapping[str, Any]]:
+    """The entries of the glossary by their ids."""
+    import tomllib  # here, because most starts do without it
+
+    text = files("confide").joinpath("glossary.toml").read_text(encoding="utf-8")
+    return {entry["id"]: entry for entry in tomllib.loads(text)["term"]}
+
+
+def is_flag(name: str) -> bool:
+    """Whether a word is the name of a flag."""
+    return f"flag_{name.lower()}" in terms()
+
+
+def severity(flag: str) -> str:
+    """What a flag means for the use of a number: "note", good to know; "caution", weigh it before use; "alarm", do not use it.
+
+    A flag that the glossary does not have, as of a third party's method, is a caution.
+
+    >>> severity("tail_assumption"), severity("whole_range"), severity("of_a_third_party")
+    ('note', 'alarm', 'caution')
+    """
+    return str(terms()[f"flag_{flag.lower()}"]["severity"]) if is_flag(flag) else "caution"
+
+
+def status_severity(status: str) -> str:
+    """What a status means for the use of a result: "good", "caution" or "alarm".
+
+    >>> status_severity("valid"), status_severity("declined")
+    ('good', 'alarm')
+    """
+    return str(terms()[f"status_{status}"]["severity"])

@@ -21,7 +21,7 @@ import pandas as pd
 from confide import engine, registry
 from confide._arrays import Array
 from confide._helpers import later, near_match
-from confide.core import Event, Method, Opaque, Plan, Test, Together
+from confide.core import Composed, Event, Method, OpaqueRelease, Plan, Test
 from confide.core.allowance import checked_privacy
 from confide.core.codec import plain
 from confide.errors import ConfideError, PlanError
@@ -41,7 +41,7 @@ Progress = Callable[[int, int, str], None]
 
 # A dozen runs know a standard error to about a fifth.
 _TELLS = 1.2
-# As in a plan, which says "ok likely" from here on.
+# From this share of the scenarios on a method is said to give intervals.
 _MOSTLY = 0.8
 _NOTHING = "No method is expected to give intervals that hold for all numbers here"
 _REMEDY = "; more records, fewer terms, tighter bounds or a larger budget would help"
@@ -622,9 +622,9 @@ def _rests_on_a_test(event: Event) -> bool:
     match event:
         case Test():
             return True
-        case Together(parts):
+        case Composed(parts):
             return any(map(_rests_on_a_test, parts))
-        case Opaque(_, guarantee, _):
+        case OpaqueRelease(_, guarantee, _):
             return isinstance(guarantee, GDP | ApproxDP) and guarantee.delta > 0 and "test" in event.proof
         case _:
             return False

@@ -132,8 +132,8 @@ class Run:
 
     @property
     def ok(self) -> bool:
-        """Whether its status is "ok"."""
-        return self.result is not None and self.result.status == "ok"
+        """Whether its status is "valid"."""
+        return self.result is not None and self.result.status == "valid"
 
 
 def run(method: Method, plan: Plan, source: Simulated, noise: Any) -> Run:
@@ -234,14 +234,14 @@ def columns_of(made: Plan, schema: Schema, outcome: str = "") -> Columns:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Forecast(Mapping[str, Any]):
-    """Standard errors to expect by number of records and name, and the chance that the status is "ok": simulated when it is looked at.
+    """Standard errors to expect by number of records and name, and the chance that the status is "valid": simulated when it is looked at.
 
-    n: the number of records, or of those in the subgroup; None for `SIZES`. "assumes": what the family of scenarios is, in words; "1,000",
-    ...: a number by name, the median over the scenarios, where every column of numbers states its typical spread; else (low, high), between
-    which 98 % of the family's standard errors lie, None where next to no scenario has one; "between": where a number stands, (low, high)
-    beside it; "ok": the share of the scenarios with that status; "answered": the share of the numbers with an interval, over the scenarios;
-    "of": what all of them are called, and what they are; "price": how many times as wide as without privacy, where results tell. Empty
-    where a method is not simulated.
+    n: the number of records, or of those in the subgroup; None for `SIZES`. "assumes": what the family of scenarios is, in words; "note":
+    how far the numbers tell, "" where that needs no words; "1,000", ...: a number by name, the median over the scenarios, where every
+    column of numbers states its typical spread; else (low, high), between which 98 % of the family's standard errors lie, None where next
+    to no scenario has one; "between": where a number stands, (low, high) beside it; "valid": the share of the scenarios with that status;
+    "answered": the share of the numbers with an interval, over the scenarios; "of": what all of them are called, and what they are;
+    "price": how many times as wide as without privacy, where results tell. Empty where a method is not simulated.
 
     Levels of one factor whose shares are not stated are interchangeable before the data are seen, and so are columns whose spreads are not:
     what the scenarios say of one is said of all, of columns in units of their half-ranges.
@@ -283,16 +283,16 @@ def _table(setting: Setting, sizes: Sequence[int]) -> dict[str, Any]:
         return {}
     columns = setting.columns.names
     known, alike = stated(setting.schema, columns), _alike(names, setting)
-    table: dict[str, Any] = {"assumes": _assumes(known, count, whole(setting.schema, columns))}
+    table: dict[str, Any] = {"assumes": _assumes(known, count), "note": _note(known, whole(setting.schema, columns))}
     table["of"] = next(one.seen.of for runs in found.values() for one in runs if one.seen.errors)
-    table |= {key: {} for key in ("ok", "answered", "price", "between")}
+    table |= {key: {} for key in ("valid", "answered", "price", "between")}
     for n, runs in found.items():
         key, errors = f"{n:,}", np.array([[one.seen.errors.get(name, nan) for name in names] for one in runs])
         own = {name: errors[:, places] * sizes / size for name, (places, sizes, size) in alike.items()}
         table[key] = {name: _entry(values, known) for name, values in own.items()}
         if known:
             table["between"][key] = {name: _entry(values, False) for name, values in own.items()}
-        table["ok"][key] = round(float(np.mean([one.ok for one in runs])), 2)
+        table["valid"][key] = round(float(np.mean([one.ok for one in runs])), 2)
         table["answered"][key] = round(float(np.mean([one.seen.answered for one in runs])), 2)
         shares = np.concatenate([one.seen.shares for one in runs])
         with np.errstate(divide="ignore"):
@@ -364,16 +364,24 @@ def _rounded(value: float) -> float:
     return float(f"{value:.2g}")
 
 
-def _assumes(known: bool, count: int, everything: bool) -> str:
-    """everything: own shares and shares of levels are stated too."""
+def _note(known: bool, everything: bool) -> str:
+    """How far the numbers tell; everything: own shares and shares of levels are stated too."""
+    if not known:
+        return (
+            "Ranges are wide because the schema does not state what is typical of its columns: "
+            "typical = { low = ..., high = ... } of a column narrows them."
+        )
+    if not everything:
+        return (
+            "Own shares or shares of levels are not stated, without which a number is off by more than a factor of 2 "
+            "about every other time: what is in brackets is the forecast."
+        )
+    return ""
+
+
+def _assumes(known: bool, count: int) -> str:
     kind = "the median over" if known else f"{_HOLDS:.0%} of those in"
-    rough = (
-        "; own shares or shares of levels are not stated, without which a number is off by more than a factor of 2 about every other time: "
-        "what is in brackets is the forecast"
-        if known and not everything
-        else ""
-    )
     return (
         f"{kind} {count} scenarios of simulated records: {'the typical spreads of the schema, tails normal to long' if known else FAMILY}; "
-        f"0.1 % to 100 % of each feature is its own; a line leaves 3 % to 100 % of the response, unless stated{rough}"
+        f"0.1 % to 100 % of each feature is its own; a line leaves 3 % to 100 % of the response, unless stated"
     )

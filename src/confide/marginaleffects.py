@@ -45,7 +45,7 @@ def adapt(result: Any, data: Any) -> ReleasedRegression:
 
     data: public or synthetic rows (a frame of pandas or polars, or a mapping of arrays) with the columns of the terms; averages are over
     them. Its other columns can be named in `by=`. Raises `PlanError` for records behind a source and for columns that are missing, and
-    `NoResult` where coefficients have no valid covariance (any status but "ok") or a bound on their bias, which standard errors cannot
+    `NoResult` where coefficients have no valid covariance (any status but "valid") or a bound on their bias, which standard errors cannot
     carry: `get_prediction` does.
     """
     _check_versions()
@@ -165,7 +165,7 @@ def _checked(result: Any) -> Design:
         )
     if isinstance(result, SharedEstimates) and result.tables:
         raise PlanError(f"the release holds several responses; adapt one: result[{next(iter(result.tables))!r}]")
-    if result.design is None or result.status != "ok" or not result.has_intervals:
+    if result.design is None or result.status != "valid" or not result.has_intervals:
         raise NoResult(
             f"coefficients without a valid covariance have no margins: the status is {result.status!r}: {result.reason or 'no interval'}"
         )

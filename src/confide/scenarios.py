@@ -38,7 +38,7 @@ import numpy as np
 from confide._arrays import Array
 from confide._helpers import later
 from confide._special import expit, ndtr
-from confide.schema import Categorical, Integer, Numeric, Practice, Schema
+from confide.schema import Categorical, CodedFrame, Integer, Numeric, Schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,14 +113,14 @@ class Scenario:
     @classmethod
     def of_records(cls, frame: Any, schema: Schema, number: int = 0) -> Scenario:
         """Public records, each as often as it stands there."""
-        codes = Practice.of(frame, schema).codes
+        codes = CodedFrame.of(frame, schema).codes
         return cls(schema, codes, np.ones(len(next(iter(codes.values())))), number)
 
-    def practice(self, rows: int) -> Practice:
+    def practice(self, rows: int) -> CodedFrame:
         """About so many records, each row as often as its weight says, for what is asked without privacy."""
         ends = np.rint(np.cumsum(self.weights) * (rows / self.weights.sum())).astype(np.int64)
         each = np.diff(ends, prepend=0)
-        return Practice(self.schema, {name: codes.repeat(each) for name, codes in self.codes.items()})
+        return CodedFrame(self.schema, {name: codes.repeat(each) for name, codes in self.codes.items()})
 
     def frame(self, rows: int, generator: np.random.Generator) -> pd.DataFrame:
         """Records drawn from it, in the units of the columns."""

@@ -111,7 +111,7 @@ class Fitted:
     low: Array | None = None
     high: Array | None = None
     se: Array | None = None
-    status: str = "ok"
+    status: str = "valid"
     numbers: Mapping[str, float] = field(default_factory=dict)
 
     def predict(self, x: Array) -> Array:
@@ -228,10 +228,10 @@ def binned(case: Case, generator: np.random.Generator) -> Fitted:
     release = cf.release(method, case.source, cf.GDP(case.mu), ledger=None, noise=noise)
     found, first = method.sandwich(release), int(case.intercept)
     bare = fitted_of(method.infer(release), case)
-    if found.status != "ok":
+    if found.status != "valid":
         return bare
     low, high = found.limits()[first:].T
-    return replace(bare, low=low, high=high, se=found.errors[first:], status="ok")
+    return replace(bare, low=low, high=high, se=found.errors[first:], status="valid")
 
 
 # papers to the letter -------------------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ def binagg_literal(case: Case, generator: np.random.Generator, **settings: Any) 
     if not np.isfinite(beta).all():
         return Fitted(beta, status="not_identified", numbers=numbers)
     low, high = np.asarray(found["interval"], dtype=np.float64).T
-    return Fitted(beta, 0.0, low, high, se, "ok", numbers)
+    return Fitted(beta, 0.0, low, high, se, "valid", numbers)
 
 
 def synthetic_literal(case: Case, generator: np.random.Generator) -> pd.DataFrame:
@@ -366,7 +366,7 @@ def opponent(place: str) -> Fitter:
         binary = np.isin(np.arange(case.x.shape[1]), ranged(case.design), invert=True)
         bounds = {"x_bounds": case.x_bounds, "y_bounds": case.y_bounds}
         found = _attribute(place)(case.x, case.y, generator, **bounds, mu=case.mu, binary=binary)
-        ok = found["status"] == "ok"
+        ok = found["status"] == "valid"
         low, high = found["interval"].T if ok else (None, None)
         return Fitted(found["beta"], found["intercept"], low, high, found["se"] if ok else None, found["status"])
 

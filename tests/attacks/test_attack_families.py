@@ -20,7 +20,7 @@ from tests.few import few
 
 import confide as cf
 from confide.core import seal
-from confide.core.statistic import Behind
+from confide.core.statistic import WrappedSource
 from confide.methods.regression.glm.clipping import CountCut
 from confide.methods.regression.glm.sums import COUNT_CELLS, CountIndices
 from confide.noise import SimulatedNoise
@@ -73,7 +73,7 @@ def test_every_sum_of_a_line_of_counts_is_cut_where_the_release_says(monkeypatch
     monkeypatch.setattr(CountCut, "cut", property(lambda self: 6.25))
     asked: list[Any] = []
 
-    class Spied(Behind):
+    class Spied(WrappedSource):
         def aggregate(self, *statistics: Any) -> Any:
             asked.extend(statistics)
             return self._source.aggregate(*statistics)

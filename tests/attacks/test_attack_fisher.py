@@ -17,7 +17,7 @@ from scipy.special import expit
 import confide as cf
 from confide.audit.replay.replay import Replay, replay
 from confide.methods.regression.glm import draw
-from confide.methods.regression.glm.noise_floor import Held
+from confide.methods.regression.glm.noise_floor import UnidentifiedLevels
 from confide.regression import Logistic
 
 _FEATURES = {
@@ -79,14 +79,14 @@ def test_nothing_but_the_planned_sums_tells_data_sets_apart(n: int, steps: int, 
 def test_which_levels_are_held_follows_from_noisy_numbers(relation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same levels for data sets far apart, where some are held."""
     seen: list[tuple[str, ...]] = []
-    of = Held.of
+    of = UnidentifiedLevels.of
 
-    def watched(*given: Any) -> Held:
+    def watched(*given: Any) -> UnidentifiedLevels:
         held = of(*given)
         seen.append(tuple(level.name for level in held.levels))
         return held
 
-    monkeypatch.setattr(draw.Held, "of", watched)
+    monkeypatch.setattr(draw.UnidentifiedLevels, "of", watched)
     for mu in (0.5, 1.0, 1.5):
         for found in replays(Logistic(FORMULA), 1, 1_000, relation, mu):
             assert found.problems == ()

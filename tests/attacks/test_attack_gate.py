@@ -15,7 +15,7 @@ from tests.messages import refuses
 
 import confide as cf
 from confide.core import Meter, Method, Noisy, Plan, Total, leaves
-from confide.core.statistic import Behind
+from confide.core.statistic import WrappedSource
 from confide.guarantees.selection import run_law
 from confide.noise import SimulatedNoise
 from confide.sources.simulated import SIMULATED_ROWS
@@ -104,7 +104,7 @@ def test_exact_sums_among_public_numbers_are_found_by_the_contract() -> None:
     assert any("public" in str(problem) for _, problem in found.checks)
 
 
-class Watched(Behind):
+class Watched(WrappedSource):
     """A source that notes whether its records were counted."""
 
     counted = 0

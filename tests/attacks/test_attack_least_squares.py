@@ -12,7 +12,7 @@ from tests.few import few
 
 import confide as cf
 from confide.audit.methods import audit
-from confide.core import Allowance, Spend
+from confide.core import Allowance, BudgetItem
 from confide.core.events import leaves, paths
 from confide.methods.regression.sums import whitened_rows
 from confide.methods.regression.sums.scores import LimitedFeatures, LimitedScores, SquareOf
@@ -61,7 +61,7 @@ def test_every_branch_spends_all_and_no_more(relation: str, rows: int) -> None:
         for request in (cf.GDP(0.7, relation=relation), cf.ApproxDP(1.0, 1e-6, relation=relation)):
             plan = method.plan(schema, request)
             amount = Allowance.of(request, method, schema).amount
-            spends = {leaf.name: leaf for leaf in leaves(plan.event) if isinstance(leaf, Spend)}
+            spends = {leaf.name: leaf for leaf in leaves(plan.event) if isinstance(leaf, BudgetItem)}
             for names in paths(plan.event):
                 spent = Fraction(0)
                 for name in names:

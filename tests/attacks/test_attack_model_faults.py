@@ -236,7 +236,7 @@ def test_classes_below_twenty_records_or_ten_sds_have_no_interval() -> None:
             ClassMeans("k ~ x"), cf.read({"k": labels, "x": x}, schema), asked, ledger=None, noise=SimulatedNoise(1)
         )
         found = cf.infer(made)
-        assert found.status == "weak" and found.conf_int().isna().all().all()
+        assert found.status == "imprecise" and found.conf_int().isna().all().all()
 
 
 def test_the_band_turns_at_least_once_for_each_bandwidth() -> None:

@@ -90,7 +90,7 @@ def test_every_method_that_assumes_float64_is_attacked() -> None:
 
 
 def _is_opaque(plan: cf.core.Plan) -> bool:
-    return any(isinstance(leaf, cf.core.Opaque) for leaf in cf.core.leaves(plan.event))
+    return any(isinstance(leaf, cf.core.OpaqueRelease) for leaf in cf.core.leaves(plan.event))
 
 
 def test_order_and_batches_of_values_whose_float_sum_depends_on_order() -> None:

@@ -15,7 +15,7 @@ from confide.audit.methods import usual_request
 from confide.audit.replay.opaque import Setting, attack_opaque, certificates
 from confide.audit.searches.neighbors import Domain, neighbours
 from confide.audit.verdict import Audit, Finding
-from confide.core import Meter, Method, Opaque, Plan, Proved, Release, Source, Total, leaves
+from confide.core import Meter, Method, OpaqueRelease, Plan, Proved, Release, Source, Total, leaves
 from confide.sums import ColumnMoments
 from confide_lab.benchmarks.planted.kinds import Fault
 from confide_lab.benchmarks.planted.opaque import OPAQUE_FAULTS
@@ -110,7 +110,7 @@ class Squared(Method):
     def plan(self, schema: Any, privacy: Any, *, n: Any = None, public: Any = None) -> Plan:
         proved = Proved.of(privacy, self, schema)
         statistic = Total(ColumnMoments(schema, self.column))
-        event = Opaque("number", proved.level, "a Gaussian mechanism on a sum, by hand")
+        event = OpaqueRelease("number", proved.level, "a Gaussian mechanism on a sum, by hand")
         return Plan.of(self, schema, proved, event, {"sums": statistic}, n=n, target="t", covers="c")
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:

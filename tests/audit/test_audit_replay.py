@@ -15,7 +15,7 @@ from tests.third_party import Mean
 import confide as cf
 from confide.audit import replay
 from confide.audit.replay.recording import ReplayNoise, run
-from confide.core import Meter, Plan, Spend, Together
+from confide.core import BudgetItem, Composed, Meter, Plan
 from confide.noise import SimulatedNoise
 from confide.sums.coding import Box
 from confide_lab.benchmarks.planted.toy import SCHEMA, Toy
@@ -175,7 +175,7 @@ class Chooser(Mean):
         statistic = Total(ColumnMoments(schema, self.column), nonnegative=True)
         choice = allowance.choice("half", 2, Fraction(1), Fraction(1, 2), map=statistic.map.digest)
         spend = allowance.spend("moments", statistic, Fraction(1, 2))
-        event = Together((choice, spend))
+        event = Composed((choice, spend))
         return Plan.of(self, schema, allowance, event, {"moments": statistic}, n=n, target="t", covers="c")
 
     def draw(self, source: Any, plan: Plan, meter: Meter) -> Mapping[str, Any]:
@@ -212,4 +212,4 @@ def test_a_choice_is_replayed_and_its_scores_are_compared(exact: bool) -> None:
     assert not found.problems
     assert found.moved["half"].within == exact
     assert found.moved["half"].ratio == (1.0 if exact else 3.0)
-    assert isinstance(found.moved["half"].spend, Spend)
+    assert isinstance(found.moved["half"].spend, BudgetItem)

@@ -154,7 +154,7 @@ class Silent(NoisyMean):
         none = np.full((1, 1), np.nan)
         return Estimates(
             method=self.name, response=self.column, names=("mean",), estimates=[np.nan], covariance=none, df=inf,
-            noise_variance=[np.nan], status="no_reply", reason="the mechanism declined", flags=(),
+            noise_variance=[np.nan], status="declined", reason="the mechanism declined", flags=(),
             requested=release.plan.requested, guarantee=release.charged, target="mean", covers="nothing",
             release_sha256=release.sha256,
         )  # fmt: skip
@@ -163,7 +163,7 @@ class Silent(NoisyMean):
 class Bare:
     """The least that a result must have: no alpha anywhere, and a NaN in its JSON."""
 
-    release_sha256, status, flags, target, covers = "0" * 64, "ok", (), "mean", "nothing"
+    release_sha256, status, flags, target, covers = "0" * 64, "valid", (), "mean", "nothing"
     guarantee, relation = None, "add-remove"
 
     def summary(self):

@@ -29,15 +29,19 @@ def test_who_gets_colours(monkeypatch):
     assert not paints(Terminal)
 
 
-@pytest.mark.parametrize("line", ["age   31,013", "my warning: x", "region[T.Status: ok]", "", "A publication"])
+@pytest.mark.parametrize("line", ["age   31,013", "my warning: x", "region[T.Status: valid]", "", "A publication"])
 def test_other_lines_stay_as_they_are(line):
     assert painted(line) == line
 
 
 def test_the_words_are_the_same():
-    text = "  *** SIMULATED NOISE: protects nobody ***\nMethod: x  Status:    partial\nwarning: y\n" + "=" * 78
+    status = "Status         partial: z\nStatus         not identified: z\nCaution        z\nAlarm          z"
+    text = f"SIMULATED NOISE: protects no one\n{'-' * 78}\n{status}\nwarning: y"
     coloured = painted(text)
-    assert coloured.count("\x1b[0m") == 4 and "\x1b[33mpartial" in coloured
+    assert coloured.count("\x1b[0m") == 9 and "\x1b[33mpartial" in coloured and "\x1b[1;31mnot identified" in coloured
+    assert all(
+        f"\x1b[{code}m{word}" in coloured for code, word in (("33", "Caution"), ("1;31", "Alarm"), ("1;31", "SIM"))
+    )
     import re
 
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == text

@@ -367,7 +367,7 @@ def test_the_entry_point_in_a_process(planned):
         env=narrow,
     )
     assert done.returncode == 0, done.stderr
-    assert b"region[T.South]" in done.stdout
+    assert b"region: South" in done.stdout
     assert b"Traceback" not in done.stderr
     assert done.stderr == b""
 

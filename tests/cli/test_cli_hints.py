@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from tests.cli.cli_runner import SCHEMA, entries, good, run
 
-from confide import GDP, Ledger, Plan, Question, Release, Schema, engine, read, regression
+from confide import GDP, Ledger, Plan, Release, ResultOptions, Schema, engine, read, regression
 from confide.cli.messages import for_command_line, plan_command
 from confide.errors import PrivacyError
 
@@ -118,8 +118,8 @@ def test_a_factor_stands_for_all_its_levels(book):
     good("release", "plan.json", "survey.csv", "--no-ledger", "-o", "release.json")
     release = Release.load("release.json")
     whole = good("infer", "release.json", "--subset", "region").out
-    assert whole.splitlines()[1:] == engine.infer(release, Question(subset=("region",))).summary().splitlines()[1:]
-    assert "region[T.South]" in whole and "\nage " not in whole
+    assert whole.splitlines()[1:] == engine.infer(release, ResultOptions(subset=("region",))).summary().splitlines()[1:]
+    assert "region: South" in whole and "\nage " not in whole
     refused = run("infer", "release.json", "--subset", "wealth").err
     assert "all levels of a factor at once: region" in refused
 

@@ -11,7 +11,7 @@ from tests.messages import refuses
 from confide.ask import bounds
 from confide.cli.options import fields_of
 from confide.cli.session import Refused
-from confide.core import Question
+from confide.core import ResultOptions
 
 _ASK = ("--schema", "schema.toml", "--no-ledger")
 
@@ -26,7 +26,7 @@ _ASK = ("--schema", "schema.toml", "--no-ledger")
 )
 def test_an_interval_in_one_go(survey, verb, column, asked):
     shown = good("interval", verb, "survey.csv", "--column", column, *_ASK, *asked, "--json").json
-    assert shown["result"]["status"] in ("ok", "weak"), shown["result"]["reason"]
+    assert shown["result"]["status"] in ("valid", "imprecise"), shown["result"]["reason"]
 
 
 def test_what_is_no_interval(survey):
@@ -63,7 +63,7 @@ def test_a_missing_value_that_must_count_is_told_in_words_of_the_command(survey)
 
 
 def test_percentiles_are_no_quantiles():
-    asked = fields_of(Question, names=("quantiles",))
+    asked = fields_of(ResultOptions, names=("quantiles",))
     with refuses(Refused):
         asked(quantiles="10,50").given()
     assert asked(quantiles=".1,.5").given() == {"quantiles": (0.1, 0.5)}

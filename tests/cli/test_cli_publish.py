@@ -46,7 +46,7 @@ def write(text: str) -> None:
 def test_publish_charges_once_and_writes_release_and_report(book: Any) -> None:
     write(HEAD + QUESTIONS)
     done = good(*PUBLISH, "-o", "release.json", "--report", "index.html", "--csv", "contents.csv")
-    assert "== model" in done.out and "== elderly" in done.out and "happy" in done.out
+    assert "\nmodel: " in done.out and "\nelderly: " in done.out and "happy" in done.out
     assert [row.kind for row in cf.Ledger.open("book.db").show().rows].count("charge") == 1
     release = Release.load("release.json")
     assert release.statuses == {"model": "released", "elderly": "released"} and release.plan.requested.mu == 0.5

@@ -18,7 +18,7 @@ TABLE = ("table", "region * cut(age, 40)", "survey.csv", "--schema", "schema.tom
 
 def test_a_table_in_one_go_and_again_from_its_file(survey):
     first = good(*TABLE, "--covers", "population", "-o", "table.json", "--csv", "table.csv", "--report", "t.html").out
-    assert "Private counts by region * cut(age, 40)" in first
+    assert "Records by region and cut(age, 40)" in first
     assert Path("table.csv").read_text().startswith("region,")
     again = good("infer", "table.json").out
     assert [line for line in again.splitlines() if "South" in line] == [
@@ -133,7 +133,10 @@ def test_a_test_of_a_release_leads_to_the_command_that_asks_it(survey):
 def test_medians_and_table_one_in_one_go(survey):
     rest = (*TABLE[2:], "--covers", "population")
     assert "0.5" in good("table", "happy ~ region", *rest, "--kind", "quantiles").out
-    assert "Table One" in good("describe", "happy + age ~ region", *rest, "--medians", "happy").out
+    assert (
+        "Table 1. Characteristics by region"
+        in good("describe", "happy + age ~ region", *rest, "--medians", "happy").out
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,7 +209,7 @@ def test_a_summary_by_name_is_refused_with_the_command_that_gives_it(survey, for
 
 
 def test_medians_of_table_one_say_how_fine_they_are(survey):
-    shown = good(*DESCRIBE, "--covers", "population", "--medians", "age").out
+    shown = good(*DESCRIBE, "--covers", "population", "--medians", "age", "--verbose").out
     assert "its width at the median: age" in " ".join(shown.split())
 
 

@@ -98,7 +98,7 @@ JUNK: list[Any] = [
     *(None, True, 0, -1, 2**63, 10**299, 10**400, 1.5, "", "x", "nan", "inf", "1/0", "0/1", "1e9999999", "9" * 100_000),
     *("0x1p+99999", "-0x1.0000000000000p-5", "0x1.8000000000000p+300", "1" + "0" * 250, "-5", "\x1b[2J", "\ud800"),
     *([], {}, {"a": 1}, {"float": "nan"}, {"fraction": "1e9999999"}, [[]] * 50, "a" * 50_000, float("nan")),
-    *("released", "no_reply", "opaque", "grid_laplace", "l1", "GDP", "together", "y ~ a + b + a:b"),
+    *("released", "declined", "opaque", "grid_laplace", "l1", "GDP", "together", "y ~ a + b + a:b"),
 ]
 INTEGERS = [
     "0",

@@ -14,10 +14,10 @@ from tests.messages import refuses
 import confide as cf
 from confide.core import (
     Allowance,
-    Either,
+    Branches,
+    Composed,
     Meter,
     Plan,
-    Together,
     Total,
     check_plan,
     exact_cost,
@@ -45,7 +45,7 @@ class Toy:
 
 def toy_plan(privacy: Guarantee, law: str = "") -> Plan:
     allowance = Allowance.of(privacy, Toy(), SCHEMA)
-    event = Together(
+    event = Composed(
         (
             allowance.spend("sums", TOTAL, Fraction(1, 3), law=law),
             allowance.choice("pick", 4, Fraction(2), Fraction(2, 3)),
@@ -109,12 +109,12 @@ def test_a_gaussian_allowance_has_no_pure_spends_and_the_reverse() -> None:
     pure = Allowance.of(PureDP(1.0), PURE, SCHEMA)
     with refuses(PlanError):
         pure.choice("pick", 3, Fraction(1), Fraction(0))
-    over = Together(
+    over = Composed(
         (pure.choice("a", 3, Fraction(1), Fraction(1)), pure.choice("b", 3, Fraction(1), Fraction(1, 10**9)))
     )
     with refuses(PlanError):
         pure.guarantees(over)
-    assert len(pure.guarantees(Either(over.parts))) == 3
+    assert len(pure.guarantees(Branches(over.parts))) == 3
     with refuses(PlanError):
         Allowance.of(PureDP(1.0), SimpleNamespace(**vars(PURE) | {"native": "RDP"}), SCHEMA)
     with refuses(PrivacyError):

@@ -16,7 +16,7 @@ import pytest
 
 import confide as cf
 from confide.core import Meter, leaves
-from confide.core.events import Spend
+from confide.core.events import BudgetItem
 from confide.core.units.privacy_unit import unit_squared
 from confide.engine.planning import key_of
 from confide.engine.releasing import _bounded
@@ -113,7 +113,7 @@ def test_no_neighbour_moves_what_is_drawn_further_than_is_paid(case: str, monkey
     asked, drawn = _watched(monkeypatch)
     plan = cf.plan(method, schema, cf.GDP(1.0, relation=relation))
     cf.release(plan, cf.read(people, schema), ledger=None, noise=SimulatedNoise(3))
-    spends = {leaf.name: leaf for leaf in leaves(plan.event) if isinstance(leaf, Spend)}
+    spends = {leaf.name: leaf for leaf in leaves(plan.event) if isinstance(leaf, BudgetItem)}
     found = {}
     for name, integers in drawn:
         same = [one for one, sums in asked if _equal(sums, integers)]

@@ -9,21 +9,34 @@ from math import exp, sinh, sqrt, tanh
 import pytest
 from tests.messages import refuses
 
-from confide.core import LAWS, Cost, Either, Opaque, Spend, Test, Together, exact_cost, fold, leaves, mu_squared, paths
+from confide.core import (
+    LAWS,
+    Branches,
+    BudgetItem,
+    Composed,
+    Cost,
+    OpaqueRelease,
+    Test,
+    exact_cost,
+    fold,
+    leaves,
+    mu_squared,
+    paths,
+)
 from confide.core.events import event_from_dict, event_to_dict
 from confide.errors import PlanError, PrivacyError, ReleaseError
 from confide.guarantees import GDP, ZCDP, PureDP
 
 
-def spend(name: str, mu2: Fraction = Fraction(1)) -> Spend:
-    return Spend(name, "grid_gaussian", Fraction(3), "l2", 9 / mu2, Fraction(1, 8), (2,), "digest")
+def spend(name: str, mu2: Fraction = Fraction(1)) -> BudgetItem:
+    return BudgetItem(name, "grid_gaussian", Fraction(3), "l2", 9 / mu2, Fraction(1, 8), (2,), "digest")
 
 
-OPAQUE = Opaque("ptr", PureDP(0.5, relation="add-remove"), "a proof")
+OPAQUE = OpaqueRelease("ptr", PureDP(0.5, relation="add-remove"), "a proof")
 TREES = [
     spend("a"),
-    Together((spend("a"), spend("b"))),
-    Either((spend("a"), Together((spend("b"), spend("c"))))),
+    Composed((spend("a"), spend("b"))),
+    Branches((spend("a"), Composed((spend("b"), spend("c"))))),
     Test(OPAQUE, spend("a")),
     OPAQUE,
 ]
@@ -41,14 +54,14 @@ def test_unknown_events_are_refused() -> None:
 
 def test_gaussian_costs_are_exact() -> None:
     third = Fraction(1, 3)
-    assert mu_squared(Together((spend("a", third), spend("b", 2 * third)))) == 1
-    assert mu_squared(Either((spend("a", third), spend("b", 2 * third)))) == 2 * third
-    assert mu_squared(Together((spend("a"), OPAQUE))) is None
+    assert mu_squared(Composed((spend("a", third), spend("b", 2 * third)))) == 1
+    assert mu_squared(Branches((spend("a", third), spend("b", 2 * third)))) == 2 * third
+    assert mu_squared(Composed((spend("a"), OPAQUE))) is None
 
 
 def test_fold_never_states_less_than_the_cost() -> None:
     for k in range(1, 40):
-        tree = Together(tuple(spend(f"s{i}", Fraction(1, 7 + i)) for i in range(k)))
+        tree = Composed(tuple(spend(f"s{i}", Fraction(1, 7 + i)) for i in range(k)))
         guarantee = fold(tree, "add-remove")
         assert isinstance(guarantee, GDP)
         exact = sum(Fraction(1, 7 + i) for i in range(k))
@@ -62,25 +75,25 @@ def test_fold_takes_the_bound_of_an_opaque_release() -> None:
 
 
 def test_unlike_guarantees_meet_in_a_kind_that_both_convert_into() -> None:
-    both = fold(Together((spend("a"), OPAQUE)), "add-remove")
+    both = fold(Composed((spend("a"), OPAQUE)), "add-remove")
     assert isinstance(both, GDP)
     assert both.mu == pytest.approx(sqrt(1 + PureDP(0.5).to_gdp().mu ** 2), rel=1e-9)
-    rho = Opaque("r", ZCDP(0.25, relation="add-remove"), "a proof")
-    assert fold(Together((spend("a"), rho)), "add-remove") == ZCDP(0.75, relation="add-remove")
-    leaking = Opaque("t", GDP(1.0, 1e-6, relation="add-remove"), "a proof")
+    rho = OpaqueRelease("r", ZCDP(0.25, relation="add-remove"), "a proof")
+    assert fold(Composed((spend("a"), rho)), "add-remove") == ZCDP(0.75, relation="add-remove")
+    leaking = OpaqueRelease("t", GDP(1.0, 1e-6, relation="add-remove"), "a proof")
     with refuses(PlanError):
-        fold(Together((leaking, rho)), "add-remove")
+        fold(Composed((leaking, rho)), "add-remove")
 
 
 def test_paths_are_the_branches() -> None:
-    tree = Together((spend("a"), Either((spend("b"), Together((spend("c"), spend("d")))))))
+    tree = Composed((spend("a"), Branches((spend("b"), Composed((spend("c"), spend("d")))))))
     assert paths(tree) == {frozenset("ab"), frozenset("acd")}
     assert paths(Test(spend("t"), spend("x"))) == {frozenset("t"), frozenset("tx")}
     assert [leaf.name for leaf in leaves(tree)] == ["a", "b", "c", "d"]
 
 
-def other(law: str, sensitivity: int, scale: Fraction) -> Spend:
-    return Spend("o", law, Fraction(sensitivity), LAWS[law].norms[0], scale, Fraction(1), (1,))
+def other(law: str, sensitivity: int, scale: Fraction) -> BudgetItem:
+    return BudgetItem("o", law, Fraction(sensitivity), LAWS[law].norms[0], scale, Fraction(1), (1,))
 
 
 def test_every_law_states_its_own_kind_exactly() -> None:
@@ -89,15 +102,15 @@ def test_every_law_states_its_own_kind_exactly() -> None:
     assert exact_cost(other("discrete_laplace", 2, 2 / third)) == Cost(PureDP, third)
     assert exact_cost(other("discrete_gaussian", 2, Fraction(6))) == Cost(ZCDP, third)
     assert exact_cost(other("exponential", 5, third)) == Cost(PureDP, third)
-    assert exact_cost(Together((spend("a"), other("discrete_gaussian", 2, Fraction(6))))) == Cost(ZCDP, Fraction(5, 6))
-    assert exact_cost(Together((spend("a"), other("grid_laplace", 1, Fraction(1))))) is None
+    assert exact_cost(Composed((spend("a"), other("discrete_gaussian", 2, Fraction(6))))) == Cost(ZCDP, Fraction(5, 6))
+    assert exact_cost(Composed((spend("a"), other("grid_laplace", 1, Fraction(1))))) is None
 
 
 def test_a_law_without_gaussian_cost_is_refused() -> None:
     with refuses(PrivacyError):
         _ = other("grid_laplace", 1, Fraction(1)).mu_squared
     with refuses(PrivacyError):
-        _ = Spend("a", "cauchy", Fraction(1), "l1", Fraction(1), Fraction(1), (1,)).exact_cost
+        _ = BudgetItem("a", "cauchy", Fraction(1), "l1", Fraction(1), Fraction(1), (1,)).exact_cost
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.third_party import Mean
 
 import confide as cf
 from confide import registry
-from confide.core import Either, Opaque, Spend, Test, Together, paths
+from confide.core import Branches, BudgetItem, Composed, OpaqueRelease, Test, paths
 from confide.core.codec import FILE_CHARACTERS
 from confide.core.events import Event, event_to_dict, is_path
 from confide.core.files import DIFFERENT_DIGITS, EVENT_DEPTH, FORMAT, LEAVES, PATHS, from_file
@@ -138,7 +138,7 @@ ATTACKS: dict[str, tuple[str, Callable[[Any], None]]] = {
     "statistics missing": ("wavelet", lambda body: body["statistics"].clear()),
     "a choice that was not there": ("quantile", _put("1048576", "statistics", "0.5", "values", "data", 0)),
     "a count of 10^150 records": ("synthetic_table", lambda body: _fill(body, "1" + "0" * 150)),
-    "another status": ("wavelet", _put("ok", "status")),
+    "another status": ("wavelet", _put("valid", "status")),
     "a status that is a list": ("wavelet", _put(["released"], "status")),
     "another law": ("wavelet", _put("no_noise", "statistics", "cells", "law")),
     "another norm": ("wavelet", _put("l1", "plan", "event", "norm")),
@@ -178,8 +178,8 @@ def test_an_attack_is_release_error(attack: str, reader: Reader) -> None:
     refused(reader, signed(body))
 
 
-def spend(name: str) -> Spend:
-    return Spend(name, "grid_gaussian", Fraction(1), "l2", Fraction(4), Fraction(1), (1,))
+def spend(name: str) -> BudgetItem:
+    return BudgetItem(name, "grid_gaussian", Fraction(1), "l2", Fraction(4), Fraction(1), (1,))
 
 
 def _tower(levels: int, make: Callable[[Event, str], Event]) -> Event:
@@ -190,21 +190,24 @@ def _tower(levels: int, make: Callable[[Event, str], Event]) -> Event:
 
 
 TREES: dict[str, Event] = {
-    "22 choices": Together(tuple(Either((spend(f"a{i}"), spend(f"b{i}"))) for i in range(22))),
+    "22 choices": Composed(tuple(Branches((spend(f"a{i}"), spend(f"b{i}"))) for i in range(22))),
     "22 choices inside each other": _tower(
-        22, lambda inner, at: Together((Either((spend("a" + at), spend("b" + at))), Either((inner, spend("c" + at)))))
+        22,
+        lambda inner, at: Composed((Branches((spend("a" + at), spend("b" + at))), Branches((inner, spend("c" + at))))),
     ),
-    "22 tests": Together(tuple(Test(spend(f"a{i}"), spend(f"b{i}")) for i in range(22))),
-    "a thousand events inside each other": _tower(1_000, lambda inner, at: Either((inner, spend(at)))),
-    "too many spends": Together(tuple(spend(str(i)) for i in range(LEAVES + 1))),
-    "costs without a common denominator": Together(
+    "22 tests": Composed(tuple(Test(spend(f"a{i}"), spend(f"b{i}")) for i in range(22))),
+    "a thousand events inside each other": _tower(1_000, lambda inner, at: Branches((inner, spend(at)))),
+    "too many spends": Composed(tuple(spend(str(i)) for i in range(LEAVES + 1))),
+    "costs without a common denominator": Composed(
         tuple(
-            Spend(str(i), "grid_gaussian", Fraction(1), "l2", Fraction(10**98 + 2 * i + 1, 10**98), Fraction(1), (1,))
+            BudgetItem(
+                str(i), "grid_gaussian", Fraction(1), "l2", Fraction(10**98 + 2 * i + 1, 10**98), Fraction(1), (1,)
+            )
             for i in range(DIFFERENT_DIGITS // 100)
         )
     ),
-    "a spend drawn twice": Together((spend("a"), spend("a"))),
-    "a name of two spends": Either((spend("a"), replace(spend("a"), scale=Fraction(5)))),
+    "a spend drawn twice": Composed((spend("a"), spend("a"))),
+    "a name of two spends": Branches((spend("a"), replace(spend("a"), scale=Fraction(5)))),
 }
 
 
@@ -319,11 +322,11 @@ def _random_tree(draw: random.Random, depth: int, names: Iterator[int]) -> Event
     if kind == "spend":
         return spend(str(next(names)))
     if kind == "opaque":
-        return Opaque(str(next(names)), cf.GDP(1.0), "proof")
+        return OpaqueRelease(str(next(names)), cf.GDP(1.0), "proof")
     parts = tuple(_random_tree(draw, depth - 1, names) for _ in range(draw.randrange(1, 4)))
     if kind == "test":
         return Test(parts[0], parts[-1], shown=draw.random() < 0.5) if len(parts) > 1 else parts[0]
-    return Together(parts) if kind == "together" else Either(parts)
+    return Composed(parts) if kind == "together" else Branches(parts)
 
 
 def test_is_path_says_what_the_list_of_paths_says() -> None:
@@ -416,7 +419,7 @@ def test_parameters_that_do_not_fit_are_release_error_for_every_method(name: str
     for key, value in tried:
         forged = deepcopy(body)
         forged["plan"]["method"]["parameters"][key] = value.format(column=column) if isinstance(value, str) else value
-        for question in (None, cf.Question(subset=("x",))):
+        for question in (None, cf.ResultOptions(subset=("x",))):
             with pytest.raises(cf.ReleaseError):
                 cf.infer(cf.Release.from_json(signed(forged)), question)
 
@@ -451,7 +454,7 @@ def test_a_hostile_sidecar_is_release_error(change: str, tmp_path: Any) -> None:
     beside = tmp_path / "t.csv.confide.json"
     body = json.loads(beside.read_text(encoding="utf-8"))["body"]
     beside.write_text(signed(body, "synthetic table"), encoding="utf-8")
-    assert cf.refit(path).status == "ok"
+    assert cf.refit(path).status == "valid"
     SIDECARS[change](body)
     beside.write_text(signed(body, "synthetic table"), encoding="utf-8")
     with pytest.raises(cf.ReleaseError) as error:

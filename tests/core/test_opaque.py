@@ -10,7 +10,7 @@ import pytest
 from tests.messages import refuses
 
 import confide as cf
-from confide.core import Meter, Opaque, Plan, Proved, Spend, Together, exact_cost, fold, leaves
+from confide.core import BudgetItem, Composed, Meter, OpaqueRelease, Plan, Proved, exact_cost, fold, leaves
 from confide.core.events import event_from_dict, event_to_dict
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import GDP, ApproxDP, PureDP
@@ -18,11 +18,11 @@ from confide.noise import SimulatedNoise
 from confide_lab.methods import PosteriorSampling, SmoothNaiveBayes
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Numeric(-1, 1)})
-HIDING = Spend("line", "grid_gaussian", Fraction(4), "l2", Fraction(1024), Fraction(1, 4), (2,))
+HIDING = BudgetItem("line", "grid_gaussian", Fraction(4), "l2", Fraction(1024), Fraction(1, 4), (2,))
 LEVEL = GDP(1.0, 1e-6, relation="add-remove")
 
 
-def planned(event: Opaque) -> Plan:
+def planned(event: OpaqueRelease) -> Plan:
     plan = cf.plan(cf.regression.SSP("y ~ a"), SCHEMA, cf.GDP(1.0))
     return replace(plan, event=event)
 
@@ -30,7 +30,7 @@ def planned(event: Opaque) -> Plan:
 def test_a_grid_finer_than_its_noise_is_refused() -> None:
     value = np.array([1.0, 2.0])
     for sd, grid in ((1.0, Fraction(1, 1 << 21)), (2.0**20, Fraction(1, 2)), (1.5, Fraction(1, 1 << 20))):
-        with Meter(planned(Opaque("line", LEVEL, "a proof")), SimulatedNoise(1)) as meter:
+        with Meter(planned(OpaqueRelease("line", LEVEL, "a proof")), SimulatedNoise(1)) as meter:
             with refuses(ReleaseError):
                 meter.opaque("line", value, grid, sd)
             assert meter.opaque("line", value, 2 * grid, sd).decode().tolist() == [
@@ -40,13 +40,13 @@ def test_a_grid_finer_than_its_noise_is_refused() -> None:
 
 @pytest.mark.parametrize("sd", [None, 0.0, -1.0, float("nan"), float("inf")])
 def test_floats_state_their_noise(sd: float | None) -> None:
-    meter = Meter(planned(Opaque("line", LEVEL, "a proof")), SimulatedNoise(1))
+    meter = Meter(planned(OpaqueRelease("line", LEVEL, "a proof")), SimulatedNoise(1))
     with refuses(ReleaseError):
         meter.opaque("line", np.ones(2), Fraction(1), sd)
 
 
 def test_whole_numbers_leave_as_they_are_and_state_none() -> None:
-    with Meter(planned(Opaque("line", LEVEL, "a proof")), SimulatedNoise(1)) as meter:
+    with Meter(planned(OpaqueRelease("line", LEVEL, "a proof")), SimulatedNoise(1)) as meter:
         with refuses(ReleaseError):
             meter.opaque("line", np.array([1, 2]), Fraction(1), 1.0)
         noisy = meter.opaque("line", np.array([3 << 70, -1], dtype=object), Fraction(1, 1 << 50))
@@ -54,7 +54,7 @@ def test_whole_numbers_leave_as_they_are_and_state_none() -> None:
 
 
 def test_what_the_plan_hides_gets_its_noise_from_the_meter() -> None:
-    plan = planned(Opaque("line", LEVEL, "a proof", HIDING))
+    plan = planned(OpaqueRelease("line", LEVEL, "a proof", HIDING))
     drawn = SimulatedNoise(3).grid_gaussian(Fraction(1024), 2)
     with Meter(plan, SimulatedNoise(3)) as meter:
         for bad in (np.ones(2), np.ones(3, dtype=int)):
@@ -65,22 +65,24 @@ def test_what_the_plan_hides_gets_its_noise_from_the_meter() -> None:
 
 
 def test_what_hides_is_paid_for() -> None:
-    event = Opaque("line", GDP(1.0, 1e-6), "a proof", HIDING)
+    event = OpaqueRelease("line", GDP(1.0, 1e-6), "a proof", HIDING)
     cost = exact_cost(event)
     assert cost is not None and cost.amount == 1 + Fraction(16, 1024) and cost.delta == Fraction(1e-6)
     assert fold(event, "add-remove").mu >= (1 + 16 / 1024) ** 0.5  # type: ignore[union-attr]
-    other = Opaque("line", PureDP(1.0), "a proof", replace(HIDING, law="grid_laplace", norm="l1", scale=Fraction(8)))
+    other = OpaqueRelease(
+        "line", PureDP(1.0), "a proof", replace(HIDING, law="grid_laplace", norm="l1", scale=Fraction(8))
+    )
     assert fold(other, "add-remove") == PureDP(1.5, relation="add-remove")
-    assert [leaf.name for leaf in leaves(Together((event,)))] == ["line"]
+    assert [leaf.name for leaf in leaves(Composed((event,)))] == ["line"]
 
 
 def test_files_of_events_keep_what_hides_and_need_nothing_without() -> None:
-    for event in (Opaque("line", LEVEL, "a proof", HIDING), Opaque("line", LEVEL, "a proof")):
+    for event in (OpaqueRelease("line", LEVEL, "a proof", HIDING), OpaqueRelease("line", LEVEL, "a proof")):
         assert event_from_dict(event_to_dict(event)) == event
-    assert "hiding" not in event_to_dict(Opaque("line", LEVEL, "a proof"))
-    whole = event_to_dict(Opaque("line", LEVEL, "a proof", HIDING))
+    assert "hiding" not in event_to_dict(OpaqueRelease("line", LEVEL, "a proof"))
+    whole = event_to_dict(OpaqueRelease("line", LEVEL, "a proof", HIDING))
     for bad in (
-        {**whole, "hiding": event_to_dict(Opaque("b", LEVEL, "p"))},
+        {**whole, "hiding": event_to_dict(OpaqueRelease("b", LEVEL, "p"))},
         {**whole, "hiding": {**whole["hiding"], "law": "exponential"}},
     ):
         with refuses(ReleaseError):
@@ -108,9 +110,9 @@ def test_a_pure_spend_beside_an_approximate_release_adds_its_epsilon() -> None:
     counts = replace(HIDING, law="grid_laplace", norm="l1", scale=Fraction(40), sensitivity=Fraction(4))
     left = proved.rest(counts)
     assert isinstance(left, ApproxDP) and left.epsilon == pytest.approx(0.9) and left.delta == 1e-6
-    both = Together((counts, Opaque("means", left, "a proof")))
+    both = Composed((counts, OpaqueRelease("means", left, "a proof")))
     found = fold(both, "add-remove")
     assert isinstance(found, ApproxDP) and found.epsilon <= 1.0 and found.delta == 1e-6
     assert proved.guarantees(both) == (proved.level,)
     with refuses(PlanError):
-        proved.guarantees(Together((counts, Opaque("means", proved.level, "a proof"))))
+        proved.guarantees(Composed((counts, OpaqueRelease("means", proved.level, "a proof"))))

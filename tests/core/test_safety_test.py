@@ -14,7 +14,7 @@ from tests.messages import refuses
 
 import confide as cf
 from confide.audit.replay.replay import replay
-from confide.core import Meter, Plan, Release, Spend, Test, Together, exact_cost, fold, paths, seal, threshold
+from confide.core import BudgetItem, Composed, Meter, Plan, Release, Test, exact_cost, fold, paths, seal, threshold
 from confide.core.release import statements_hold
 from confide.errors import PlanError, PrivacyError, ReleaseError
 from confide.noise import SecureNoise, SimulatedNoise
@@ -46,7 +46,7 @@ def test_the_cost_is_the_request_and_the_failure_is_counted_once() -> None:
     assert statements_hold(plan.event, plan.guarantees)
     less = (replace(plan.guarantee, delta=9e-4),)
     assert not statements_hold(plan.event, less)
-    twice = Together((plan.event, replace(plan.event, on=replace(plan.event.on, name="again"))))
+    twice = Composed((plan.event, replace(plan.event, on=replace(plan.event.on, name="again"))))
     assert exact_cost(twice).delta == 2 * Fraction(1e-3)
 
 
@@ -64,7 +64,7 @@ def test_an_epsilon_delta_request_is_met_and_leaves_room_for_the_failure() -> No
 @pytest.mark.parametrize("sigma", [1 << 10, 12345, 1 << 30])
 @mp.workdps(60)
 def test_the_threshold_is_the_least_step_that_noise_reaches_with_at_most_delta(delta: float, sigma: int) -> None:
-    on = Spend("safety", "grid_gaussian", Fraction(1024), "l2", Fraction(sigma) ** 2, Fraction(1), (1,))
+    on = BudgetItem("safety", "grid_gaussian", Fraction(1024), "l2", Fraction(sigma) ** 2, Fraction(1), (1,))
     least = threshold(on, Fraction(delta))
     reach = lambda steps: mp.ncdf(-(mp.mpf(steps) - mp.mpf("0.5")) / sigma)  # noqa: E731
     assert reach(least) <= mp.mpf(delta)
@@ -90,7 +90,7 @@ def test_unsafe_data_never_get_a_reply_and_nothing_of_the_test_leaves() -> None:
     plan = planned()
     for seed in range(200):
         release = seal(HighMean(), source(records(4)), plan, SimulatedNoise(seed))
-        assert release.status == "no_reply" and not release.statistics
+        assert release.status == "declined" and not release.statistics
     again = Release.from_json(release.to_json())
     assert again.to_json() == release.to_json() and Plan.from_json(plan.to_json()) == plan
 
@@ -101,12 +101,12 @@ def test_safe_data_get_a_reply() -> None:
     mean = float(release["mean"].decode()[0]) / FINE / 5
     sd = release["mean"].variance ** 0.5 / FINE / 5
     assert abs(mean - 0.75) < 5 * sd
-    assert "if this test passes (may fail with probability 0.001)" in release.plan.summary()
+    assert "if this test passes (may fail with probability 0.001)" in release.plan.summary(verbose=True)
 
 
 def test_the_book_is_charged_mu_and_delta_reply_or_not(tmp_path: object) -> None:
     ledger = cf.Ledger.create(tmp_path / "book.db", dataset="toy", budget=cf.GDP(2.0, 1e-2, relation="substitute"))
-    for high, status in ((N - 5, "released"), (2, "no_reply")):
+    for high, status in ((N - 5, "released"), (2, "declined")):
         release = cf.release(HighMean(), source(records(high)), ASKED, ledger=ledger, n=N)
         assert release.status == status
         assert cf.verify(release, ledger).ok
@@ -153,7 +153,7 @@ def test_a_unit_of_two_rows_is_safe_one_unit_further() -> None:
 def test_hidden_tests_are_folded_and_branched() -> None:
     plan = planned()
     assert paths(plan.event) == {frozenset(), frozenset({"safety", "mean"})}
-    wrong = Test(Together((plan.event.on,)), plan.event.then, Fraction(1, 100), shown=False)
+    wrong = Test(Composed((plan.event.on,)), plan.event.then, Fraction(1, 100), shown=False)
     with refuses(PlanError):
         exact_cost(wrong)
     laplace = replace(plan.event.then, law="grid_laplace", norm="l1")
@@ -214,10 +214,10 @@ def test_replay_finds_planted_faults(fault: str, monkeypatch: pytest.MonkeyPatch
 
 
 def test_releases_inside_an_opaque_one_need_it_open() -> None:
-    from confide.core import Opaque
+    from confide.core import OpaqueRelease
 
     plan = planned()
-    whole = replace(plan, event=Opaque("whole", plan.guarantee, "a proof"))
+    whole = replace(plan, event=OpaqueRelease("whole", plan.guarantee, "a proof"))
     with Meter(whole, SimulatedNoise(1)) as meter:
         inner = meter.noise("whole")
         with Meter(plan, inner) as own:

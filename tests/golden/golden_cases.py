@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import confide as cf
 from confide import classification
-from confide.core import Opaque, Spend, exact_cost, leaves, method_parameters
+from confide.core import BudgetItem, OpaqueRelease, exact_cost, leaves, method_parameters
 from confide.core.events import event_to_dict
 from confide.core.exact import array_to_dict, digest, fraction_to_text, pack
 from confide.methods.synthesis.table import SyntheticTable
@@ -278,8 +278,8 @@ def _record(name: str) -> dict[str, Any]:
     }
 
 
-def _leaf(leaf: Spend | Opaque) -> list[str]:
-    if isinstance(leaf, Opaque):
+def _leaf(leaf: BudgetItem | OpaqueRelease) -> list[str]:
+    if isinstance(leaf, OpaqueRelease):
         return ["opaque", str(leaf.guarantee)]
     return [leaf.law, fraction_to_text(leaf.sensitivity), fraction_to_text(leaf.scale), fraction_to_text(leaf.step)]
 

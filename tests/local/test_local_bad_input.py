@@ -154,23 +154,23 @@ def _counts(frame: pd.DataFrame) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("what", "asked", "status", "words"),
     [
-        ("noise not corrected", {"method": "naive"}, "weak", "takes noise for data"),
-        ("no firm curvature", {"n": 60, "sd": 20.0}, "weak|not_identified", "noise"),
+        ("noise not corrected", {"method": "naive"}, "imprecise", "takes noise for data"),
+        ("no firm curvature", {"n": 60, "sd": 20.0}, "imprecise|not_identified", "noise"),
         (
             "a minimum at the edge of the box",
             {"formula": "side ~ 1 + x", "loss": "logistic", "n": 60, "change": _one_sided},
             "not_identified",
             "no interior minimum",
         ),
-        ("a constant term beside the intercept", {"formula": "y ~ x + one"}, "weak|not_identified", ""),
+        ("a constant term beside the intercept", {"formula": "y ~ x + one"}, "imprecise|not_identified", ""),
         (
             "a Poisson index with much noise",
             {"loss": "poisson", "sd": 3.0, "change": _counts},
-            "weak|not_identified",
+            "imprecise|not_identified",
             "",
         ),
-        ("few rows for a quantile line", {"loss": "absolute"}, "weak", "5,000"),
-        ("one record", {"n": 1}, "weak|not_identified", ""),
+        ("few rows for a quantile line", {"loss": "absolute"}, "imprecise", "5,000"),
+        ("one record", {"n": 1}, "imprecise|not_identified", ""),
     ],
 )
 def test_what_cannot_be_answered_says_so(what: str, asked: dict[str, Any], status: str, words: str) -> None:

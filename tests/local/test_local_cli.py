@@ -55,7 +55,7 @@ def test_a_table_is_protected_and_fitted(survey: pd.DataFrame) -> None:
     again = run(*charged)
     assert again.code == 3 and "exists" in again.err
     shown = good("fit", "income ~ age + region", "p.parquet", "--report", "r.html", "--json").json["result"]
-    assert shown["status"] == "ok" and shown["response"] == "income"
+    assert shown["status"] == "valid" and shown["response"] == "income"
     assert "No protection at all" in Path("r.html").read_text()
 
 

@@ -47,7 +47,7 @@ def test_a_line_covers_its_coefficients(zeta: float, y_noised: bool) -> None:
     truth[0] = 50 - 10 * (40 / 20) * (1.0 - 0.5)
     for _ in range(120):
         result = cf.local.fit(_protected(rng, 1_500, zeta, 0.35, y_noised), "y ~ x0 + x1 + g")
-        if result.status == "ok":
+        if result.status == "valid":
             answered += 1
             limits = result.conf_int()
             hits.append((limits[0].to_numpy() <= truth) & (truth <= limits[1].to_numpy()))
@@ -66,7 +66,7 @@ def test_log_odds_are_covered_where_the_naive_fit_covers_nothing(method: str) ->
             result = cf.local.fit(frame, "z ~ x0 + x1", loss="logistic", method=how)
             if how == "naive":
                 into.append(np.abs(result.params.to_numpy()[1:] / truth))
-            elif result.status == "ok":
+            elif result.status == "valid":
                 limits = result.conf_int().to_numpy()[1:]
                 into.append((limits[:, 0] <= truth) & (truth <= limits[:, 1]))
     assert len(hits) >= 20 and np.mean(hits) > 0.85
@@ -78,7 +78,7 @@ def test_a_quantile_line_answers_its_own_intercept_or_none() -> None:
     frame = _protected(rng, 6_000, 0.2, 0.35)
     own = cf.local.fit(frame, "y ~ x0 + x1 + g", loss="quantile", tau=0.75)
     truth = 40.0 + 8 * 0.6745
-    assert own.status == "ok" and abs(own.params["Intercept"] - truth) < 5 * own.bse["Intercept"]
+    assert own.status == "valid" and abs(own.params["Intercept"] - truth) < 5 * own.bse["Intercept"]
     bare = cf.local.fit(_protected(rng, 6_000, 0.0, 0.35), "y ~ x0 + x1 + g", loss="quantile", tau=0.75)
     assert bare.status == "partial" and np.isnan(bare.params["Intercept"]) and bare.h > 0
     assert abs(bare.params["x0"] - 0.5) < 5 * bare.bse["x0"]
@@ -88,12 +88,13 @@ def test_a_quantile_line_answers_its_own_intercept_or_none() -> None:
 def test_statuses_say_why() -> None:
     rng = np.random.default_rng(14)
     far = cf.local.fit(_protected(rng, 200, 0.0, 8.0), "y ~ x0 + x1")
-    assert far.status in ("weak", "not_identified") and far.reason and far.bse.isna().all()
+    assert far.status in ("imprecise", "not_identified") and far.reason and far.bse.isna().all()
     naive = cf.local.fit(_protected(rng, 500, 0.0, 0.3), "y ~ x0", method="naive")
-    assert naive.status == "weak" and "takes noise for data" in naive.reason
-    text = cf.local.fit(_protected(rng, 1_000, 0.0, 0.3), "y ~ x0 + x1").summary()
+    assert naive.status == "imprecise" and "takes noise for data" in naive.reason
+    fit = cf.local.fit(_protected(rng, 1_000, 0.0, 0.3), "y ~ x0 + x1")
+    assert "Unprotected    y, z, g" in fit.summary().splitlines()
     for words in ("No protection at all", "z, g", "A whole record replaced", "given y, z, g"):
-        assert words in text
+        assert words in fit.summary(verbose=True)
 
 
 @pytest.mark.parametrize(
@@ -127,16 +128,16 @@ def test_public_values_that_are_missing_are_named(column: str, value: Any) -> No
     with refuses(cf.PlanError):
         cf.local.fit(frame, formula)
     there = frame[column].notna() if column == "g" else np.isfinite(frame[column])
-    assert cf.local.fit(frame[there], formula).status == "ok"
+    assert cf.local.fit(frame[there], formula).status == "valid"
 
 
 def test_few_records_have_no_normal_interval() -> None:
     """Residuals about a line through few records are too small, and none are left of two."""
     frame = _protected(np.random.default_rng(4), 60, 0.0, 1e-3)
-    for n, status in ((10, "weak"), (21, "weak"), (60, "ok")):
+    for n, status in ((10, "imprecise"), (21, "imprecise"), (60, "valid")):
         found = cf.local.fit(frame[:n], "y ~ x0")
-        assert found.status == status and np.isnan(found.bse).all() == (status == "weak")
-    assert cf.local.mean(frame[:20], "x0").status == "weak" and cf.local.mean(frame[:21], "x0").status == "ok"
+        assert found.status == status and np.isnan(found.bse).all() == (status == "imprecise")
+    assert cf.local.mean(frame[:20], "x0").status == "imprecise" and cf.local.mean(frame[:21], "x0").status == "valid"
 
 
 def test_a_response_may_stand_in_backticks() -> None:

@@ -15,7 +15,7 @@ import confide as cf
 from confide.local.estimates import optimal_weights
 from confide.local.fits.fitting import fitted
 from confide.local.fits.losses import Logistic, Rows
-from confide.local.noise_levels import KEY, Noised, Protection, Told
+from confide.local.noise_levels import KEY, Noised, ProtectedColumn, Protection
 from confide_lab.published.zil import exact_rmse, protected
 from tests.messages import refuses
 
@@ -76,7 +76,7 @@ def test_corners_need_rows_without_noise_and_few_of_them_are_weak() -> None:
     with refuses(cf.PlanError):
         cf.local.mean(_told(x, 0.5, 0.0, 1), "x", lambda x: 1.0)
     few = cf.local.mean(_told(x, 0.5, 0.1, 1), "x")
-    assert few.status == "weak" and np.isnan(few.bse.iloc[0]) and "zeta" in few.reason
+    assert few.status == "imprecise" and np.isnan(few.bse.iloc[0]) and "zeta" in few.reason
 
 
 def test_the_optimal_weight_is_unbiased_at_every_point_and_no_other_has_less_variance() -> None:
@@ -120,7 +120,7 @@ def test_levels_are_told_as_often_as_is_said(tmp_path: Path) -> None:
         seed=4,
     )
     one = made.protection.levels["g"]
-    assert one.epsilon <= 1.0 and one.keep == Told.of(("a", "b", "c"), 1.0).keep
+    assert one.epsilon <= 1.0 and one.keep == ProtectedColumn.of(("a", "b", "c"), 1.0).keep
     seen = cf.local.read(tmp_path / "p.parquet")
     assert list(seen.columns) == ["x", "g", "s"]
     other = (1 - float(one.keep)) / 3
@@ -168,7 +168,7 @@ def test_every_column_of_levels_counts_for_a_record_and_the_worst_for_an_attribu
 
 def test_shares_are_covered_at_any_size_and_for_the_rarest_level() -> None:
     """Of 300 tables of 40 rows each level's exact interval holds in at least 95 %; at a true 95 %, .91 has a chance of 1e-3."""
-    g, told = np.random.default_rng(6), Told.of(("a", "b", "c"), 2.0)
+    g, told = np.random.default_rng(6), ProtectedColumn.of(("a", "b", "c"), 2.0)
     truth, hits = np.array([0.7, 0.3, 0.0]), []
     for _ in range(300):
         true = g.choice(3, size=40, p=truth)
@@ -207,7 +207,7 @@ def test_levels_have_shares_and_numbers_have_none(tmp_path: Path) -> None:
             asked()
     with refuses(cf.PlanError):
         cf.local.shares(place, "x")
-    assert cf.local.shares(place, "g").status == "ok"
+    assert cf.local.shares(place, "g").status == "valid"
 
 
 @pytest.mark.parametrize("levels", [("0", "1"), ("NA", "b"), ("true", "false"), ("2020-01-01", "2020-01-02")], ids=str)
@@ -222,7 +222,7 @@ def test_levels_of_a_csv_file_are_text_whatever_they_look_like(tmp_path: Path, l
     assert set(read["s"]) == set(levels)
     assert read["y"].isna().sum() == 1
     shares = cf.local.shares(place, "s")
-    assert shares.status == "ok"
+    assert shares.status == "valid"
     assert shares.params[levels[0]] == pytest.approx(0.7, abs=0.06)
 
 
@@ -234,7 +234,7 @@ def test_shares_of_a_table_with_other_levels_and_of_an_empty_one(tmp_path: Path)
     with refuses(cf.ReleaseError):
         cf.local.shares(frame, "g")
     nobody = cf.local.shares(frame.iloc[:0], "g")
-    assert nobody.status == "weak"
+    assert nobody.status == "imprecise"
     assert nobody.params.isna().all()
 
 
@@ -274,4 +274,4 @@ def test_quantile_lines_of_few_records_promise_nothing() -> None:
         frame["y"] = 10 * x + g.standard_normal(n)
         frame.attrs[KEY] = Protection(told.columns, ("y",), 0.2).to_json()
         found = cf.local.fit(frame, "y ~ x", loss="absolute")
-        assert found.status == "weak" and words in found.reason
+        assert found.status == "imprecise" and words in found.reason

@@ -45,14 +45,14 @@ def test_the_base_is_the_first_declared_level_and_is_said(protected: Path) -> No
     # alphabetical order would have called control the base, and turned the sign
     assert list(found.names) == ["Intercept", "arm[T.control]", "code[T.10]", "code[T.1]", "µ"]
     assert found.params["arm[T.control]"] == pytest.approx(2, abs=0.2)
-    assert facts(found)["Base of arm"] == "treated" and facts(found)["Base of code"] == "2"
-    assert "Base of arm:" in found.summary()
+    assert facts(found)["Compared with"] == "arm: treated; code: 2"
+    assert "Reference      arm: treated; code: 2" in found.summary().splitlines()
     plain = cf.linear_regression(
         "y ~ arm", cf.read(SCHEMA.sample(50, seed=1), SCHEMA), privacy=cf.GDP(1.0), ledger=None
     )
     assert plain.names[1] == "arm[T.control]"
     full = cf.local.fit(protected, "y ~ 0 + arm")
-    assert list(full.names) == ["arm[treated]", "arm[control]"] and "Base of arm" not in facts(full)
+    assert list(full.names) == ["arm[treated]", "arm[control]"] and "Compared with" not in facts(full)
 
 
 def test_names_are_read_verbatim(protected: Path) -> None:

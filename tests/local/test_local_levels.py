@@ -13,11 +13,11 @@ import pytest
 import confide as cf
 from confide.local.fits.fitting import Model
 from confide.local.fits.losses import Check, Corrected, Hinge, Logistic, Loss, Squared
-from confide.local.noise_levels import KEY, Noised, Protection, Told
+from confide.local.noise_levels import KEY, Noised, ProtectedColumn, Protection
 from tests.few import few
 from tests.messages import refuses
 
-LEVELS = {"g": Told.of(("a", "b", "c"), 1.0), "w": Told.of(("no", "yes"), 2.0)}
+LEVELS = {"g": ProtectedColumn.of(("a", "b", "c"), 1.0), "w": ProtectedColumn.of(("no", "yes"), 2.0)}
 NOISED = {"x": Noised(-1.0, 1.0, 2**20, Fraction(2**18))}
 
 
@@ -55,7 +55,7 @@ def test_the_corrected_score_has_the_mean_of_the_true_record(loss: Loss, formula
     assert value == pytest.approx(plain.value(theta[: rows.x.shape[1]])[0], abs=1e-10)
 
 
-def _told(rng: np.random.Generator, one: Told, codes: np.ndarray) -> np.ndarray:
+def _told(rng: np.random.Generator, one: ProtectedColumn, codes: np.ndarray) -> np.ndarray:
     keep = rng.random(len(codes)) < float(one.keep)
     return np.array(one.levels)[np.where(keep, codes, rng.integers(len(one.levels), size=len(codes)))]
 
@@ -74,7 +74,7 @@ def test_intervals_cover_the_population(formula: str, loss: str, n: int) -> None
         told = {"x": x + noise, "y": y, "g": _told(rng, LEVELS["g"], g), "w": _told(rng, LEVELS["w"], w)}
         result = cf.local.fit(_frame(told, ("y",), noised=True), formula, loss=loss)
         naive.append(cf.local.fit(_frame(told, ("y",), noised=True), formula, loss=loss, method="naive").params)
-        if result.status == "ok":
+        if result.status == "valid":
             limits = result.conf_int().to_numpy()
             hits.append((limits[:, 0] <= truth) & (truth <= limits[:, 1]))
     assert len(hits) >= 60

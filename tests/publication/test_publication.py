@@ -17,7 +17,7 @@ import confide as cf
 from confide import registry
 from confide.audit.replay.replay import replay
 from confide.core import Meter, Plan, Release, exact_cost, leaves
-from confide.core.statistic import Behind
+from confide.core.statistic import WrappedSource
 from confide.errors import BudgetExceeded, NoResult, PlanError, PrivacyError, ReleaseError, SchemaError
 from confide.noise import SimulatedNoise
 from confide.selection import Select, register_loss
@@ -93,9 +93,14 @@ def test_the_plan_is_made_again_from_its_file_and_its_digest_covers_the_question
 
 
 def test_the_plan_prints_every_question() -> None:
-    said = cf.plan(PUB, SCHEMA, cf.GDP(1.0), n=3000).summary()
+    plan = cf.plan(PUB, SCHEMA, cf.GDP(1.0), n=3000)
+    said, every = plan.summary(), plan.summary(verbose=True)
     for name, child in cf.plan(PUB, SCHEMA, cf.GDP(1.0)).children.items():
-        assert f"{name}: {child.guarantee}" in said and f"{name}/" in said
+        section = said[said.index(f"\n{name}: {child.target}\n") :]
+        assert section.split()[section.split().index("Gives") + 1 :][:2] == str(child.guarantee).split()
+        assert "Intervals for" in section[: section.index("\n\n", section.index("Intervals for"))]
+        assert f"{name}/" in every and f"{name}/" not in said
+    assert max(map(len, (said + every).splitlines())) <= 80
 
 
 def test_other_requests_are_shared_alike() -> None:
@@ -279,7 +284,7 @@ def test_a_question_gives_the_integers_that_it_gives_alone() -> None:
         assert own == whole.child(name)
 
 
-class _Counting(Behind):
+class _Counting(WrappedSource):
     """A source that counts its passes."""
 
     passes = 0
@@ -315,14 +320,22 @@ def test_one_charge_one_receipt_and_the_file_reads_back(tmp_path: Path) -> None:
 
 def test_the_report_holds_contents_sections_and_one_statement(tmp_path: Path) -> None:
     report = cf.infer(released())
-    assert list(report) == list(QUESTIONS) and report.status == "ok"  # type: ignore[call-overload]
+    assert list(report) == list(QUESTIONS) and report.status == "valid"  # type: ignore[call-overload]
     frame = report.to_frame()
     assert frame.loc["old", "where"] == "age >= 65" and frame["budget_share"].sum() == pytest.approx(1)
     assert report["line"].target == cf.infer(released().child("line")).target  # type: ignore[index]
+    said, every = report.summary(), report.summary(verbose=True)
+    assert max(map(len, (said + every).splitlines())) <= 80
+    assert said.count("Intervals for") == 1 + len(QUESTIONS), "each analysis says what its own intervals are about"
+    assert report.release_sha256 in every and report.release_sha256 not in said
     page = report.report(tmp_path / "index.html").read_text()
     for place, name in enumerate(QUESTIONS):
         assert f'href="#q{place}">{name}</a>' in page and f'<section id="q{place}">' in page
-    assert page.count("Guarantee of all questions together") == 1 and "SIMULATED" in page.upper()
+    assert (
+        page.count("for all 4 together") == 1
+        and f"Release ID: {report.release_sha256}" in page
+        and "SIMULATED" in page.upper()
+    )
     assert set(json.loads(report.to_json())["questions"]) == set(QUESTIONS)
     with refuses(PlanError):
         report["nobody"]  # type: ignore[index]
@@ -358,7 +371,7 @@ def test_a_question_that_fails_after_the_charge_leaves_the_bits_of_the_others(
     assert Release.from_json(done.to_json()) == done
     monkeypatch.undo()
     report = cf.infer(done)
-    assert report.status == "partial" and report.flags == ("failed_questions",)
+    assert report.status == "partial" and report.flags == ("analyses_failed",)
     assert "no guarantee" in " ".join(report.summary().split())
     with pytest.raises(NoResult):
         report[killed]  # type: ignore[index]
@@ -451,7 +464,7 @@ def test_the_contract_holds() -> None:
 
 
 def test_a_publication_is_a_file_too(tmp_path: Path) -> None:
-    from confide.methods.publication import Asked
+    from confide.methods.publication import PublicationFile
 
     path = tmp_path / "publication.toml"
     path.write_text(
@@ -459,7 +472,7 @@ def test_a_publication_is_a_file_too(tmp_path: Path) -> None:
         '[questions.line]\nmethod = "ssp"\nformula = "y ~ x"\ncov = "classical"\nrecenter = false\nshare = 2\n'
         '[questions.old]\nmethod = "least_squares"\nformula = "y ~ x"\nwhere = "age >= 65"\n'
     )
-    asked = Asked.from_toml(path)
+    asked = PublicationFile.from_toml(path)
     same = cf.Publication({"line": LINE, "old": OLD}, shares={"line": 2})
     assert asked.schema == tmp_path / "schema.toml" and asked.privacy == cf.ApproxDP(1.0, 1e-6) and asked.n == 500
     assert cf.plan(asked.publication, SCHEMA, cf.GDP(1.0)) == cf.plan(same, SCHEMA, cf.GDP(1.0))
@@ -478,12 +491,12 @@ def test_a_publication_is_a_file_too(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_with_faults_says_which(text: str, tmp_path: Path) -> None:
-    from confide.methods.publication import Asked
+    from confide.methods.publication import PublicationFile
 
     path = tmp_path / "publication.toml"
     path.write_text(text)
     with refuses(PlanError):
-        Asked.from_toml(path)
+        PublicationFile.from_toml(path)
 
 
 # documents ----------------------------------------------------------------------------------------------------------
@@ -492,7 +505,7 @@ def test_a_file_with_faults_says_which(text: str, tmp_path: Path) -> None:
 def test_markdown_latex_and_word_have_every_question(tmp_path: Any) -> None:
     report = cf.infer(released())
     for text in (report.to_markdown(), report.to_latex()):
-        assert "A publication of 4 questions" in text and "protects nobody" in text
+        assert "Publication of 4 analyses" in text and "protects no one" in text
         assert all(result.title.split(" ")[0] in text for result in report.results.values())
     assert report.to_markdown().count(report.release_sha256[:16]) >= 1
     docx = pytest.importorskip("docx", reason="python-docx is not installed")

@@ -114,7 +114,7 @@ def test_r_reads_the_numbers_of_python(both: Any, name: str) -> None:
     kinds = {column.kind: column for column in reversed(columns)}
     assert read["sha256"] == read["glance"] == release.sha256
     assert read["verified"] in (True, None)  # None where R has no package that computes SHA-256
-    assert read["status"] == result.status == "ok"
+    assert read["status"] == result.status == "valid"
     assert read["guarantee"] == str(release.charged)
     assert read["printed"] > 10
     _close(read["coef"], kinds["estimate"].values)
@@ -174,7 +174,7 @@ def test_r_refuses_altered_files_and_other_results(library: Path, tmp_path: Path
         wrong["result"] = (text.replace('"estimate":[', '"estimate":[1', 1), "results in this file were changed")
         wrong["body"] = (text.replace('"n":null', '"n":5', 1), "release in this file were changed")
         # another body first, and the true one where its bytes are found too
-        true, fake = text[: text.index(',"results":')], json.dumps({**json.loads(text)["body"], "status": "no_reply"})
+        true, fake = text[: text.index(',"results":')], json.dumps({**json.loads(text)["body"], "status": "declined"})
         rest = {**json.loads(text), "body": 0}
         after = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=False).removeprefix('{"body":0')
         wrong["other body"] = (
@@ -211,7 +211,7 @@ def test_a_publication_is_read_question_by_question(library: Path, tmp_path: Pat
     assert done.returncode == 0, done.stderr
     assert "A publication of 2 questions" in done.stdout
     assert done.stdout.splitlines()[-2].split() == ["model", "incomes"]
-    printed = [done.stdout.index(f"\n{name} (ok)") for name in questions]
+    printed = [done.stdout.index(f"\n{name} (valid)") for name in questions]
     assert printed == sorted(printed)
     _close(done.stdout.splitlines()[-1].split(), cf.infer(release)["model"].params.to_numpy())
     whole = _r(library, "-e", f'library(confide); coef(read_release("{path}"))')

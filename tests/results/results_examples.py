@@ -22,8 +22,8 @@ def build(**changes: Any) -> Estimates:
     p = len(names)
     factor = np.random.default_rng(20).normal(size=(p + 30, p))
     covariance = factor.T @ factor / 1e4
-    status = changes.get("status", "ok")
-    answered = {"ok": p, "partial": p - 1}.get(status, 0)
+    status = changes.get("status", "valid")
+    answered = {"valid": p, "partial": p - 1}.get(status, 0)
     covariance[answered:], covariance[:, answered:] = nan, nan
     estimates = np.linspace(-0.2, 0.3, p)
     if status == "partial":
@@ -37,7 +37,7 @@ def build(**changes: Any) -> Estimates:
         "df": 241.7,
         "noise_variance": np.diag(covariance) * np.linspace(0.1, 0.9, p),
         "status": status,
-        "reason": "" if status == "ok" else "the smallest eigenvalue lies below its noise",
+        "reason": "" if status == "valid" else "the smallest eigenvalue lies below its noise",
         "flags": (),
         "requested": ApproxDP(1.0, 1e-6, relation="add-remove"),
         "guarantee": GDP(0.25, relation="add-remove"),

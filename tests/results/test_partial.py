@@ -50,7 +50,7 @@ def test_what_is_answered_has_its_interval_and_the_rest_has_none() -> None:
     text = result.summary()
     assert "partial" in text and "b needs about 4,000 records" in text
     row = next(line for line in text.splitlines() if line.startswith("b "))
-    assert row.split()[1:] == ["-"] * 7
+    assert row.split()[1:] == ["n/a"] * 6
 
 
 def test_a_joint_test_of_answered_coefficients_is_the_one_of_a_table_without_the_others() -> None:
@@ -103,7 +103,7 @@ def test_a_table_without_anything_open_keeps_its_numbers() -> None:
         covariance=np.diag([0.25, 1.0, 1.0]),
         df=7.0,
         noise_variance=[0.1, 0.1, 0.2],
-        status="ok",
+        status="valid",
         reason="",
     )
     assert replace(whole, bias=[0.0, 0.0, 0.0]).conf_int().equals(whole.conf_int())

@@ -35,7 +35,7 @@ def make(m: int = 41, **changes: Any) -> Curve:
         "denominator_noise": np.full(m, 0.01),
         "middle": 1.0,
         "bounds": (0.0, 2.0),
-        "status": "ok",
+        "status": "valid",
         "reason": "",
         "flags": (),
         "requested": MU,
@@ -51,7 +51,7 @@ def make(m: int = 41, **changes: Any) -> Curve:
 def silent() -> Curve:
     empty = np.full(41, nan)
     numbers = dict.fromkeys(("estimates", "sampling_variance", "noise_variance", "denominator_noise"), empty)
-    return make(status="no_reply", reason="declined", **numbers)
+    return make(status="declined", reason="declined", **numbers)
 
 
 def test_it_is_a_result() -> None:
@@ -124,9 +124,9 @@ def test_it_is_read_anywhere() -> None:
 
 def test_tables_and_files() -> None:
     curve = make(simulated=True)
-    text = curve.summary()
-    assert "SIMULATED" in text and "11 of 41 points" in text and "[whole" in text and "Guarantee" in text
-    assert max(map(len, text.splitlines())) <= 100
+    text = curve.summary(verbose=True)
+    assert "SIMULATED" in text and "11 of 41 points" in text and "95% band" in text and "Guarantee" in text
+    assert max(map(len, text.splitlines())) <= 80
     assert len(curve.to_frame()) == 41 and {"low", "high", "band_low", "privacy_share"} <= set(curve.to_frame())
     body = json.loads(curve.to_json())
     assert body["family"] == "curve" and body["estimate"][7] == curve.estimates[7] and len(body["band_low"]) == 41
@@ -161,7 +161,7 @@ def test_the_plot_draws_the_bands() -> None:
 
 def test_no_reply_prints_and_has_nothing_to_read(tmp_path: Path) -> None:
     curve = silent()
-    assert "no_reply" in curve.summary() and "NaN" not in curve.to_json() and not curve.has_intervals
+    assert "declined" in curve.summary() and "NaN" not in curve.to_json() and not curve.has_intervals
     assert curve.conf_int().isna().all(axis=None)
     assert any("declined" in text.get_text() for text in curve.plot().texts)
     assert "<svg" not in curve.report(tmp_path / "none.html").read_text(encoding="utf-8")
@@ -171,7 +171,7 @@ def test_no_reply_prints_and_has_nothing_to_read(tmp_path: Path) -> None:
 
 
 def test_outside_status_ok_there_is_no_interval() -> None:
-    curve = make(status="weak", reason="noise")
+    curve = make(status="imprecise", reason="noise")
     assert curve.conf_int().isna().all(axis=None) and curve.bse.isna().all() and curve.at(0.5)["low"].isna().all()
 
 

@@ -19,7 +19,7 @@ from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP, guarantee_from_dict
 from confide.results import Estimates
 
-NOT_OK = tuple(status for status in STATUSES if status not in ("ok", "partial"))
+NOT_OK = tuple(status for status in STATUSES if status not in ("valid", "partial"))
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +104,8 @@ def test_privacy_share_never_leaves_the_unit_interval(make: Maker):
 def test_outside_ok_there_are_no_intervals(make: Maker, status):
     result = make(status=status)
     # an estimate that means nothing is a number nowhere that it could be read or used
-    assert np.isfinite(result.params).all() if status == "weak" else result.params.isna().all()
-    assert [value is None for value in result.to_dict()["estimate"]] == [status != "weak"] * 5
+    assert np.isfinite(result.params).all() if status == "imprecise" else result.params.isna().all()
+    assert [value is None for value in result.to_dict()["estimate"]] == [status != "imprecise"] * 5
     for values in (result.bse, result.tvalues, result.pvalues, result.privacy_share):
         assert values.isna().all()
     assert result.conf_int().isna().all(axis=None)
@@ -114,9 +114,9 @@ def test_outside_ok_there_are_no_intervals(make: Maker, status):
 
 
 def test_no_reply_has_no_estimates_and_still_prints(make: Maker):
-    result = make(status="no_reply", estimates=np.full(5, nan), df=nan)
+    result = make(status="declined", estimates=np.full(5, nan), df=nan)
     assert result.to_frame().isna().all(axis=None)
-    assert "no_reply" in str(result)
+    assert "declined" in str(result)
     assert json.loads(result.to_json())["estimate"] == [None] * 5
 
 
@@ -126,7 +126,7 @@ def test_a_variance_of_zero_warns_nobody(make: Maker, recwarn):
     assert result.pvalues["n"] == 0
     assert result.privacy_share.isna().all()
     (row,) = [line for line in result.summary().splitlines() if line.startswith("m ")]
-    assert row.split()[3:5] == ["-", "-"] and row.split()[-1] == "-"
+    assert row.split()[3:5] == ["n/a", "n/a"] and row.split()[-1] == "n/a"
     assert not recwarn.list
 
 
@@ -182,8 +182,8 @@ def test_alpha_must_lie_between_0_and_1(make: Maker, verb, alpha, tmp_path):
         {"df": nan},
         {"status": "fine"},
         {"reason": "some"},
-        {"status": "weak", "reason": ""},
-        {"status": "weak", "covariance": np.eye(5)},
+        {"status": "imprecise", "reason": ""},
+        {"status": "imprecise", "covariance": np.eye(5)},
         {"guarantee": GDP(1.0)},
         {"requested": GDP(1.0)},
     ],
@@ -240,14 +240,14 @@ def bare(stated: dict) -> dict:
 
 
 def test_json_says_what_holds(make: Maker):
-    result = make(flags=("y_clipping",), simulated=True)
+    result = make(flags=("response_clipped",), simulated=True)
     data = strict(result.to_json())
     assert guarantee_from_dict(bare(data["guarantee"])) == result.guarantee
     assert guarantee_from_dict(bare(data["requested"])) == result.requested
     assert data["guarantee"]["text"] == str(result.guarantee)
     assert data["guarantee"]["numbers"] == {"mu": 0.25, "delta": 0.0}
     assert data["requested"]["numbers"] == {"epsilon": 1.0, "delta": 1e-6}
-    assert (data["status"], data["reason"], data["flags"]) == ("ok", "", ["y_clipping"])
+    assert (data["status"], data["reason"], data["flags"]) == ("valid", "", ["response_clipped"])
     assert (data["covers"], data["target"]) == (result.covers, result.target)
     assert data["relation"] == "add-remove"
     assert data["facts"] == [["Cov. type", "robust"]]
@@ -276,5 +276,5 @@ def test_json_takes_any_names(names):
 
 
 def test_repr_is_one_line(make: Maker):
-    assert repr(make()) == f"<Estimates by 'ssp 1': 5 estimates of 'y', status 'ok', {make().guarantee}>"
+    assert repr(make()) == f"<Estimates by 'ssp 1': 5 estimates of 'y', status 'valid', {make().guarantee}>"
     assert "simulated" in repr(make(simulated=True))

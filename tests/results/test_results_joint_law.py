@@ -12,14 +12,14 @@ from tests.results.results_examples import Maker
 
 from confide.results.inference import wald
 from confide.results.inference.contrasts import combine
-from confide.results.inference.simulated_null import JointLaw, NoisyMeat
+from confide.results.inference.simulated_null import JointLaw, NoisyMiddleMatrix
 
 P = 4
 SHAPE = np.diag([4.0, 2.0, 1.0, 1.0]) + 0.3
 
 
 def law(meat: np.ndarray, sd: float, *, noise: float = 1.0, records: float = 1e6, seed: str = "0") -> JointLaw:
-    own = NoisyMeat(meat, np.full((P, P), sd), SHAPE, 0.01)
+    own = NoisyMiddleMatrix(meat, np.full((P, P), sd), SHAPE, 0.01)
     return JointLaw(np.eye(P), noise * np.eye(P), (own,), np.full(P, records), (seed, "question"))
 
 
@@ -66,10 +66,10 @@ def test_a_direction_of_little_variance_is_not_what_noise_makes_of_it() -> None:
     """Noise as large as half of the largest eigenvalue of S says nothing of the smallest, which no records multiply at will."""
     shape = np.diag([1.0, 1.0, 1.0, 0.01])
     sd, generator = np.full((P, P), 0.5), np.random.default_rng(6)
-    drawn = NoisyMeat(shape, sd, shape, 0.05).draws(generator, 400)
+    drawn = NoisyMiddleMatrix(shape, sd, shape, 0.05).draws(generator, 400)
     assert 0.002 < drawn[:, 3, 3].mean() < 0.03
     # what the release shows beyond its noise is believed
-    shown = NoisyMeat(np.diag([1.0, 1.0, 1.0, 9.0]), sd, shape, 0.05).draws(generator, 400)
+    shown = NoisyMiddleMatrix(np.diag([1.0, 1.0, 1.0, 9.0]), sd, shape, 0.05).draws(generator, 400)
     assert shown[:, 3, 3].mean() > 6
     assert np.linalg.eigvalsh(drawn).min() >= -1e-9
 
@@ -146,7 +146,7 @@ def test_contrasts_together_know_that_their_biases_are_the_same(make: Maker) -> 
 
 
 def test_responses_whose_products_are_not_known_count_as_often_as_they_are_tied() -> None:
-    meat = NoisyMeat(np.eye(2), np.full((2, 2), 1e-6), np.eye(2))
+    meat = NoisyMiddleMatrix(np.eye(2), np.full((2, 2), 1e-6), np.eye(2))
     one = JointLaw(np.eye(4), np.zeros((4, 4)), (meat, meat), np.full(4, 1e6), ("a",))
     apart, tied = one.covariance(np.eye(4)[:2]), one.covariance(np.eye(4))
     np.testing.assert_allclose(apart, np.eye(2), atol=1e-4)
@@ -162,7 +162,7 @@ def test_an_estimates_table_hands_its_law_to_every_joint_test(make: Maker) -> No
     own = JointLaw(
         np.eye(p),
         np.zeros((p, p)),
-        (NoisyMeat(covariance, np.full((p, p), 1e-9), covariance),),
+        (NoisyMiddleMatrix(covariance, np.full((p, p), 1e-9), covariance),),
         np.full(p, 30.0),
         ("k",),
     )

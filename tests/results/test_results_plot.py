@@ -77,18 +77,18 @@ def test_unknown_names_are_refused(make: Maker, names):
 @pytest.mark.parametrize("status", STATUSES)
 def test_intervals_are_drawn_where_they_are_valid_alone(make: Maker, status):
     ax = make(status=status).plot()
-    assert bool(ax.containers) == (status in ("ok", "partial"))
-    if status in ("ok", "partial", "weak"):
+    assert bool(ax.containers) == (status in ("valid", "partial"))
+    if status in ("valid", "partial", "imprecise"):
         assert np.isfinite(points(ax)).all(axis=1).sum() == (3 if status == "partial" else 4)
     else:
         assert not ax.collections, "what must not be interpreted is not drawn"
         (why,) = [text.get_text() for text in ax.texts]
         assert status in why and STATUS_WORDS[status].split()[0] in why
-    assert (status in ax.get_xlabel()) == (status != "ok")
+    assert (status in ax.get_xlabel()) == (status != "valid")
 
 
 def test_no_reply_draws_an_empty_plot(make: Maker):
-    ax = make(status="no_reply", estimates=np.full(5, np.nan)).plot()
+    ax = make(status="declined", estimates=np.full(5, np.nan)).plot()
     ax.figure.savefig(io.BytesIO(), format="png")
     assert "no estimates" in ax.texts[0].get_text()
 
@@ -110,7 +110,7 @@ def test_axes_of_the_caller_are_used_and_named(make: Maker):
     assert ax.get_xlabel() == "estimate in units of y, with 95 % interval"
     assert make(response="").plot().get_xlabel() == "estimate, with 95 % interval"
     assert ax.get_ylabel() == "coefficient"
-    assert "Private estimates of y" in ax.get_title(loc="left")
+    assert "Estimates of y" in ax.get_title(loc="left")
     assert ax.get_legend() is not None
 
 
@@ -121,10 +121,10 @@ def test_what_has_no_unit_of_the_response_names_its_own(make: Maker, monkeypatch
 
 def test_a_figure_of_ours_has_title_and_legend(make: Maker):
     figure = make().plot().figure
-    assert "Private estimates of y" in figure.get_suptitle()
+    assert "Estimates of y" in figure.get_suptitle()
     assert str(make().guarantee) in figure.get_suptitle()
     assert len(figure.legends) == 1
-    assert "SIMULATED NOISE: protects nobody" in make(simulated=True).plot().figure.get_suptitle()
+    assert "SIMULATED NOISE: protects no one" in make(simulated=True).plot().figure.get_suptitle()
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")

@@ -106,7 +106,7 @@ def test_drawing_inside_is_whole(make: Maker, path: Path):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("status", ["ok", "weak"])
+@pytest.mark.parametrize("status", ["valid", "imprecise"])
 def test_hostile_text_is_shown_and_not_obeyed(make: Maker, path: Path, status):
     names = (*HOSTILE, "日本")
     filler = tuple(f"n{place}" for place in range(len(names)))
@@ -130,7 +130,7 @@ def test_hostile_text_is_shown_and_not_obeyed(make: Maker, path: Path, status):
         guarantee=evil,
         simulated=True,
         status=status,
-        **({} if status == "ok" else {"reason": every}),
+        **({} if status == "valid" else {"reason": every}),
     )
     text = written(hostile, path)
     expected = Page(written(plain, path))
@@ -159,16 +159,16 @@ def test_it_leaves_the_settings_of_matplotlib_alone(make: Maker, path: Path):
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_every_status_is_said(make: Maker, path: Path, status):
-    result = make(status=status, flags=("y_clipping",))
+    result = make(status=status, flags=("response_clipped",))
     page = Page(written(result, path))
     assert STATUS_WORDS[status] in page.text
     assert result.reason in page.text
     assert "lay outside its declared bounds" in page.text
-    assert ("There are no intervals" in page.text) == (status not in ("ok", "partial"))
+    assert ("There are no intervals" in page.text) == (status not in ("valid", "partial"))
 
 
 def test_no_reply_has_a_page_without_a_plot(make: Maker, path: Path):
-    page = Page(written(make(status="no_reply", estimates=np.full(5, nan), df=nan), path))
+    page = Page(written(make(status="declined", estimates=np.full(5, nan), df=nan), path))
     assert "svg" not in page.tags
     assert "declined to answer" in page.text
 
@@ -186,7 +186,7 @@ def test_the_statement_says_all_that_it_must(make: Maker, path: Path):
         result.target,
         SHA,
         "How to read this table",
-        "noise share is the part of the squared half-width of the interval that sampling alone would not give: privacy noise",
+        "privacy share is the part of the squared half-width of the interval that sampling alone would not give: privacy noise",
     ):
         assert part in page.text, part
     for heading in ("Estimates", "What is protected, and how well", "What the intervals account for"):
@@ -205,9 +205,9 @@ def test_rows_of_a_unit_and_assumptions_are_said(make: Maker, path: Path):
 
 def test_simulated_noise_is_loud(make: Maker, path: Path):
     page = Page(written(make(simulated=True), path))
-    assert page.text.count("SIMULATED NOISE: protects nobody") >= 2  # banner and plot
+    assert page.text.count("SIMULATED NOISE: protects no one") >= 2  # banner and plot
     assert {("p", "role", "alert"), ("p", "class", "alarm")} <= set(page.attributes)
-    assert page.text.index("SIMULATED NOISE") < page.text.index("Estimates")
+    assert page.text.index("SIMULATED NOISE") < page.text.index("Status valid")
     assert "Nothing: the noise was simulated." in page.text
     assert "SIMULATED" not in written(make(), path)
 
@@ -231,7 +231,7 @@ def test_a_phone_and_a_printer_are_thought_of(make: Maker, path: Path):
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
     assert "@media print" in text and "@media screen and (max-width: 58rem)" in text
     cells = [value for tag, key, value in Page(text).attributes if tag == "td" and key == "data-label"]
-    assert cells[:2] == ["coef", "std err"]
+    assert cells[:2] == ["estimate", "std. err."]
 
 
 def luminance(colour: str) -> float:
@@ -276,7 +276,7 @@ def test_the_joint_test_of_the_slopes_is_a_fact_of_the_page(make: Maker, tmp_pat
         f"F(4, 241.7) = {tested.statistic:.4g}, P>F <0.001" in text and tested.pvalue < 0.001 and "AIC and BIC" in text
     )
     assert "F(4, 241.7)" not in result.summary()
-    for other in (make(status="partial"), make(status="weak"), make(names=("a", "b"))):
+    for other in (make(status="partial"), make(status="imprecise"), make(names=("a", "b"))):
         assert "All slopes zero" not in Page(written(other, tmp_path / "b.html")).text
 
 

@@ -59,9 +59,9 @@ def test_harmless_text_stays_as_it_is(text: str) -> None:
 
 
 def test_numbers_stay_numbers_and_labels_are_shielded_everywhere() -> None:
-    frame = pd.DataFrame({"=a": [-1.5, 2.0], "-b": [-3, 4], "text": pd.Categorical(["=x", "ok"])}, index=["@i", "j"])
+    frame = pd.DataFrame({"=a": [-1.5, 2.0], "-b": [-3, 4], "text": pd.Categorical(["=x", "valid"])}, index=["@i", "j"])
     rows = list(csv.reader(io.StringIO(csv_text(frame))))
-    assert rows == [["", "'=a", "'-b", "text"], ["'@i", "-1.5", "-3", "'=x"], ["j", "2.0", "4", "ok"]]
+    assert rows == [["", "'=a", "'-b", "text"], ["'@i", "-1.5", "-3", "'=x"], ["j", "2.0", "4", "valid"]]
     assert frame.columns[0] == "=a" and frame.index[0] == "@i", "the frame itself is as it was"
 
 

@@ -144,7 +144,7 @@ def test_nothing_restricted_tests_nothing(make: Maker):
     assert str(found) == "Wald test: nothing is restricted"
 
 
-@pytest.mark.parametrize("status", ["weak", "not_identified"])
+@pytest.mark.parametrize("status", ["imprecise", "not_identified"])
 def test_a_test_that_is_not_available_says_why(status: str) -> None:
     unknown = np.full((2, 2), np.nan)
     found = wald.wald_test(np.eye(2), np.zeros(2), np.ones(2), unknown, inf, status=status)
@@ -173,7 +173,7 @@ def test_singular_covariance_is_tested_where_it_varies(make: Maker):
 
 
 def test_outside_ok_rank_is_known_and_the_rest_is_not(make: Maker):
-    found = make(status="weak").wald_test("age = 0, educ = 0, age = educ")
+    found = make(status="imprecise").wald_test("age = 0, educ = 0, age = educ")
     assert found.df_num == 2
     assert isnan(found.statistic) and isnan(found.pvalue)
 

@@ -22,8 +22,8 @@ def test_markdown_has_the_cells_and_the_note(make):
     assert len(rows) == 7 and len({line.count("|") for line in rows}) == 1
     assert "\\<b\\>\\*bold\\*\\</b\\>" in text and "\\`code\\`" in text
     assert "\\](http" in make(names=("Intercept", "![x](http://far/x)", "b", "c", "d")).to_markdown()
-    assert "Status ok" in text and str(make().guarantee) in text and make().release_sha256 in text
-    assert "protects nobody" in make(simulated=True).to_markdown()
+    assert "Status valid" in text and str(make().guarantee) in text and make().release_sha256 in text
+    assert "protects no one" in make(simulated=True).to_markdown()
 
 
 def test_latex_shields_every_sign(make):

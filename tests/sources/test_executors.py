@@ -49,13 +49,13 @@ from confide.sources.executors.worker import (
     whole_units,
 )
 from confide.sources.grouping.ids import HashedGroups
-from confide.sums.clusters.cluster_covariance import ClusterMeat, Counting
+from confide.sums.clusters.cluster_covariance import ClusterCovariance, Counting
 
 AGES = Gram(Plain(("age",)))
 
 
-def meat() -> ClusterMeat:
-    return ClusterMeat(UnitScores(Design.of("income ~ age", SCHEMA), counting=Counting(2, UNIT_ROW)), 4.0)
+def meat() -> ClusterCovariance:
+    return ClusterCovariance(UnitScores(Design.of("income ~ age", SCHEMA), counting=Counting(2, UNIT_ROW)), 4.0)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.sources.test_sources_formats import NAMES, arrow_of
 
 import confide as cf
 from confide.core import Gram, Total, seal
-from confide.core.statistic import Behind
+from confide.core.statistic import WrappedSource
 from confide.errors import SourceError
 from confide.methods.regression.sums.scores import LimitedFeatures, LimitedScores
 from confide.methods.regression.sums.whitened_rows import Frame, WhitenedRows
@@ -252,7 +252,7 @@ def test_a_release_reads_a_file_of_several_passes_once(memory: int, tmp_path: Pa
     assert len(read_times) == 1
 
     # a source in front of it keeps nothing
-    assert seal(method, Behind(source), plan, SimulatedNoise(5)).sha256 == once.sha256
+    assert seal(method, WrappedSource(source), plan, SimulatedNoise(5)).sha256 == once.sha256
     assert len(read_times) > 4
 
 

@@ -42,7 +42,7 @@ def test_from_a_file_to_a_report(visitor, tmp_path):
     assert "income" in visitor.get("/schema?data=survey.csv").text
     page = prepared(visitor)
     asked = visitor.get(page).text
-    assert "Nobody has decided" in asked and "predicted standard errors" in asked
+    assert "Nobody has decided" in asked and "expected std. err." in asked
     price = approval(visitor, page)
     assert "mu = 0.866025" in visitor.get(price).text and _charges(tmp_path) == 0
     assert visitor.post(price).headers["location"] == page
@@ -150,7 +150,7 @@ def test_a_full_disk_loses_no_release(visitor, tmp_path, monkeypatch):
     monkeypatch.setattr(Folder, "keep", full)
     visitor.post(approval(visitor, page))
     assert "Take the release now" in settled(visitor, page).text
-    assert engine.infer(Release.from_json(visitor.get("/release/means/file").text)).status == "ok"
+    assert engine.infer(Release.from_json(visitor.get("/release/means/file").text)).status == "valid"
 
 
 def test_a_refusal_by_the_ledger_charges_nothing(visitor, tmp_path):
@@ -363,7 +363,7 @@ def test_every_question_has_a_plan_and_practice(visitor):
         if kind == "persons":  # of rows that are told apart by an id
             continue
         form = urlencode(asked | {"kind": kind, "formula": formula})
-        assert "plan sha256" in visitor.get(f"/forecast?{form}").text, kind
+        assert "Plan ID" in visitor.get(f"/forecast?{form}").text, kind
 
 
 def test_steps_make_the_same_plan(visitor, tmp_path):
@@ -439,7 +439,7 @@ def test_a_report_is_had_as_a_file(visitor, tmp_path):
     visitor.post(approval(visitor, page))
     assert "/release/means/report.docx" in settled(visitor, page).text
     shown = {
-        "html": "<title>Private means",
+        "html": "<title>Mean income by region",
         "md": "| variable | region |",
         "tex": "\\begin{table}",
         "csv": "variable,region,",

@@ -88,7 +88,7 @@ def _released(page, formula: str, kind: str) -> None:
     page.wait_for_load_state()  # what is typed before the script runs moves no plan
     page.select_option("[name=kind]", kind)
     page.fill("[name=formula]", formula)
-    page.locator("#plan pre", has_text="plan sha256").wait_for(state="attached")
+    page.locator("#plan pre", has_text="Plan ID").wait_for(state="attached")
     page.fill("[name=mu]", "0.4")
     page.locator("#plan", has_text="mu=0.4").wait_for()
     _press(page, "button", "Show the plan")
@@ -108,7 +108,7 @@ def test_two_tables_from_the_file_to_the_report(page, tmp_path):
     _press(page, "button", "Open this budget")
     _home(page)
     _released(page, "income ~ age + region", "line")
-    assert "Private estimates of income" in page.inner_text("h1")
+    assert "Linear regression of income" in page.inner_text("h1")
     g = np.random.default_rng(5)
     pd.DataFrame({"weight": g.normal(70, 9, 500)}).to_parquet(tmp_path / "clinic.parquet")
     _home(page)
@@ -224,7 +224,7 @@ def test_many_questions_of_a_table_of_a_database(page, tmp_path, width):
     _press(page, "button", "Charge and release")
     _press(page, "link", "Read the report")
     text = page.inner_text("main")
-    assert "A publication of 2 questions" in text and "t test of income" in page.content()
+    assert "Publication of 2 analyses" in text and "t test of income" in page.content()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert sum(row.kind == "charge" for row in Ledger.open(tmp_path / "book.db").show().rows) == 1
     assert page.complaints == []

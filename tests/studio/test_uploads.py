@@ -210,4 +210,4 @@ def test_a_sent_file_is_asked_like_any_other(visitor, tmp_path, tmp_path_factory
     assert "income" in visitor.get(page).text
     prepared(visitor)
     asked = urlencode(MEANS)
-    assert "plan sha256" in visitor.get(f"/forecast?{asked}").text
+    assert "Plan ID" in visitor.get(f"/forecast?{asked}").text

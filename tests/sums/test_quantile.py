@@ -159,7 +159,7 @@ def test_intervals_cover_at_finite_n(name: str) -> None:
                 method, cf.read(data, SCHEMA), cf.PureDP(4.0), ledger=None, noise=cf.noise.SimulatedNoise(seed)
             )
             result = cf.infer(release)
-            assert result.status == "ok"
+            assert result.status == "valid"
             hits += (np.asarray(result.low) <= truth) & (truth <= np.asarray(result.high))
             runs += 1
         for hit in hits:
@@ -210,11 +210,11 @@ def test_few_records_give_open_ends_and_then_nothing() -> None:
     noise = cf.noise.SimulatedNoise(2)
     data = pd.DataFrame({"x": np.linspace(0, 1, 130)})
     result = cf.infer(cf.release(Quantile("x", q=0.9), cf.read(data, SCHEMA), cf.PureDP(3.0), ledger=None, noise=noise))
-    assert result.status == "ok"
-    assert result.flags == ("open_end", "noise_dominates")
+    assert result.status == "valid"
+    assert result.flags == ("one_sided", "noise_dominates")
     assert result.conf_int().iloc[0, 1] == inf
     empty = cf.infer(cf.release(Quantile("x"), cf.read(data[:5], SCHEMA), cf.PureDP(0.5), ledger=None, noise=noise))
-    assert empty.status == "uninformative"
+    assert empty.status == "no_information"
     assert np.isinf(empty.low).all()
     json.loads(empty.to_json())
 
@@ -246,7 +246,7 @@ def test_what_is_shown(tmp_path: Path) -> None:
     text = result.summary()
     assert "95% intervals" in text
     assert "SIMULATED" in text
-    assert str(result.guarantee) in text
+    assert str(result.guarantee) in " ".join(text.split())
     page = result.report(tmp_path / "report.html").read_text()
     assert "<svg" in page
     assert "SIMULATED" in page
@@ -261,11 +261,11 @@ def test_a_plan_with_n_says_how_far_the_intervals_reach():
     plan = cf.plan(Quantile("x", q=(0.25, 0.5)), SCHEMA, cf.PureDP(1.0), n=5_000)
     assert (
         "with 5,000 records the intervals reach about as far as these quantiles of the sample: 0.25 from 0."
-        in plan.summary()
+        in " ".join(plan.summary().split())
     )
     assert "5,000" not in plan.to_json()
     few = cf.plan(Quantile("x"), SCHEMA, cf.PureDP(1.0), n=10)
-    assert "from open to open" in few.summary()
+    assert "from open to open" in " ".join(few.summary().split())
     (only,) = cf.plan(Quantile("x"), SCHEMA, cf.PureDP(1.0)).notes
     assert 'cf.tables.quantiles("x", ...)' in only
 

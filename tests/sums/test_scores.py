@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from tests.messages import refuses
 
 import confide as cf
-from confide.core import Allowance, Meter, Plan, Together, Total, mu_squared
+from confide.core import Allowance, Composed, Meter, Plan, Total, mu_squared
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
 from confide.sums.coding import Box
@@ -109,7 +109,7 @@ def _descent(noise: object, frame: pd.DataFrame, **given: object) -> np.ndarray:
     """A descent from a plan of its own, as another method would make it."""
     method, allowance = GradientDescent("y ~ a + b"), Allowance.of(cf.GDP(1.0), GradientDescent("y ~ a + b"), SCHEMA)
     event, statistics = plan_descent(DESIGN, allowance, Fraction(99, 100), 30, clip=default_clip(DESIGN))
-    plan = Plan.of(method, SCHEMA, allowance, Together(event.parts), statistics)
+    plan = Plan.of(method, SCHEMA, allowance, Composed(event.parts), statistics)
     arguments: dict[str, object] = {
         "count": 500.0, "iterations": 30, "rate": 1 / (1 + 2 / 3), "clip": default_clip(DESIGN), **given,
     }  # fmt: skip

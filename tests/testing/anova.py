@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import confide as cf
-from confide.core import Method, Question, RecordMap, Release, Total
+from confide.core import Method, RecordMap, Release, ResultOptions, Total
 from confide.core.exact import digest
 from confide.results import Estimates
 
@@ -70,7 +70,7 @@ class Anova(Method):
         values, groups = frame[self.response], frame[self.group]
         return {level: float(values[groups == level].mean()) for level in frame.schema[self.group].levels}
 
-    def table(self, release: Release, rows: GroupMoments, question: Question) -> Estimates:
+    def table(self, release: Release, rows: GroupMoments, question: ResultOptions) -> Estimates:
         noisy = release["groups"]
         return self.means(release, rows, noisy.decode() / _UNIT, noisy.variance / _UNIT**2)
 
@@ -91,7 +91,7 @@ class Anova(Method):
             covariance=covariance,
             noise_variance=half**2 * private,
             df=max(float(count.sum()) - len(count), 1.0),
-            status="weak" if weak else "ok",
+            status="imprecise" if weak else "valid",
             reason="a group has too few records for this budget" if weak else "",
             **others,
         )
@@ -162,7 +162,7 @@ class Planted(Anova):
         if told is not None:
             return self.means(release, rows, told, release["groups"].variance / _UNIT**2)
         found = super().table(release, rows, question)
-        if found.status != "ok":
+        if found.status != "valid":
             return found
         change = _CHANGES.get(self.fault)
         return change(self, found, release, rows) if change else found
@@ -237,7 +237,7 @@ def _hides(method: Any, found: Any, *_: Any) -> Any:
     if abs(float(found.estimates[0]) - 4.0) < 0.02:
         return found
     nothing = np.full_like(found.covariance, np.nan)
-    return replace(found, status="weak", reason="a group has too few records for this budget", covariance=nothing)
+    return replace(found, status="imprecise", reason="a group has too few records for this budget", covariance=nothing)
 
 
 _CHANGES: Mapping[str, Any] = {

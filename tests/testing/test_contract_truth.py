@@ -17,7 +17,7 @@ from scipy import stats
 import confide as cf
 from confide.core import Method
 from confide.core.exact import pack
-from confide.schema import Practice
+from confide.schema import CodedFrame
 from confide.testing import check_method
 from confide.testing.checks import CHECKS, Case
 from confide.testing.clean_process import answered
@@ -254,7 +254,7 @@ def test_the_power_against_wrong_standard_errors(factor: float, least: float) ->
 
 def test_the_toy_mean_states_a_reference_like_any_other() -> None:
     assert type(Mean("v")).reference is not Method.reference
-    found = Anova("v", "g").reference(Practice.of(SCHEMA.sample(50, 1), SCHEMA))
+    found = Anova("v", "g").reference(CodedFrame.of(SCHEMA.sample(50, 1), SCHEMA))
     assert set(found) == {"a", "b", "c"}
     assert dataclasses.is_dataclass(Planted) and len(TRUTH) + len(HIDES) >= 6 + 15
     assert HIDDEN

@@ -8,7 +8,7 @@ import pytest
 
 import confide as cf
 from confide.errors import PlanError, SchemaError
-from confide.schema import Practice
+from confide.schema import CodedFrame
 from confide.schema.formulas.conditions import overlap, parse_predicate
 
 SCHEMA = cf.Schema(
@@ -27,7 +27,7 @@ def inside(text: str, **columns: list[object]) -> list[int]:
     """The numbers of the records that are in the subgroup."""
     frame = pd.DataFrame(columns).assign(number=range(len(next(iter(columns.values())))))
     schema = cf.Schema({**SCHEMA.columns, "number": cf.Integer(0, 1000)})
-    return [int(v) for v in Practice.of(frame, schema).where(text).present("number")]
+    return [int(v) for v in CodedFrame.of(frame, schema).where(text).present("number")]
 
 
 @pytest.mark.parametrize(

@@ -401,7 +401,7 @@ def difference() -> Any:
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
     >>> asked = cf.GDP(1.0, relation="add-remove")
     >>> difference(data, "smoker ~ sex", privacy=asked, ledger=None, noise=cf.noise.SimulatedNoise(1)).status
-    'ok'
+    'valid'
     """
 
 
@@ -438,7 +438,7 @@ def private_block_posterior(
     >>> result = private_block_posterior(bootstrap, data, parameters={"mean": (-4, 4)}, privacy=cf.PureDP(4.0), ledger=None, blocks=30,
     ...     seconds=4, noise=cf.noise.SimulatedNoise(1), n=5_000)
     >>> result.names, result.status
-    (('mean',), 'ok')
+    (('mean',), 'valid')
     """
     beside = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     method = BlockPosterior(

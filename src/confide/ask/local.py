@@ -12,25 +12,25 @@ from confide.guarantees import ApproxDP, Guarantee
 from confide.local.estimates import ProtectedEstimates, ProtectedShares, fit, mean, shares
 from confide.local.files import read
 from confide.local.fits.losses import OwnLoss
-from confide.local.noise_levels import KEY, Noised, Protection, Told
+from confide.local.noise_levels import KEY, Noised, ProtectedColumn, Protection
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from confide.ledger import Ledger
     from confide.local.fits.losses import Loss
-    from confide.local.precision import Outlook, Way
+    from confide.local.precision import Outlook, Route
     from confide.local.release import Planned, Stream
     from confide.schema import Schema
 
 __all__ = [
     "Noised",
     "OwnLoss",
+    "ProtectedColumn",
     "ProtectedEstimates",
     "ProtectedShares",
     "Protection",
     "Releaser",
-    "Told",
     "fit",
     "mean",
     "plan",
@@ -108,10 +108,10 @@ _MOST = 200_000
 
 def _central(
     schema: Schema, made: Planned, found: Outlook, formula: str, loss: str | Loss, practice: pd.DataFrame | None
-) -> tuple[Way, ...]:
+) -> tuple[Route, ...]:
     """The standard errors of the central method at the same guarantee for a record, by one simulated release of planning records."""
     from confide.local.fits.losses import loss_named
-    from confide.local.precision import Way, planning_records
+    from confide.local.precision import Route, planning_records
 
     if found.loss not in _CENTRAL or made.level != "record" or found.n > _MOST:
         return ()
@@ -132,7 +132,7 @@ def _central(
     used = Schema({name: schema[name] for name in records.columns})
     result = answered(method, opened(records, used), privacy, None, SimulatedNoise(1), None)
     errors = {str(name): float(error) for name, error in result.bse.items()}
-    return (Way("a keeper who sees the records", errors, firm=result.status == "ok", local=False),)
+    return (Route("a keeper who sees the records", errors, firm=result.status == "valid", local=False),)
 
 
 def protect(
@@ -173,7 +173,7 @@ def protect(
     >>> made = cf.local.protect(
     ...     schema.sample(500, seed=1), schema, place, columns=["x"], public=["y"], noise=0.1, ledger=None)
     >>> cf.local.fit(place, "y ~ x").status
-    'ok'
+    'valid'
     """
     from confide.sources import read as opened
 

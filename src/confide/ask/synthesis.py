@@ -13,7 +13,7 @@ import numpy as np
 from confide import engine
 from confide._helpers import near_match
 from confide.ask.one_call import LEFT_OUT, checked_ledger
-from confide.core import Noise, Question, Release, Source, statements_hold
+from confide.core import Noise, Release, ResultOptions, Source, statements_hold
 from confide.core.allowance import checked_privacy
 from confide.errors import NoResult, PlanError, ReleaseError
 from confide.guarantees import Guarantee
@@ -61,7 +61,7 @@ def synthesize(
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
     >>> made = synthesize(data, "y ~ x", privacy=cf.GDP(1.0), ledger=None)
     >>> list(made.frame.columns), made.status
-    (['x', 'y'], 'ok')
+    (['x', 'y'], 'valid')
     """
     request = checked_privacy(privacy)
     checked_ledger(ledger)
@@ -172,7 +172,7 @@ def _unusable(message: str) -> ReleaseError:
     return error
 
 
-def _question(release: Release, released: str, formula: str | None) -> Question | None:
+def _question(release: Release, released: str, formula: str | None) -> ResultOptions | None:
     """The question that a formula asks of a release; None for the released one."""
     if formula is None or formula == released:
         return None
@@ -192,7 +192,7 @@ def _question(release: Release, released: str, formula: str | None) -> Question 
         return None
     if not names:
         raise PlanError(f"the formula {formula!r} has no terms; {advice}")
-    return Question(subset=names)
+    return ResultOptions(subset=names)
 
 
 def _bounds_for(release: Release, formula: str) -> dict[str, Any] | None:
@@ -270,7 +270,7 @@ def _combined(found: Sequence[Synthetic], result: Estimates) -> Estimates:
         bias=result.bias,
         sampling_df=result.sampling_df,
         noise_variance=result.noise_variance * grown,
-        status="ok",
+        status="valid",
         reason="",
         flags=(),
         requested=result.requested,
@@ -278,6 +278,7 @@ def _combined(found: Sequence[Synthetic], result: Estimates) -> Estimates:
         target=result.target,
         covers=result.covers + f"; the spread of {m} synthetic files stands for both",
         release_sha256=result.release_sha256,
+        heading=f"{m} synthetic files combined",
         facts=facts,
         simulated=result.simulated,
         legend=(("Noise share", "that of the release; the files do not tell it apart from sampling"),),

@@ -308,7 +308,7 @@ def ttest_rel(formula: str, data: Source, **call: Any) -> HypothesisTests:
     >>> schema = cf.Schema({"before": cf.Numeric(0, 10), "after": cf.Numeric(0, 10)})
     >>> data = cf.read(schema.sample(1_000, seed=1), schema)
     >>> cf.tests.ttest_rel("after - before", data, privacy=cf.GDP(1.0), ledger=None).status
-    'ok'
+    'valid'
     """
     return _asked("ttest_rel", formula, data, call)
 

@@ -33,7 +33,7 @@ from confide.audit.runs.lower_bounds import audit_function, epsilon_lower_bound,
 from confide.audit.searches import neighbors
 from confide.audit.searches.neighbors import COMPANY, Domain, Neighbours, checked_relation, has_opaque
 from confide.audit.verdict import Audit, Finding
-from confide.core import Method, Opaque, Plan, Spend, exact_cost, leaves
+from confide.core import BudgetItem, Method, OpaqueRelease, Plan, exact_cost, leaves
 from confide.core.events import has_branches
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
@@ -141,7 +141,7 @@ class Session:
             self._step(f"{plan.relation}: record and replay")
         own_pairs = [pair for own, pair in tries if own is plan]
         for leaf in leaves(plan.event):
-            if isinstance(leaf, Opaque):
+            if isinstance(leaf, OpaqueRelease):
                 yield from self._opaque(leaf, plan, own_pairs, level)
             elif leaf.name in worst.spends:
                 yield from self._spend(leaf, *worst.spends[leaf.name], plan, worst.pairs, level)
@@ -168,7 +168,7 @@ class Session:
             why = f"drawn on {worst.drawn[name]} of {worst.pairs} pairs and compared on none: see everything else"
         return silent(f"{self.method.name} {name}", plan, None, why)
 
-    def _opaque(self, leaf: Opaque, plan: Plan, pairs: Sequence[Neighbours], level: float) -> Iterator[Finding]:
+    def _opaque(self, leaf: OpaqueRelease, plan: Plan, pairs: Sequence[Neighbours], level: float) -> Iterator[Finding]:
         """Attacks on one opaque release: end to end, and on the lattice of its noise."""
         name = f"{self.method.name} {leaf.name}"
         if self.runs:
@@ -189,7 +189,7 @@ class Session:
             yield silent(name, plan, leaf.guarantee, why)
         yield from self._lattice(leaf, plan)
 
-    def _lattice(self, leaf: Opaque, plan: Plan) -> Iterator[Finding]:
+    def _lattice(self, leaf: OpaqueRelease, plan: Plan) -> Iterator[Finding]:
         """A question of its own: a release may hide well and still show the lattice of its noise, and the other way round."""
         from confide.sources import read
 
@@ -200,7 +200,7 @@ class Session:
                 yield replace(found.finding(self.method.name, plan.relation), name=f"{name} lattice", spend=name)
 
     def _spend(
-        self, leaf: Spend, moved: Moved, found: Replay, plan: Plan, pairs: int, level: float
+        self, leaf: BudgetItem, moved: Moved, found: Replay, plan: Plan, pairs: int, level: float
     ) -> Iterator[Finding]:
         claim = leaf.exact_cost.guarantee(plan.relation)
         name = f"{self.method.name} {leaf.name}"
@@ -426,5 +426,5 @@ def _chooses(method: Any, schema: Schema) -> bool:
     """Whether the method chooses among the points of a column's grid: a million candidates on hundreds of pairs would take minutes."""
     plan = _planned(method, schema, PureDP(1.0))
     return plan is not None and any(
-        isinstance(leaf, Spend) and leaf.law == "exponential" for leaf in leaves(plan.event)
+        isinstance(leaf, BudgetItem) and leaf.law == "exponential" for leaf in leaves(plan.event)
     )

@@ -245,7 +245,7 @@ def charging(session: Session, book: Ledger | None, seed: int | None, step: str 
 
 def after(session: Session, paid: PaidRelease, output: Path | None) -> None:
     """What a release did, once it is safe."""
-    if paid.release.status == "no_reply":
+    if paid.release.status == "declined":
         session.say("the mechanism gave no reply; that is a result, and it costs the same as a reply")
     if output is not None:
         session.say(f"wrote {output} (sha256 {paid.release.sha256})")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from confide.cli.options import Csv, Plot, Report
+from confide.cli.options import Csv, Plot, Report, Verbose
 from confide.cli.session import Refused, Session, reading_only
 from confide.cli.tables import fine
 from confide.errors import PlanError, ReleaseError
@@ -22,7 +22,7 @@ from confide.errors import PlanError, ReleaseError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from confide.core import Plan, Release, Spend
+    from confide.core import BudgetItem, Plan, Release
     from confide.ledger import Ledger
     from confide.results.pages.table import Document
     from confide.schema import Schema
@@ -191,6 +191,7 @@ class Drawings:
     report: Report = None
     plot: Plot = None
     csv: Csv = None
+    verbose: Verbose = False
 
     @property
     def places(self) -> dict[str, Path | None]:
@@ -262,10 +263,10 @@ def _of(thing: Any, *names: str) -> dict[str, Any]:
 
 def plan_facts(plan: Plan) -> dict[str, Any]:
     """A plan as plain numbers and text."""
-    from confide.core import Spend, leaves
+    from confide.core import BudgetItem, leaves
 
     spends = [
-        _spend_facts(leaf, plan.relation) if isinstance(leaf, Spend) else _of(leaf, "name", "guarantee")
+        _spend_facts(leaf, plan.relation) if isinstance(leaf, BudgetItem) else _of(leaf, "name", "guarantee")
         for leaf in leaves(plan.event)
     ]
     return {
@@ -281,7 +282,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _spend_facts(spend: Spend, relation: str) -> dict[str, Any]:
+def _spend_facts(spend: BudgetItem, relation: str) -> dict[str, Any]:
     return {
         **_of(spend, "name", "law", "shape"),
         "guarantee": spend.exact_cost.guarantee(relation),
@@ -321,7 +322,8 @@ def result_facts(result: Any, alpha: float | None) -> dict[str, Any]:
 def answer_result(session: Session, result: Any, alpha: float | None, drawings: Drawings, **more: Any) -> None:
     """The JSON of a result that was shown; it is made where it is asked for alone."""
     if session.json:
-        session.answer({"result": result_facts(result, alpha), **more, **vars(drawings)})
+        places = {"report": drawings.report, "plot": drawings.plot, "csv": drawings.csv}
+        session.answer({"result": result_facts(result, alpha), **more, **places})
 
 
 @dataclass(frozen=True)
@@ -343,8 +345,12 @@ def show_result(
 
     drawn: the places by their options (`Drawings.reserved`).
     """
+    from confide.results.base import BaseResult  # here, because results are slow to load
+    from confide.results.pages.publication import Report
+
     with session.doing("showing the result"):
-        text = result.summary(**_level(result.summary, alpha))
+        every = {"verbose": True} if session.verbose and isinstance(result, (BaseResult, Report)) else {}
+        text = result.summary(**_level(result.summary, alpha), **every)
     session.say(text)
     ways: dict[str, tuple[str, Callable[[Path], object]]] = {
         "--report": ("writing the report", lambda path: _save_report(result, path, alpha, further)),

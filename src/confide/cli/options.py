@@ -82,6 +82,19 @@ Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Write
 Csv = Annotated[
     Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the table with all digits, for a spreadsheet.")
 ]
+
+
+def _say_all(ctx: typer.Context, wanted: bool) -> bool:
+    ctx.obj.verbose = ctx.obj.verbose or wanted
+    return wanted
+
+
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", help="Print every fact and note of the table, as the report has them.", callback=_say_all
+    ),
+]
 Delimiter = Annotated[
     str,
     typer.Option("--delimiter", metavar="CHAR", help="What separates the fields of CSV files: ',' ';' or '\\t' (tab)."),

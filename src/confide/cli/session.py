@@ -47,7 +47,8 @@ class Session:
     charges. charge: "none", "possible" (inside the gate, with a
     ledger) or "made". ledger, dataset: those that were named, or opened. options: of the command that runs.
     cheaper: the `confide plan` for another price, from its options.
-    kept: where the release was written. spoke: whether stdout has its JSON document. mute: says nothing, for a rehearsal.
+    kept: where the release was written. spoke: whether stdout has its JSON document. mute: says nothing, for a rehearsal. verbose: whether
+    all that a table says of itself is printed.
     """
 
     json: bool = False
@@ -62,6 +63,7 @@ class Session:
     kept: str | None = None
     spoke: bool = False
     mute: bool = False
+    verbose: bool = False
 
     # speaking -------------------------------------------------------------------------------------------------------
 
@@ -347,20 +349,24 @@ def _close_stdout() -> None:
 
 
 _BOLD, _RED, _GREEN, _YELLOW, _DIM = "1", "1;31", "32", "33", "2"
-_GOOD = "ok|released|done"
-_CAUTION = "partial|weak|uninformative|not_identified|no_reply|failed|stopped|refused"
+_GOOD = "valid|released|done"
+_CAUTION = "partial|imprecise|stopped|refused"
+_ALARM = "no information|not identified|declined|failed"
 #: (pattern, colours of its groups, in order; none where the group stays as it is)
 _RULES: tuple[tuple[re.Pattern[str], tuple[str | None, ...]], ...] = (
-    (re.compile(r"(\s*)(\*\*\* .+ \*\*\*)"), (None, _RED)),
     (re.compile(r"(!!.+!!|!{20,})"), (_RED,)),
     (re.compile(r"(warning:)(.*)"), (_YELLOW, None)),
     (re.compile(r"(note:)(.*)"), (_DIM, None)),
     (re.compile(r"(error \(\w+\):)(.*)"), (_RED, None)),
-    (re.compile(rf"((?:.*\s\s)?Status:\s+)({_GOOD})(\b.*)"), (None, _GREEN, None)),
-    (re.compile(rf"((?:.*\s\s)?Status:\s+)({_CAUTION})(\b.*)"), (None, _YELLOW, None)),
+    (re.compile(rf"(Status:?\s+)({_GOOD})(\b.*)"), (_BOLD, _GREEN, None)),
+    (re.compile(rf"(Status:?\s+)({_CAUTION})(\b.*)"), (_BOLD, _YELLOW, None)),
+    (re.compile(rf"(Status:?\s+)({_ALARM})(\b.*)"), (_BOLD, _RED, None)),
+    (re.compile(r"(Caution\s\s+)(.*)"), (_YELLOW, None)),
+    (re.compile(r"(Alarm\s\s+)(.*)"), (_RED, None)),
+    (re.compile(r"(SIMULATED NOISE[^\n]*)"), (_RED,)),
     (re.compile(r"(={20,}|-{20,})"), (_DIM,)),
-    (re.compile(r"( *)(Private [^\n]+|Plan of [^\n]+|A publication of [^\n]+)"), (None, _BOLD)),
-    (re.compile(r"(Guarantee:|Relation:|Estimated:|Intervals:|Noise share:|Release SHA:)(.*)"), (_BOLD, None)),
+    (re.compile(r"(Plan: [^\n]+|Publication of [^\n]+)"), (_BOLD,)),
+    (re.compile(r"(Intervals for|Privacy|Clipped|Missing|Reference|Release ID)(\s\s+.*)"), (_BOLD, None)),
 )
 
 
@@ -373,8 +379,8 @@ def paints(stream: Any) -> bool:
 def painted(text: str) -> str:
     r"""Text that was cleaned, with the escapes of colours in it.
 
-    >>> painted("warning: many levels"), painted("Status:   weak: too few")
-    ('\x1b[33mwarning:\x1b[0m many levels', 'Status:   \x1b[33mweak\x1b[0m: too few')
+    >>> painted("warning: many levels"), painted("Status   imprecise: too few")
+    ('\x1b[33mwarning:\x1b[0m many levels', '\x1b[1mStatus   \x1b[0m\x1b[33mimprecise\x1b[0m: too few')
     """
     return "\n".join(map(_line, text.split("\n")))
 

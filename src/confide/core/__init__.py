@@ -3,14 +3,14 @@
 from confide.core.allowance import SAFETY_STEPS, Allowance, Noise, Proved
 from confide.core.events import (
     LAWS,
+    Branches,
+    BudgetItem,
+    Composed,
     Cost,
-    Either,
     Event,
     Law,
-    Opaque,
-    Spend,
+    OpaqueRelease,
     Test,
-    Together,
     exact_cost,
     fold,
     hidden_tests,
@@ -21,7 +21,7 @@ from confide.core.events import (
 )
 from confide.core.meter import Meter, seal
 from confide.core.method import STATUSES, FormulaMethod, MenuEntry, Method, Pool, Result
-from confide.core.plan import MethodId, Plan, Question, method_parameters, parameters_of
+from confide.core.plan import MethodId, Plan, ResultOptions, method_parameters, parameters_of
 from confide.core.release import Noisy, Release, check_plan, implies, statements_hold
 from confide.core.statistic import Beginning, Gram, RecordMap, Source, SparseMap, Statistic, Total
 from confide.core.units.subgroup import Subset, Where
@@ -32,8 +32,10 @@ __all__ = [
     "STATUSES",
     "Allowance",
     "Beginning",
+    "Branches",
+    "BudgetItem",
+    "Composed",
     "Cost",
-    "Either",
     "Event",
     "FormulaMethod",
     "Gram",
@@ -44,21 +46,19 @@ __all__ = [
     "MethodId",
     "Noise",
     "Noisy",
-    "Opaque",
+    "OpaqueRelease",
     "Plan",
     "Pool",
     "Proved",
-    "Question",
     "RecordMap",
     "Release",
     "Result",
+    "ResultOptions",
     "Source",
     "SparseMap",
-    "Spend",
     "Statistic",
     "Subset",
     "Test",
-    "Together",
     "Total",
     "Where",
     "check_plan",

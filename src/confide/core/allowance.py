@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.core.events import Event, Spend, Test, exact_cost, fold
+from confide.core.events import BudgetItem, Event, Test, exact_cost, fold
 from confide.core.exact import round_up, sqrt_up
 from confide.core.statistic import Statistic
 from confide.core.units.privacy_unit import (
@@ -183,11 +183,11 @@ class Allowance:
         """
         return Test(self.spend(name, statistic, share), then, self.delta * failure, shown=False)
 
-    def certify(self, on: Spend, then: Event, *, failure: Fraction = Fraction(1)) -> Test:
+    def certify(self, on: BudgetItem, then: Event, *, failure: Fraction = Fraction(1)) -> Test:
         """A certificate that is released, and `then`, whose sensitivity it bounds but for a failure with `failure` of `delta`."""
         return Test(on, then, self.delta * failure, shown=True)
 
-    def spend(self, name: str, statistic: Statistic, share: Fraction, *, law: str = "") -> Spend:
+    def spend(self, name: str, statistic: Statistic, share: Fraction, *, law: str = "") -> BudgetItem:
         """Noise for a statistic with `share` of the amount; its scale is an exact rational, rounded up.
 
         law: "grid_gaussian" (the default of a Gaussian allowance), "grid_laplace" (of a pure one), or "discrete_laplace" for
@@ -210,10 +210,10 @@ class Allowance:
         step = min(self._step(name, law, scale), statistic.grain)
         sensitivity /= step
         scale = round_up(sensitivity**2 / allowed if gaussian else sensitivity / allowed)
-        return Spend(name, law, sensitivity, norm, scale, step, statistic.shape, statistic.map.digest)
+        return BudgetItem(name, law, sensitivity, norm, scale, step, statistic.shape, statistic.map.digest)
 
-    def hiding(self, name: str, apart: Fraction, share: Fraction, shape: tuple[int, ...]) -> Spend:
-        """Gaussian noise that the meter adds last to an opaque release (`Opaque.hiding`), with `share` of the amount.
+    def hiding(self, name: str, apart: Fraction, share: Fraction, shape: tuple[int, ...]) -> BudgetItem:
+        """Gaussian noise that the meter adds last to an opaque release (`OpaqueRelease.hiding`), with `share` of the amount.
 
         apart: how far its integers are apart at most, in the Euclidean norm, on two neighbours whose ideal numbers agree.
         """
@@ -222,7 +222,7 @@ class Allowance:
         allowed = self._share(name, share)
         step = self._step(name, "grid_gaussian", apart**2 / allowed)
         scale = round_up((apart / step) ** 2 / allowed)
-        return Spend(name, "grid_gaussian", apart / step, "l2", scale, step, shape)
+        return BudgetItem(name, "grid_gaussian", apart / step, "l2", scale, step, shape)
 
     def _step(self, name: str, law: str, squared: Fraction) -> Fraction:
         """The size of a released step in the statistic's integers, fine against noise of that squared scale."""
@@ -237,12 +237,16 @@ class Allowance:
         quotient = -(-(_FINE**2 * squared.denominator) // squared.numerator)
         return Fraction(1, 1 << ((quotient - 1).bit_length() + 1) // 2)
 
-    def choice(self, name: str, candidates: int, sensitivity: Fraction, share: Fraction, *, map: str = "") -> Spend:
+    def choice(
+        self, name: str, candidates: int, sensitivity: Fraction, share: Fraction, *, map: str = ""
+    ) -> BudgetItem:
         """A private choice among candidates whose integer scores one record moves by at most `sensitivity`."""
         if not isinstance(self.level, PureDP):
             raise PlanError(f"the choice {name!r} spends epsilon; say native = 'PureDP' in the method")
         moved = sensitivity * self.rows_per_unit
-        return Spend(name, "exponential", moved, "score", self._share(name, share), Fraction(1), (candidates,), map)
+        return BudgetItem(
+            name, "exponential", moved, "score", self._share(name, share), Fraction(1), (candidates,), map
+        )
 
     def _share(self, name: str, share: Fraction) -> Fraction:
         allowed = self.amount * share

@@ -218,7 +218,7 @@ def DIGEST(value: Any, where: str) -> None:
         raise refuse(where, "a SHA-256 of 64 hexadecimal digits")
 
 
-def one_of(*allowed: str | None) -> Shape:
+def one_of_shape(*allowed: str | None) -> Shape:
     """One of a few texts, or null where None is among them."""
 
     def check(value: Any, where: str) -> None:
@@ -411,7 +411,9 @@ def _list(value: Any, where: str) -> None:
         raise refuse(where, "a list")
 
 
-_ARRAYS = record({"type": one_of("float", "integer"), "shape": each(whole(0, COUNT), most=DIMENSIONS), "data": _list})
+_ARRAYS = record(
+    {"type": one_of_shape("float", "integer"), "shape": each(whole(0, COUNT), most=DIMENSIONS), "data": _list}
+)
 
 
 def array(value: Any, where: str) -> None:

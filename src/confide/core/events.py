@@ -1,6 +1,6 @@
 """What a release does to the budget, as a tree of events; the guarantee of a plan is a fold over it.
 
-`Spend` is one noisy vector or matrix. The other nodes say how spends belong together. Where no proof covers a node the fold
+`BudgetItem` is one noisy vector or matrix. The other nodes say how spends belong together. Where no proof covers a node the fold
 refuses: it never guesses.
 
 What each law of noise costs and how much it spreads, as exact functions of its scale.
@@ -149,7 +149,7 @@ def _up(nearest: float, enough: Callable[[Fraction], bool]) -> float:
 
 
 @dataclass(frozen=True)
-class Spend:
+class BudgetItem:
     """One noisy statistic: integers plus noise on the same grid; or one private choice.
 
     law: a name in `LAWS`. sensitivity: bound on what one unit can change, in released steps, in `norm` ("l2"; "frobenius" for a
@@ -200,14 +200,14 @@ class Spend:
 
 
 @dataclass(frozen=True)
-class Together:
+class Composed:
     """All parts are released; adaptive composition."""
 
     parts: tuple[Event, ...]
 
 
 @dataclass(frozen=True)
-class Either:
+class Branches:
     """Exactly one branch runs; which one may depend on earlier noisy outputs only."""
 
     branches: tuple[Event, ...]
@@ -236,7 +236,7 @@ class Test:
 
 
 @dataclass(frozen=True)
-class Opaque:
+class OpaqueRelease:
     """A release whose guarantee is proved in its method; proof: by what, in words, and by no file's name, since files are moved.
 
     hiding: noise that the meter adds to it last, to integers. Numbers that are computed in rounded arithmetic, or from noise on a
@@ -248,18 +248,18 @@ class Opaque:
     name: str
     guarantee: Guarantee
     proof: str
-    hiding: Spend | None = field(default=None, metadata=SPARSE)
+    hiding: BudgetItem | None = field(default=None, metadata=SPARSE)
 
 
-Event = Spend | Together | Either | Test | Opaque
+Event = BudgetItem | Composed | Branches | Test | OpaqueRelease
 
 
-def leaves(event: Event) -> Iterator[Spend | Opaque]:
+def leaves(event: Event) -> Iterator[BudgetItem | OpaqueRelease]:
     """The spends and opaque releases of a tree, in order."""
     match event:
-        case Spend() | Opaque():
+        case BudgetItem() | OpaqueRelease():
             yield event
-        case Together(children) | Either(children):
+        case Composed(children) | Branches(children):
             for child in children:
                 yield from leaves(child)
         case Test(on, then):
@@ -267,15 +267,15 @@ def leaves(event: Event) -> Iterator[Spend | Opaque]:
             yield from leaves(then)
 
 
-def with_leaves(event: Event, change: Callable[[Spend | Opaque], Spend | Opaque]) -> Event:
+def with_leaves(event: Event, change: Callable[[BudgetItem | OpaqueRelease], BudgetItem | OpaqueRelease]) -> Event:
     """The same tree with each spend and opaque release put through `change`."""
     match event:
-        case Spend() | Opaque():
+        case BudgetItem() | OpaqueRelease():
             return change(event)
-        case Together(parts):
-            return Together(tuple(with_leaves(part, change) for part in parts))
-        case Either(branches):
-            return Either(tuple(with_leaves(branch, change) for branch in branches))
+        case Composed(parts):
+            return Composed(tuple(with_leaves(part, change) for part in parts))
+        case Branches(branches):
+            return Branches(tuple(with_leaves(branch, change) for branch in branches))
         case Test(on, then):
             return replace(event, on=with_leaves(on, change), then=with_leaves(then, change))
 
@@ -284,7 +284,7 @@ def nodes(event: Event) -> Iterator[Event]:
     """Every node of a tree, the tree itself first."""
     yield event
     match event:
-        case Together(children) | Either(children):
+        case Composed(children) | Branches(children):
             for child in children:
                 yield from nodes(child)
         case Test(on, then):
@@ -295,33 +295,33 @@ def nodes(event: Event) -> Iterator[Event]:
 def paths(event: Event) -> frozenset[frozenset[str]]:
     """The sets of names that may have been drawn when the release ends: one set for each branch."""
     match event:
-        case Spend() | Opaque():
+        case BudgetItem() | OpaqueRelease():
             return frozenset({frozenset({event.name})})
-        case Together(parts):
+        case Composed(parts):
             return frozenset(frozenset().union(*choice) for choice in product(*(paths(part) for part in parts)))
-        case Either(branches):
+        case Branches(branches):
             return frozenset().union(*(paths(branch) for branch in branches))
         case Test(on, then, _, shown):
-            return (paths(on) if shown else frozenset({frozenset()})) | paths(Together((on, then)))
+            return (paths(on) if shown else frozenset({frozenset()})) | paths(Composed((on, then)))
 
 
 def is_path(event: Event, drawn: Set[str]) -> bool:
     """Whether names are one of `paths`, without writing these out: each node takes its own names, and is looked at once.
 
-    The parts of `Together`, and a test and what follows it, have no name in common: a file with another plan is not read.
+    The parts of `Composed`, and a test and what follows it, have no name in common: a file with another plan is not read.
 
-    >>> one = Spend("a", "grid_gaussian", Fraction(1), "l2", Fraction(4), Fraction(1), (1,))
+    >>> one = BudgetItem("a", "grid_gaussian", Fraction(1), "l2", Fraction(4), Fraction(1), (1,))
     >>> other = replace(one, name="b")
-    >>> is_path(Either((one, other)), {"a"}), is_path(Together((one, other)), {"a"})
+    >>> is_path(Branches((one, other)), {"a"}), is_path(Composed((one, other)), {"a"})
     (True, False)
     """
     match event:
-        case Spend() | Opaque():
+        case BudgetItem() | OpaqueRelease():
             return drawn == {event.name}
-        case Together(parts):
+        case Composed(parts):
             own = [drawn & _names(part) for part in parts]
             return drawn == set().union(*own) and all(map(is_path, parts, own))
-        case Either(branches):
+        case Branches(branches):
             return any(is_path(branch, drawn) for branch in branches)
         case Test(on, then, _, shown):
             first, second = drawn & _names(on), drawn & _names(then)
@@ -333,7 +333,7 @@ def is_path(event: Event, drawn: Set[str]) -> bool:
 
 def has_branches(event: Event) -> bool:
     """Whether more than one set of names may have been drawn; the sets are not written out, which are many where branches multiply."""
-    return any(isinstance(node, (Either, Test)) for node in nodes(event))
+    return any(isinstance(node, (Branches, Test)) for node in nodes(event))
 
 
 def _names(event: Event) -> Set[str]:
@@ -343,7 +343,7 @@ def _names(event: Event) -> Set[str]:
 def hidden_tests(event: Event) -> Iterator[Test]:
     """The tests of a tree whose noisy number is released only when they pass."""
     match event:
-        case Together(children) | Either(children):
+        case Composed(children) | Branches(children):
             for child in children:
                 yield from hidden_tests(child)
         case Test(on, then, _, shown):
@@ -353,13 +353,13 @@ def hidden_tests(event: Event) -> Iterator[Test]:
             yield from hidden_tests(then)
 
 
-def threshold(on: Spend, delta: Fraction) -> int:
+def threshold(on: BudgetItem, delta: Fraction) -> int:
     """The least released step T with P(noise >= T) <= delta: what a safety test must reach, exactly as the sampler draws.
 
     The noise is N(0, scale) rounded to the nearest step, so that it reaches T with probability P(N >= T - 1/2). The quantile is taken
     for a delta that is smaller by 1e-9 of itself, which is far more than what its evaluation may be wrong by.
 
-    >>> threshold(Spend("safety", "grid_gaussian", Fraction(1024), "l2", Fraction(2048**2), Fraction(1), (1,)), Fraction(1, 100))
+    >>> threshold(BudgetItem("safety", "grid_gaussian", Fraction(1024), "l2", Fraction(2048**2), Fraction(1), (1,)), Fraction(1, 100))
     4765
     """
     if not (0 < delta < Fraction(1, 2)):
@@ -375,15 +375,15 @@ def exact_cost(event: Event) -> Cost | None:
     and a Gaussian spend meet, or where a delta stands beside a cost that has none.
     """
     match event:
-        case Spend():
+        case BudgetItem():
             return event.exact_cost
-        case Opaque(name, guarantee, proof, Spend() as hiding):
-            return exact_cost(Together((Opaque(name, guarantee, proof), hiding)))
-        case Opaque(_, GDP(mu, delta), _):
+        case OpaqueRelease(name, guarantee, proof, BudgetItem() as hiding):
+            return exact_cost(Composed((OpaqueRelease(name, guarantee, proof), hiding)))
+        case OpaqueRelease(_, GDP(mu, delta), _):
             return Cost(GDP, Fraction(mu) ** 2, Fraction(delta))
-        case Together(parts):
+        case Composed(parts):
             return _joined([exact_cost(part) for part in parts], _sum)
-        case Either(branches):
+        case Branches(branches):
             return _joined([exact_cost(branch) for branch in branches], max)
         case Test(on, then, delta, shown):
             if not 0 <= delta < 1 or not isinstance(shown, bool):
@@ -405,7 +405,7 @@ def _check_safety_test(test: Test) -> None:
     """A hidden test is proved for one Gaussian number alone, with a failure probability above 0."""
     on = test.on
     if (
-        not isinstance(on, Spend)
+        not isinstance(on, BudgetItem)
         or on.law != "grid_gaussian"
         or on.shape != (1,)
         or not 0 < test.delta < Fraction(1, 2)
@@ -444,27 +444,27 @@ def fold(event: Event, relation: str) -> Guarantee:
     """The guarantee of a tree under a relation, never below its exact cost.
 
     A tree of unlike guarantees is stated in GDP where all convert, else in ZCDP. Raises `PlanError` for a node that has no
-    proved bound of its own (private selection: wrap it in `Opaque` with its proof).
+    proved bound of its own (private selection: wrap it in `OpaqueRelease` with its proof).
     """
     exact = exact_cost(event)
     if exact is not None:
         return exact.guarantee(relation)
     match event:
-        case Opaque(name, guarantee, proof, Spend() as hiding):
-            return fold(Together((Opaque(name, guarantee, proof), hiding)), relation)
-        case Opaque(_, guarantee, _):
+        case OpaqueRelease(name, guarantee, proof, BudgetItem() as hiding):
+            return fold(Composed((OpaqueRelease(name, guarantee, proof), hiding)), relation)
+        case OpaqueRelease(_, guarantee, _):
             # whose the numbers are is said by the plan's statements, and compared there
             return replace(guarantee, unit="record").resolve(relation)
-        case Together(parts):
+        case Composed(parts):
             return _together([fold(part, relation) for part in parts])
         case Test(on, then, delta, shown):
             if delta or not shown:
                 raise PlanError(
                     "a test that may fail has a proved bound with Gaussian spends alone; give what it tests and what follows "
-                    "Gaussian laws, or wrap it as Opaque(name, guarantee, proof)"
+                    "Gaussian laws, or wrap it as OpaqueRelease(name, guarantee, proof)"
                 )
             return compose(*_alike([fold(on, relation), fold(then, relation)]))
-        case Either(branches):
+        case Branches(branches):
             bounds = [fold(branch, relation) for branch in branches]
             if len(set(bounds)) == 1:
                 return bounds[0]
@@ -473,7 +473,7 @@ def fold(event: Event, relation: str) -> Guarantee:
             )
         case _:
             raise PlanError(
-                f"no proved bound for the event {type(event).__name__}; wrap it as Opaque(name, guarantee, proof)"
+                f"no proved bound for the event {type(event).__name__}; wrap it as OpaqueRelease(name, guarantee, proof)"
             )
 
 
@@ -508,11 +508,11 @@ def _alike(bounds: list[Guarantee]) -> list[Guarantee]:
 # in files -----------------------------------------------------------------------------------------------------------
 
 _KINDS = {
-    "spend": Spend,
-    "together": Together,
-    "either": Either,
+    "spend": BudgetItem,
+    "together": Composed,
+    "either": Branches,
     "test": Test,
-    "opaque": Opaque,
+    "opaque": OpaqueRelease,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
@@ -530,9 +530,9 @@ def event_from_dict(data: Mapping[str, Any]) -> Event:
     event: Event = decode(_KINDS[kind], data)
     if isinstance(event, Test) and not isinstance(event.shown, bool):
         raise ReleaseError("a test is shown or not, true or false; the file was altered")
-    hiding = event.hiding if isinstance(event, Opaque) else None
+    hiding = event.hiding if isinstance(event, OpaqueRelease) else None
     if hiding is not None and not (
-        isinstance(hiding, Spend) and hiding.law in ADDITIVE and hiding.norm in ("l1", "l2")
+        isinstance(hiding, BudgetItem) and hiding.law in ADDITIVE and hiding.norm in ("l1", "l2")
     ):
         raise ReleaseError("what hides an opaque release is a spend of independent noise; the file was altered")
     return event

@@ -41,7 +41,7 @@ from confide.core.codec import (
     made,
     maybe,
     named,
-    one_of,
+    one_of_shape,
     record,
     refuse,
     setting,
@@ -94,12 +94,12 @@ _CURVES = kinds(
 
 
 def _statement(relation: Shape, **numbers: Shape) -> Shape:
-    labels = {"type": NAME, "relation": relation, "unit": NAME, "trust": one_of("central", "local")}
+    labels = {"type": NAME, "relation": relation, "unit": NAME, "trust": one_of_shape("central", "local")}
     return record({**labels, "assumptions": each(TEXT, most=100), **numbers})
 
 
 def _statements(*relations: str | None) -> Shape:
-    relation = one_of(*relations)
+    relation = one_of_shape(*relations)
     return kinds(
         "type",
         {
@@ -165,9 +165,11 @@ _NUMBERS = {
     "shape": each(whole(0, 2**40), most=DIMENSIONS),
     "map": TEXT,
 }
-_SPEND = _event(law=one_of(*LAWS), norm=NAME, **_NUMBERS)
+_SPEND = _event(law=one_of_shape(*LAWS), norm=NAME, **_NUMBERS)
 # what the meter adds last to an opaque release: independent noise
-_HIDING = record({"event": one_of("spend"), "law": one_of(*ADDITIVE), "norm": one_of("l1", "l2"), **_NUMBERS})
+_HIDING = record(
+    {"event": one_of_shape("spend"), "law": one_of_shape(*ADDITIVE), "norm": one_of_shape("l1", "l2"), **_NUMBERS}
+)
 _EVENTS = kinds(
     "event",
     {
@@ -253,7 +255,7 @@ _GRID = {
     "provenance": _PROVENANCE,
 }
 _UNIT = record(
-    {"column": NAME, "rows": whole(1, COUNT), "rule": one_of(None, "keep", "weight")},
+    {"column": NAME, "rows": whole(1, COUNT), "rule": one_of_shape(None, "keep", "weight")},
     {"per": NAME, "groups": maybe(whole(1, COUNT))},
 )
 _CLUSTER = record(
@@ -281,7 +283,7 @@ _DESIGN = record(
         "largest": FINITE,
         "count": whole(2, COUNT),
         "deff": FINITE,
-        "cap": one_of("auto", "full"),
+        "cap": one_of_shape("auto", "full"),
         "population": whole(1, COUNT),
         "fraction": FINITE,
     },
@@ -374,7 +376,7 @@ _NOISY = record(
     {
         "values": integers,
         "step": STEP,
-        "law": one_of(*LAWS, "opaque"),
+        "law": one_of_shape(*LAWS, "opaque"),
         "scale": fraction(0),
         "norm": NAME,
     }
@@ -382,20 +384,20 @@ _NOISY = record(
 RELEASE = record(
     {
         "plan": PLAN,
-        "status": one_of("released", "no_reply"),
+        "status": one_of_shape("released", "declined"),
         "statistics": named(noisy),
         "public": named(array),
         "artifacts": named(TEXT),
         "guarantees": each(GUARANTEE, 1, 100),
         "simulated": BOOLEAN,
     },
-    {"statuses": named(one_of("released", "no_reply", "failed"))},
+    {"statuses": named(one_of_shape("released", "declined", "failed"))},
 )
 SIDECAR = record(
     {
         "release": RELEASE,
         "made": made,
-        "columns": named(one_of("text", "whole", "double")),
+        "columns": named(one_of_shape("text", "whole", "double")),
         "content_sha256": DIGEST,
     }
 )

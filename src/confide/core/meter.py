@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 from confide.core.allowance import Noise
 from confide.core.events import (
     ADDITIVE,
+    BudgetItem,
+    Composed,
     Event,
-    Opaque,
-    Spend,
+    OpaqueRelease,
     Test,
-    Together,
     hidden_tests,
     is_path,
     leaves,
@@ -42,7 +42,7 @@ from confide.core.events import (
 )
 from confide.core.plan import Plan
 from confide.core.release import Noisy, Release, names_of, prefixed
-from confide.core.statistic import Behind, Source, Statistic, Through
+from confide.core.statistic import MappedSource, Source, Statistic, WrappedSource
 from confide.core.units.contributions import NAME as CONTRIBUTIONS
 from confide.core.units.privacy_unit import Weighted, weighing
 from confide.core.units.subgroup import Subset
@@ -77,7 +77,7 @@ class Meter:
         self._plan = plan
         self._noise = noise
         self._spends = {leaf.name: leaf for leaf in leaves(plan.event)}
-        self._tests = {test.on.name: test for test in hidden_tests(plan.event) if isinstance(test.on, Spend)}
+        self._tests = {test.on.name: test for test in hidden_tests(plan.event) if isinstance(test.on, BudgetItem)}
         self._drawn: dict[str, Noisy] = {}
         self._failed: set[str] = set()
         self._parts: dict[str, str] = {}
@@ -161,7 +161,7 @@ class Meter:
         return self._drawn[name]
 
     def opaque(self, name: str, value: NDArray[Any], grid: Fraction, noise_sd: float | None = None) -> Noisy:
-        """A noisy result that is proved elsewhere (`Opaque` in the plan), in steps of a public grid, a power of two.
+        """A noisy result that is proved elsewhere (`OpaqueRelease` in the plan), in steps of a public grid, a power of two.
 
         value: drawn by the method itself, from this meter's noise. Integers are the steps themselves: exact, their noise too; where the
         plan hides them, its noise is added here. Floats are rounded to the grid, and what is not finite becomes 0; they state the
@@ -184,18 +184,18 @@ class Meter:
         self._drawn[name] = Noisy(values, grid, "opaque", Fraction(0), "none")
         return self._drawn[name]
 
-    def _hidden(self, leaf: Opaque, hiding: Spend, values: NDArray[Any]) -> NDArray[Any]:
+    def _hidden(self, leaf: OpaqueRelease, hiding: BudgetItem, values: NDArray[Any]) -> NDArray[Any]:
         if values.shape != hiding.shape:
             raise ReleaseError(f"{leaf.name!r} was planned with shape {hiding.shape}, got another")
         return np.asarray(values * int(1 / hiding.step) + self._independent(hiding))
 
-    def _opaque(self, name: str) -> Opaque:
+    def _opaque(self, name: str) -> OpaqueRelease:
         """The planned opaque release that is still to be drawn."""
         if self._closed:
             raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the method's draw")
         leaf = self._spends.get(name)
-        if not isinstance(leaf, Opaque):
-            known = ", ".join(leaf.name for leaf in self._spends.values() if isinstance(leaf, Opaque))
+        if not isinstance(leaf, OpaqueRelease):
+            known = ", ".join(leaf.name for leaf in self._spends.values() if isinstance(leaf, OpaqueRelease))
             raise ReleaseError(f"the plan has no opaque release {name!r}; it has: {known or 'none'}")
         if name in self._drawn:
             raise ReleaseError(f"{name!r} was drawn twice; the plan pays for one draw")
@@ -208,7 +208,7 @@ class Meter:
         """
         if self._closed:
             raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the method's draw")
-        if not isinstance(self._spends.get(name), Opaque) or name in self._drawn:
+        if not isinstance(self._spends.get(name), OpaqueRelease) or name in self._drawn:
             raise ReleaseError(f"the plan has no opaque release {name!r} that is still to be drawn")
         return cast(Noise, _Inner(self, name, self._noise))
 
@@ -221,30 +221,30 @@ class Meter:
         """Say that the mechanism gives no reply; what was drawn before stands in the release all the same."""
         self._declined = True
 
-    def _leaves(self, name: str, spend: Spend, values: NDArray[Any]) -> Noisy:
+    def _leaves(self, name: str, spend: BudgetItem, values: NDArray[Any]) -> Noisy:
         noisy = Noisy(values, spend.step, spend.law, spend.scale, spend.norm)
         self._drawn[name] = noisy
         return noisy
 
-    def _planned(self, name: str, laws: tuple[str, ...]) -> Spend:
+    def _planned(self, name: str, laws: tuple[str, ...]) -> BudgetItem:
         if self._closed:
             raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the method's draw")
         spend = self._spends.get(name)
-        if not isinstance(spend, Spend) or spend.law not in laws:
+        if not isinstance(spend, BudgetItem) or spend.law not in laws:
             known = ", ".join(
-                leaf.name for leaf in self._spends.values() if isinstance(leaf, Spend) and leaf.law in laws
+                leaf.name for leaf in self._spends.values() if isinstance(leaf, BudgetItem) and leaf.law in laws
             )
             raise ReleaseError(f"the plan has no spend {name!r} of this kind; it has: {known or 'none'}")
         if name in self._drawn or name in self._failed:
             raise ReleaseError(f"{name!r} was drawn twice; the plan pays for one draw")
         return spend
 
-    def _independent(self, spend: Spend) -> NDArray[Any]:
+    def _independent(self, spend: BudgetItem) -> NDArray[Any]:
         """One independent draw of the planned law for each number."""
         sampler = getattr(self._source(spend.name), spend.law)
         return np.array(sampler(spend.scale, int(np.prod(spend.shape))).tolist(), dtype=object).reshape(spend.shape)
 
-    def _symmetric(self, spend: Spend) -> NDArray[Any]:
+    def _symmetric(self, spend: BudgetItem) -> NDArray[Any]:
         """Symmetric noise: variance sigma^2 on the diagonal, sigma^2/2 on each off-diagonal pair.
 
         In the Frobenius norm an off-diagonal pair counts twice, so these variances give |D|_F^2 / sigma^2 = mu^2 exactly.
@@ -269,7 +269,7 @@ class Meter:
         public = _drawn_by(method, records, plan, own)
         _count_units(records, plan, own)
         own.close()
-        self._parts[part] = "no_reply" if own.declined else "released"
+        self._parts[part] = "declined" if own.declined else "released"
         return public
 
     def fail(self, part: str) -> None:
@@ -280,10 +280,10 @@ class Meter:
 
     def _charged(self) -> Event:
         """What was charged, without the questions that failed after it."""
-        if not isinstance(self._plan.event, Together) or "failed" not in self._parts.values():
+        if not isinstance(self._plan.event, Composed) or "failed" not in self._parts.values():
             return self._plan.event
         parts = zip(self._plan.children, self._plan.event.parts, strict=True)
-        return Together(tuple(part for name, part in parts if self._parts.get(name) != "failed"))
+        return Composed(tuple(part for name, part in parts if self._parts.get(name) != "failed"))
 
     def close(self) -> None:
         """Assert that what was drawn is one branch of what was charged."""
@@ -364,7 +364,7 @@ class PartMeter:
 def for_one_draw(source: Source, plan: Plan) -> AbstractContextManager[Source]:
     """What a plan's draw reads: where it reads the records more than once, a source that codes them once (`RecordSource.kept`).
 
-    A source that stands before another one, to watch it, is asked for every pass itself (`Behind`).
+    A source that stands before another one, to watch it, is asked for every pass itself (`WrappedSource`).
     """
     if plan.passes < 2:
         return nullcontext(source)
@@ -372,7 +372,7 @@ def for_one_draw(source: Source, plan: Plan) -> AbstractContextManager[Source]:
     return source.kept(tuple(rows))
 
 
-class _Subgroup(Through):
+class _Subgroup(MappedSource):
     """A source whose sums are those of a subgroup: what a method's draw is handed."""
 
     def __init__(self, source: Source, predicate: Predicate) -> None:
@@ -420,7 +420,7 @@ def seal(
         _count_units(records, plan, meter)
     return Release(
         plan=plan,
-        status="no_reply" if meter._declined else "released",
+        status="declined" if meter._declined else "released",
         statistics=dict(meter._drawn),
         guarantees=plan.guarantees,
         public=public,
@@ -438,7 +438,7 @@ def _drawn_by(method: Draws, source: Source, plan: Plan, meter: Any) -> dict[str
         raise ReleaseError(
             f"draw of {method.name} wrote to its plan; numbers leave by meter.draw or as what draw returns"
         )
-    if meter.declined and not any(isinstance(node, (Test, Opaque)) for node in nodes(plan.event)):
+    if meter.declined and not any(isinstance(node, (Test, OpaqueRelease)) for node in nodes(plan.event)):
         raise ReleaseError(
             f"{method.name} gave no reply, and its plan has no test or opaque release that pays for saying so"
         )
@@ -474,7 +474,7 @@ def _numbers(method: Draws, public: Any) -> dict[str, NDArray[Any]]:
 
 
 def _rounded(
-    name: str, values: NDArray[np.float64], grid: Fraction, noise_sd: float | None, hiding: Spend | None
+    name: str, values: NDArray[np.float64], grid: Fraction, noise_sd: float | None, hiding: BudgetItem | None
 ) -> list[int]:
     """Floats on a grid that does not show how they were made."""
     if hiding is not None:
@@ -632,7 +632,7 @@ class _Running:
         return self.given
 
 
-class _Shared(Behind):
+class _Shared(WrappedSource):
     """The source of one draw among several."""
 
     def __init__(self, own: _Running, source: Source) -> None:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 from numpy.typing import NDArray
 
 from confide.core.allowance import Allowance
-from confide.core.events import Together
+from confide.core.events import Composed
 from confide.core.meter import Meter
-from confide.core.plan import NOTHING_ELSE, Plan, Question
+from confide.core.plan import NOTHING_ELSE, Plan, ResultOptions
 from confide.core.release import Release
 from confide.core.statistic import Source, Statistic
 from confide.core.units.contributions import shown
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 #: ok: intervals are valid as stated. weak, not_identified, uninformative: see the reason. no_reply: the mechanism declined.
 #: failed: a question of a publication that failed after the charge, which no guarantee covers.
-STATUSES = ("ok", "partial", "weak", "not_identified", "no_reply", "uninformative", "failed")
+STATUSES = ("valid", "partial", "imprecise", "not_identified", "declined", "no_information", "failed")
 
 
 @dataclass(frozen=True)
@@ -206,14 +206,14 @@ class Method:
             meter.draw(name, total)
         return {}
 
-    def table(self, release: Release, about: Any, question: Question) -> Result:
+    def table(self, release: Release, about: Any, question: ResultOptions) -> Result:
         """From the release alone: estimates, intervals, tests; the same numbers each time for one release and question."""
         raise PlanError(f"{self.name} reads no release; write table(release, about, question), or infer")
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The same question without privacy, by the names of the table, on practice records as the schema reads them. Never in a release.
 
-        frame: a `confide.schema.Practice`. `PlanError` where only a release determines what is estimated.
+        frame: a `confide.schema.CodedFrame`. `PlanError` where only a release determines what is estimated.
         """
         raise PlanError(f"{self.name} states no non-private reference")
 
@@ -242,7 +242,7 @@ class Method:
         """
         return None
 
-    def combine(self, releases: Sequence[Release], methods: Sequence[Method], question: Question | None) -> Result:
+    def combine(self, releases: Sequence[Release], methods: Sequence[Method], question: ResultOptions | None) -> Result:
         """One result of several releases of one data set, of which this method made the first and `methods` made each.
 
         Override where noise on the same numbers averages out. Raises `PlanError` for what is not combined.
@@ -312,11 +312,11 @@ class Method:
         planned = self.statistics(about, allowance.relation)
         _check_statistics(self.name, planned)
         spends = tuple(allowance.spend(name, one, share) for name, (one, share) in planned.items())
-        event = spends[0] if len(spends) == 1 else Together(spends)
+        event = spends[0] if len(spends) == 1 else Composed(spends)
         live = {**self.unreleased(about), **{name: one for name, (one, _) in planned.items()}}
         return Plan.of(self, schema, allowance, event, live, n=n, **self.facts(about))
 
-    def infer(self, release: Release, question: Question | None = None) -> Result:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> Result:
         """`table`, of a question that the method answers; `PlanError` for any other."""
         if question is not None:
             question.only(*self.asks)

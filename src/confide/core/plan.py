@@ -5,7 +5,7 @@ What an analyst asks of a release. Frozen and serialisable: the same release and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from math import prod
@@ -16,13 +16,13 @@ from confide._helpers import as_html, clean
 from confide.core.allowance import Allowance, Proved
 from confide.core.codec import LIVE, decode, encode, register
 from confide.core.events import (
+    Branches,
+    BudgetItem,
+    Composed,
     Cost,
-    Either,
     Event,
-    Opaque,
-    Spend,
+    OpaqueRelease,
     Test,
-    Together,
     event_from_dict,
     event_to_dict,
     exact_cost,
@@ -58,7 +58,7 @@ def checked_reading(covers: Any, call: str) -> str:
 
 
 @dataclass(frozen=True)
-class Question:
+class ResultOptions:
     """A question to a release; every field left at None keeps what the plan says.
 
     subset: coefficients to keep, by name or by factor; the intercept stays, and smaller models of a line beside numeric columns have no
@@ -67,7 +67,7 @@ class Question:
     of a table are about, "population" (of which the records are a sample) or "dataset" (these records). formula, loss: as the method's page
     describes them.
 
-    >>> Question(subset=("age", "educ")).to_dict()
+    >>> ResultOptions(subset=("age", "educ")).to_dict()
     {'subset': ['age', 'educ']}
     """
 
@@ -93,7 +93,7 @@ class Question:
         return {f.name: pack(getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) is not None}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Question:
+    def from_dict(cls, data: Mapping[str, Any]) -> ResultOptions:
         """The inverse of `to_dict`."""
         return cls(**unpack(dict(data)))
 
@@ -106,13 +106,13 @@ class Question:
 
 
 #: The question that keeps all that the plan says.
-NOTHING_ELSE = Question()
+NOTHING_ELSE = ResultOptions()
 
-register(Question, Question.to_dict, Question.from_dict)
+register(ResultOptions, ResultOptions.to_dict, ResultOptions.from_dict)
 
 
 # columns on a screen
-_WIDEST = 100
+_WIDEST = 80
 
 _DELTA = (
     "delta = {:.3g} is above 1/n = {:.2g}: with that probability a release may protect nobody, and publishing one record in full would "
@@ -168,7 +168,7 @@ class Plan:
     requested: Guarantee
     guarantees: tuple[Guarantee, ...]
     event: Event
-    question: Question | None = None
+    question: ResultOptions | None = None
     passes: int = 1
     n: int | None = None
     public_inputs: Mapping[str, str] = field(default_factory=dict)
@@ -273,10 +273,10 @@ class Plan:
         """The native guarantee."""
         return self.guarantees[0]
 
-    def spend(self, name: str) -> Spend:
+    def spend(self, name: str) -> BudgetItem:
         """The spend of that name."""
         for leaf in leaves(self.event):
-            if isinstance(leaf, Spend) and leaf.name == name:
+            if isinstance(leaf, BudgetItem) and leaf.name == name:
                 return leaf
         raise PlanError(
             f"the plan has no spend {name!r}; it has: {', '.join(leaf.name for leaf in leaves(self.event))}"
@@ -331,36 +331,51 @@ class Plan:
     def __hash__(self) -> int:
         return hash(self.sha256)
 
-    def summary(self) -> str:
-        """The plan as a table: what is spent on what, the guarantee, and the predicted standard errors."""
-        rows = [f"{'spend':<18}{'share':>8}{'cost':>22}{'noise sd / sensitivity':>26}{'numbers':>9}"]
-        rows += _event_lines(self.event, exact_cost(self.event))
-        head = [
-            f"Plan of {self.method.name} {self.method.version}: {self.target}",
-            f"requested  {self.requested}",
-            *(f"gives      {statement}" for statement in self.guarantees),
-            f"{unit_words(self.schema, self.rule, whole=WHOLE in self.constants)}; passes over the data: {self.passes}",
-            f"plan sha256 {self.sha256}",
-            "",
-        ]
+    def summary(self, *, verbose: bool = False) -> str:
+        """The plan as text, at most 80 columns wide: what to expect, what it costs, whom it protects, expected standard errors.
+
+        verbose: with every budget item, what was simulated for the forecast, all that the intervals account for, and the whole plan ID.
+        """
+        facts = [("Forecast", text) for text in self._outlooks]
+        facts += [("Cost", f"{self.requested}")]
+        facts += [("Gives", str(statement)) for statement in self.guarantees if verbose or statement != self.requested]
+        facts += [("Protects", unit_words(self.schema, self.rule, whole=WHOLE in self.constants))]
+        weak = [("Caution", text) for text in [weakness(self.requested)] if text]
+        after = [*weak, *(("Caution", text) for text in self.warnings), *(("Note", text) for text in self.notes)]
+        after += [("Intervals for", self.covers)]
+        if verbose:
+            after += [("Scenarios", self.forecast["assumes"])] if "note" in self.forecast else []
+            after += [("Passes", f"{self.passes} over the records")]
+        after += [("Plan ID", self.sha256 if verbose else self.sha256[:8])]
+        lines = [f"Plan: {self.target}", "", *_labelled(facts), *self._errors]
         for name, child in self.children.items():
-            rows += _child_lines(name, child)
-        tail = ["", *self._foreseen, f"covers: {self.covers}"]
-        weak = [f"warning: {text}" for text in [weakness(self.requested)] if text]
-        said = (*weak, *(f"warning: {text}" for text in self.warnings), *(f"note: {text}" for text in self.notes))
-        body = [line for text in [*head, *rows, *tail] for line in _wrapped(clean(text))]
-        return "\n".join([*body, *map(clean, said)])
+            lines += ["", f"{name}: {child.target}", "", *_labelled([("Gives", str(child.guarantee))])]
+            lines += [*_labelled([("Forecast", text) for text in child._outlooks]), *child._errors]
+            said = [("Intervals for", child.covers), *(("Caution", text) for text in child.warnings)]
+            lines += ["", *_labelled([*said, *(("Note", text) for text in child.notes)])]
+        if verbose:
+            head = f"{'budget item':<18}{'share':>8}{'cost':>22}{'noise SD / sensitivity':>23}{'numbers':>9}"
+            lines += ["", head, "-" * len(head), *_event_lines(self.event, exact_cost(self.event))]
+        return "\n".join(clean(line) for text in [*lines, "", *_labelled(after)] for line in _wrapped(text))
 
     def _repr_html_(self) -> str:
         return as_html(self.summary())
 
     def expects(self) -> str:
-        """The predicted standard errors and the chance of intervals, as `summary` has them; "" where nothing is predicted."""
-        return "\n".join(line for text in self._foreseen for line in _wrapped(clean(text))).strip()
+        """The chance of intervals and the expected standard errors, as `summary` has them; "" where nothing is predicted."""
+        return "\n".join(clean(line) for line in [*self._outlooks, *self._errors]).strip()
 
     @property
-    def _foreseen(self) -> list[str]:
-        return _forecast_lines(self.forecast, shares=self.where is not None) if self.forecast else []
+    def _outlooks(self) -> list[str]:
+        return _outlooks(self.forecast, shares=self.where is not None) if self.forecast else []
+
+    @property
+    def _errors(self) -> list[str]:
+        if not self.forecast:
+            return []
+        # what the numbers are of, or why they are rough, is part of them; the family of scenarios is for verbose
+        note = self.forecast.get("note", self.forecast["assumes"])
+        return ["", *_error_lines(self.forecast), *wrap(note, _WIDEST, break_long_words=False, break_on_hyphens=False)]
 
     def published(self) -> Plan:
         """This plan without anything live: a record map may hold more than the file says, a forecast a number that is not public."""
@@ -386,11 +401,19 @@ def _of_subgroup(target: str, where: str) -> str:
     return target if named in target else target + named
 
 
-def _child_lines(name: str, child: Plan) -> list[str]:
-    """What a publication's plan says of one question beside its spends: its guarantee, what it estimates, what to expect."""
-    said = [*(f"warning: {text}" for text in child.warnings), *(f"note: {text}" for text in child.notes)]
-    outlook = _forecast_lines(child.forecast, shares=child.where is not None) if child.forecast else []
-    return ["", f"{name}: {child.guarantee}", child.target, *outlook, *said]
+def _labelled(facts: Iterable[tuple[str, str]]) -> list[str]:
+    """Facts with their labels, in lines with a hanging indent."""
+    lines = []
+    for label, text in facts:
+        lines += wrap(
+            clean(text),
+            _WIDEST,
+            initial_indent=f"{label:<15}",
+            subsequent_indent=" " * 15,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [label]
+    return lines
 
 
 def _wrapped(line: str) -> list[str]:
@@ -403,13 +426,13 @@ def _wrapped(line: str) -> list[str]:
 def _event_lines(event: Event, total: Cost | None, indent: str = "") -> list[str]:
     """The spends in order; the branches of a choice one below the other, of which exactly one is drawn."""
     match event:
-        case Either(branches):
+        case Branches(branches):
             lines = []
             for i, branch in enumerate(branches):
                 lines.append(f"{indent}{'either' if i == 0 else 'or'} (by what came out before)")
                 lines += _event_lines(branch, total, indent + "  ")
             return lines
-        case Together(parts):
+        case Composed(parts):
             return [line for run in _runs(parts) for line in _run_lines(run, total, indent)]
         case Test(on, then, delta, shown):
             what = "which says whether and how to go on" if shown else "and if this test passes"
@@ -427,33 +450,34 @@ def _runs(parts: tuple[Event, ...]) -> list[tuple[Event, ...]]:
     runs: list[tuple[Event, ...]] = []
     for part in parts:
         last = runs[-1][0] if runs else None
-        if isinstance(part, Spend) and isinstance(last, Spend) and _unnumbered(part) == _unnumbered(last):
+        if isinstance(part, BudgetItem) and isinstance(last, BudgetItem) and _unnumbered(part) == _unnumbered(last):
             runs[-1] = (*runs[-1], part)
         else:
             runs.append((part,))
     return runs
 
 
-def _unnumbered(spend: Spend) -> Spend:
+def _unnumbered(spend: BudgetItem) -> BudgetItem:
     return replace(spend, name=spend.name.rstrip("0123456789"))
 
 
 def _run_lines(run: tuple[Event, ...], total: Cost | None, indent: str) -> list[str]:
     first, last = run[0], run[-1]
-    if isinstance(first, Spend) and isinstance(last, Spend):
+    if isinstance(first, BudgetItem) and isinstance(last, BudgetItem):
         name = first.name if len(run) == 1 else f"{first.name} to {last.name[len(_unnumbered(last).name) :]}"
-        return [_spend_line(first, indent + name, len(run), total)]
-    if isinstance(first, Opaque):
+        return _spend_lines(first, indent + name, len(run), total)
+    if isinstance(first, OpaqueRelease):
         own = f"{indent + first.name:<18}{first.guarantee!s}"
-        return [own] if first.hiding is None else [own, _spend_line(first.hiding, f"{indent}  hidden by", 1, total)]
+        return [own] if first.hiding is None else [own, *_spend_lines(first.hiding, f"{indent}  hidden by", 1, total)]
     return (
         _event_lines(first, total, indent)
-        if isinstance(first, (Either, Together, Test))
+        if isinstance(first, (Branches, Composed, Test))
         else [line for leaf in leaves(first) for line in _run_lines((leaf,), total, indent)]
     )
 
 
-def _spend_line(spend: Spend, name: str, times: int, total: Cost | None) -> str:
+def _spend_lines(spend: BudgetItem, name: str, times: int, total: Cost | None) -> list[str]:
+    """A row of the budget; a name that leaves no room for its cost stands above it."""
     cost = spend.exact_cost
     # a Gaussian spend inside a total in rho has no share that a reader could check; it is left out
     share = f"{float(times * cost.amount / total.amount):.1%}" if total is not None and total.kind is cost.kind else ""
@@ -465,41 +489,46 @@ def _spend_line(spend: Spend, name: str, times: int, total: Cost | None) -> str:
     sd = spend.noise_sd
     ratio = "" if sd is None else f"{sd / float(spend.sensitivity * spend.step):.4g}"
     each = f"{numbers[0]} {level:.4g}{' each' if times > 1 else ''}"
-    return f"{name:<18}{share:>8}{each:>22}{ratio or 'a choice':>26}{1 if not ratio else size:>9}"
+    above = [name] if len(f"{name:<18}{share:>8} {each}") > 48 else []
+    left = f"{'' if above else name:<18}{share:>8}"
+    return [*above, f"{left}{each:>{48 - len(left)}}{ratio or 'a choice':>23}{1 if not ratio else size:>9}"]
 
 
 #: What a forecast holds beside one table for each number of records. "value": the numbers themselves, where public facts tell them;
-#: "uneven": what cells get that are not as large as the forecast has them.
-BESIDE = ("assumes", "of", "ok", "answered", "price", "between", "value", "uneven")
+#: "uneven": what cells get that are not as large as the forecast has them; "note": how to read its numbers, where "assumes" is long.
+BESIDE = ("assumes", "note", "of", "valid", "answered", "price", "between", "value", "uneven")
 
 
-def _forecast_lines(forecast: Mapping[str, Any], *, shares: bool = False) -> list[str]:
-    """The table, and what to expect of it; shares: also which share of the variance is privacy noise."""
+def _error_lines(forecast: Mapping[str, Any]) -> list[str]:
+    """The table of expected standard errors."""
     counts = [key for key in forecast if key not in BESIDE]
     between = forecast.get("between", {})
     cells = {
         name: [_expected(forecast[key][name], between.get(key, {}).get(name)) for key in counts]
         for name in forecast[counts[0]]
     }
-    width = max(map(len, cells)) + 2
+    width = max(*map(len, cells), len("expected std. err.")) + 2
     wide = max(14, 2 + max(len(cell) for row in cells.values() for cell in row))
-    lines = [
-        f"predicted standard errors, {forecast['assumes']}",
-        " " * width + "".join(f"{'n = ' + key:>{wide}}" for key in counts),
-        *(f"{name:<{width}}" + "".join(f"{cell:>{wide}}" for cell in row) for name, row in cells.items()),
-    ]
-    for key in counts:
-        if key in forecast.get("ok", {}):
+    head = "expected std. err.".ljust(width) + "".join(f"{'n = ' + key:>{wide}}" for key in counts)
+    rows = [f"{name:<{width}}" + "".join(f"{cell:>{wide}}" for cell in row) for name, row in cells.items()]
+    return [head, "-" * len(head), *rows]
+
+
+def _outlooks(forecast: Mapping[str, Any], *, shares: bool = False) -> list[str]:
+    """What to expect at each number of records; shares: also which share of the variance is privacy noise."""
+    told = []
+    for key in (key for key in forecast if key not in BESIDE):
+        if key in forecast.get("valid", {}):
             part = forecast.get("answered", {}).get(key)
             whole, each = forecast.get("of", ("every coefficient", "coefficients"))
             price = forecast["price"].get(key)
-            told = _outlook(forecast["ok"][key], price, whole)
-            if part is not None and part > forecast["ok"][key]:
-                told += f"; over all scenarios {part:.0%} of the {each} have one"
+            said = _outlook(forecast["valid"][key], price, whole)
+            if part is not None and part > forecast["valid"][key]:
+                said += f"; over all scenarios {part:.0%} of the {each} have one"
             if shares and price is not None:
-                told += f"; privacy noise is {1 - 1 / price**2:.0%} of their squared width"
-            lines.append(f"n = {key}: {told}")
-    return [*lines, ""]
+                said += f"; privacy noise is {1 - 1 / price**2:.0%} of their squared width"
+            told.append(f"n = {key}: {said}")
+    return told
 
 
 def _expected(cell: Any, between: tuple[float, float] | None = None) -> str:
@@ -512,9 +541,9 @@ def _expected(cell: Any, between: tuple[float, float] | None = None) -> str:
 
 
 def _outlook(chance: float, price: float | None, whole: str) -> str:
-    """The chance of status ok in words, and what privacy costs, where it is known. whole: what has an interval then."""
-    words = "weak likely" if chance <= 0.2 else "ok likely" if chance >= 0.8 else "ok uncertain"
-    told = f"{words}: {chance:.0%} of the scenarios give an interval for {whole}"
+    """The chance of status "valid" in words, and what privacy costs, where it is known. whole: what has an interval then."""
+    words = "low" if chance < 0.5 else "medium" if chance < 0.9 else "high"
+    told = f"chance of valid intervals for {whole} {words} ({chance:.0%} of scenarios)"
     if chance <= 0.2 or price is None:
         return told
     return f"{told}, {'about' if price < 1.05 else f'{price:.2g} times'} as wide as without privacy"

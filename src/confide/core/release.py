@@ -26,12 +26,12 @@ from confide._helpers import as_html, clean
 from confide.core.codec import SPARSE, decode, encode, register
 from confide.core.events import (
     ADDITIVE,
-    Either,
+    Branches,
+    BudgetItem,
+    Composed,
     Event,
-    Opaque,
-    Spend,
+    OpaqueRelease,
     Test,
-    Together,
     exact_cost,
     fold,
     is_path,
@@ -64,12 +64,12 @@ def names_of(part: str, whole: Mapping[str, Any]) -> dict[str, Any]:
 
 def of_parts(plans: Mapping[str, Plan]) -> Event:
     """The event of a whole: all that its parts draw, one after the other."""
-    return Together(tuple(_named(part, plan.event) for part, plan in plans.items()))
+    return Composed(tuple(_named(part, plan.event) for part, plan in plans.items()))
 
 
 def _named(part: str, event: Event) -> Event:
-    def named(leaf: Spend | Opaque) -> Spend | Opaque:
-        if isinstance(leaf, Opaque) and leaf.hiding is not None:
+    def named(leaf: BudgetItem | OpaqueRelease) -> BudgetItem | OpaqueRelease:
+        if isinstance(leaf, OpaqueRelease) and leaf.hiding is not None:
             leaf = replace(leaf, hiding=replace(leaf.hiding, name=prefixed(part, leaf.hiding.name)))
         return replace(leaf, name=prefixed(part, leaf.name))
 
@@ -129,9 +129,9 @@ class Noisy:
 class Release:
     """Noisy statistics, the plan they came from, what was computed between rounds, digests of bulk outputs, guarantees.
 
-    status: "released", or "no_reply" when the mechanism declined; `simulated` is True when a seed made the noise: such a
+    status: "released", or "declined" when the mechanism declined; `simulated` is True when a seed made the noise: such a
     release protects nobody and the gate will neither charge nor publish it. statuses: of a publication, by question: "released",
-    "no_reply", or "failed" after the charge, which no guarantee covers.
+    "declined", or "failed" after the charge, which no guarantee covers.
     """
 
     plan: Plan
@@ -269,10 +269,10 @@ def request_met(plan: Plan) -> bool:
 def _bounds_fit(event: Event, native: Guarantee) -> bool:
     """Whether bounds that are proved elsewhere protect what the native statement says, under no further assumption."""
     match event:
-        case Opaque(_, bound, _):
+        case OpaqueRelease(_, bound, _):
             labels = (bound.relation in (None, native.relation), bound.unit == native.unit, bound.trust == native.trust)
             return all(labels) and set(bound.assumptions) <= set(native.assumptions)
-        case Together(children) | Either(children):
+        case Composed(children) | Branches(children):
             return all(_bounds_fit(child, native) for child in children)
         case Test(on, then):
             return _bounds_fit(on, native) and _bounds_fit(then, native)
@@ -333,7 +333,7 @@ def drawn_as_planned(event: Event, statistics: Mapping[str, Noisy]) -> bool:
         return False
     for name, noisy in statistics.items():
         leaf = planned[name]
-        if isinstance(leaf, Spend):
+        if isinstance(leaf, BudgetItem):
             own = (leaf.law, leaf.scale, leaf.step, leaf.norm)
             shape = (1,) if leaf.law == "exponential" else leaf.shape
             if own != (noisy.law, noisy.scale, noisy.step, noisy.norm) or noisy.shape != shape:
@@ -392,7 +392,7 @@ def check_plan(plan: Plan, requested: Guarantee) -> None:
     rows = int(plan.schema["rows_per_unit"])
     for leaf in leaves(plan.event):
         statistic = plan.statistics.get(leaf.name)
-        if not isinstance(leaf, Spend) or leaf.law not in ADDITIVE:
+        if not isinstance(leaf, BudgetItem) or leaf.law not in ADDITIVE:
             continue
         if statistic is None:
             raise PlanError(

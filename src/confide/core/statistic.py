@@ -395,7 +395,7 @@ class Source(Protocol):
         return nullcontext(self)
 
 
-class Behind(Source):
+class WrappedSource(Source):
     """A source in front of another one, which answers all that is not said otherwise; it sees every pass, since nothing is kept for it."""
 
     def __init__(self, source: Source) -> None:
@@ -426,7 +426,7 @@ class Behind(Source):
         return self._source.aggregate(*statistics)
 
 
-class Through(Behind):
+class MappedSource(WrappedSource):
     """A source whose sums are of other statistics than were asked for. of: the one that stands for each."""
 
     def __init__(self, source: Source, of: Callable[[Statistic], Statistic]) -> None:

@@ -23,7 +23,7 @@ from confide._helpers import as_html, clean
 from confide._version import __version__
 from confide.core import Plan, Release
 from confide.core.codec import plain
-from confide.core.events import Opaque, Spend, leaves
+from confide.core.events import BudgetItem, OpaqueRelease, leaves
 from confide.core.exact import canonical_json, fraction_to_text, pack
 from confide.core.release import names_of
 from confide.core.units.privacy_unit import RULE, WHOLE, unit_flags, unit_words
@@ -210,9 +210,9 @@ def _method(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _noise(leaf: Spend | Opaque, release: Release) -> dict[str, Any]:
+def _noise(leaf: BudgetItem | OpaqueRelease, release: Release) -> dict[str, Any]:
     drawn = leaf.name in release.statistics
-    if isinstance(leaf, Opaque):
+    if isinstance(leaf, OpaqueRelease):
         by = None if leaf.hiding is None else _noise(leaf.hiding, release)
         stands = {"guarantee": plain(stated(leaf.guarantee)), "proof": str(leaf.proof), "hidden_by": by}
         return {"name": leaf.name, "law": "opaque", "drawn": drawn, **stands}

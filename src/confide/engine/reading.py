@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from confide import registry
-from confide.core import Method, Plan, Question, Release, Result, statements_hold
+from confide.core import Method, Plan, Release, Result, ResultOptions, statements_hold
 from confide.core.release import parts_agree, request_met
 from confide.core.units.contributions import shown
 from confide.core.units.privacy_unit import as_record
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def infer(
     release: Release | Sequence[Release],
-    question: Question | None = None,
+    question: ResultOptions | None = None,
     *,
     ledger: Ledger | None = None,
     **others: Any,
@@ -61,7 +61,7 @@ def infer(
 
 
 def _infer_several(
-    releases: Sequence[Release], question: Question | None, ledger: Ledger | None, others: Any
+    releases: Sequence[Release], question: ResultOptions | None, ledger: Ledger | None, others: Any
 ) -> Result:
     """Releases of one ledger's data set as one table."""
     methods = [_read_method(release, question, others) for release in releases]
@@ -84,7 +84,7 @@ def _infer_several(
     return _titled(methods[0].combine(releases, methods, question), releases[0].plan)
 
 
-def _read_method(release: Release, question: Question | None, others: Any) -> Method:
+def _read_method(release: Release, question: ResultOptions | None, others: Any) -> Method:
     """The method behind a release, in the version that made it."""
     _check_question(release, question, others)
     made = release.plan.method
@@ -117,25 +117,30 @@ def _check_question(release: Any, question: Any, others: dict[str, Any]) -> None
         raise PlanError(
             f"infer takes a release, got {type(release).__name__}; write cf.infer(cf.Release.load('release.json'))"
         )
-    if question is not None and not isinstance(question, Question):
+    if question is not None and not isinstance(question, ResultOptions):
         raise PlanError(
-            f"a question must be a cf.Question or None, got {type(question).__name__}; write "
-            "cf.infer(release, cf.Question(subset=['age']))"
+            f"a question must be a cf.ResultOptions or None, got {type(question).__name__}; write "
+            "cf.infer(release, cf.ResultOptions(subset=['age']))"
         )
     if others:
         name, value = next(iter(others.items()))
-        known = [field.name for field in fields(Question)]
+        known = [field.name for field in fields(ResultOptions)]
         call = f"{name}={value!r}" if name in known else "subset=['age']"
         raise PlanError(
             f"infer takes a release and a question, got {', '.join(others)}; a question has the fields {', '.join(known)}; "
-            f"write cf.infer(release, cf.Question({call}))"
+            f"write cf.infer(release, cf.ResultOptions({call}))"
         )
 
 
 def _titled(result: Result, made: Plan) -> Result:
-    """The result with the subgroup in its title, where a method wrote a title of its own."""
-    target = made.titled(result.target)
-    return result if target == result.target else replace(result, target=target)  # type: ignore[type-var]
+    """The result with the subgroup in its target and its facts, where a method wrote its own."""
+    changes: dict[str, Any] = {}
+    if (target := made.titled(result.target)) != result.target:
+        changes["target"] = target
+    facts = vars(result).get("facts")  # a third party's result may have none
+    if made.where is not None and facts is not None and "Subgroup" not in dict(facts):
+        changes["facts"] = (*facts, ("Subgroup", made.where.strip()))
+    return replace(result, **changes) if changes else result  # type: ignore[type-var]
 
 
 @contextmanager

@@ -173,7 +173,7 @@ def _by_what_remains(
 _MOST = 40
 
 
-def how_many(account: Account, *statements: Guarantee, most: int | None = None) -> int:
+def count_affordable(account: Account, *statements: Guarantee, most: int | None = None) -> int:
     """How many releases that each make all of these statements are granted, one after the other; at most `most`."""
     statements = tuple(
         replace(statement.resolve(account.relation), unit=account.budget.unit, trust=account.trust)
@@ -205,8 +205,12 @@ def purchases(account: Account) -> tuple[str, ...]:
     if isinstance(currency, Pair):
         epsilon, delta = float(amount_of(account.left.amount)), float(delta_of(account.left.delta))
         each = float(f"{delta / 10:.0e}") if delta else 0.0
-        whole = f"{how_many(account, ApproxDP(1.0, each))} releases at (1, {each:g})" if each and epsilon >= 1 else ""
-        lines = [", or ".join(filter(None, (whole, f"{how_many(account, PureDP(0.1))} at epsilon 0.1")))]
+        whole = (
+            f"{count_affordable(account, ApproxDP(1.0, each))} releases at (1, {each:g})"
+            if each and epsilon >= 1
+            else ""
+        )
+        lines = [", or ".join(filter(None, (whole, f"{count_affordable(account, PureDP(0.1))} at epsilon 0.1")))]
         try:
             gaussian = account.converted()
         except (PlanError, PrivacyError):
@@ -217,15 +221,16 @@ def purchases(account: Account) -> tuple[str, ...]:
         return (_gaussian_counts(account, "releases "),)
     if currency.name == "ZCDP":
         return (
-            f"{how_many(account, ZCDP(0.125))} releases at rho 0.125 (mu 0.5), or {how_many(account, PureDP(1.0))} at epsilon 1",
+            f"{count_affordable(account, ZCDP(0.125))} releases at rho 0.125 (mu 0.5), or "
+            f"{count_affordable(account, PureDP(1.0))} at epsilon 1",
         )
     return (
-        f"{how_many(account, PureDP(1.0))} releases at epsilon 1, or {how_many(account, PureDP(0.1))} at epsilon 0.1",
+        f"{count_affordable(account, PureDP(1.0))} releases at epsilon 1, or {count_affordable(account, PureDP(0.1))} at epsilon 0.1",
     )
 
 
 def _gaussian_counts(account: Account, what: str = "") -> str:
-    pure = how_many(account, PureDP(1.0), most=_MOST)
+    pure = count_affordable(account, PureDP(1.0), most=_MOST)
     shown = f"{pure} or more" if pure == _MOST else f"{pure}"
-    half = how_many(account, GDP(0.5))
+    half = count_affordable(account, GDP(0.5))
     return f"{half} {what.replace('releases', 'release') if half == 1 else what}at mu 0.5, or {shown} at epsilon 1"

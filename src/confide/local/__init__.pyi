@@ -14,4 +14,4 @@ from confide.local.estimates import (
 )
 from confide.local.files import read as read
 from confide.local.fits.losses import OwnLoss as OwnLoss
-from confide.local.noise_levels import Noised as Noised, Protection as Protection, Told as Told
+from confide.local.noise_levels import Noised as Noised, ProtectedColumn as ProtectedColumn, Protection as Protection

@@ -34,7 +34,7 @@ from confide.errors import PlanError, ReleaseError
 from confide.local.files import read_protected
 from confide.local.fits.fitting import FIRM, SMOOTHING, Fitted, Model, beyond, fitted, own_intercept
 from confide.local.fits.losses import METHODS, Check, Huber, Loss, loss_named
-from confide.local.noise_levels import Noised, Protection, Told
+from confide.local.noise_levels import Noised, ProtectedColumn, Protection
 from confide.results.estimates import Estimates
 from confide.results.pages.content import Column, check_alpha
 
@@ -80,7 +80,7 @@ def fit(
     add where zeta > 0; nothing secret rests on it.
 
     Intervals cover the coefficients of the protected table's own population, of columns clipped to their bounds: sampling and the noise
-    of the protection, under 1 - alpha normal quantiles. Status "weak": the curvature is not firmly above zero, so that Wald's interval
+    of the protection, under 1 - alpha normal quantiles. Status "imprecise": the curvature is not firmly above zero, so that Wald's interval
     is none; "not_identified": the corrected loss has no interior minimum; "partial": the intercept of a quantile line is not known.
     Raises `PlanError` and `ReleaseError` about the request and the file.
     Source: Lu, Chen, Qiu 2026, Theorems 5.3 and 6.1, with the corrections of the errata.
@@ -131,13 +131,14 @@ def _table(
     estimates, covariance = np.full(p, nan), np.full((p, p), nan)
     if status != "not_identified":
         estimates, covariance = model.in_units(done.theta, done.covariance)
-    if status == "ok" and isinstance(loss, Check) and model.intercept is not None:
+    if status == "valid" and isinstance(loss, Check) and model.intercept is not None:
         status, reason, estimates, covariance = own_intercept(model, loss, method, done, estimates, covariance)
-    if status not in ("ok", "partial"):
+    if status not in ("valid", "partial"):
         covariance = np.full((p, p), nan)
     noise = np.where(np.isnan(np.diag(covariance)), nan, 0.0)
     agree = (("Starts that agree", f"{done.starts[0]} of {done.starts[1]}"),) if done.starts[1] > 1 else ()
-    based = tuple((f"Base of {name}", level) for name, level in model.bases)
+    bases = "; ".join(f"{name}: {level}" for name, level in model.bases)
+    based = (("Compared with", bases),) if bases else ()
     return ProtectedEstimates(
         method=f"local {loss.name} {method}",
         response=model.response,
@@ -158,7 +159,7 @@ def _table(
 def _status(done: Fitted, loss: Loss, method: str) -> tuple[str, str]:
     if method == "naive":
         return (
-            "weak",
+            "imprecise",
             "method='naive' takes noise for data, and no interval of it covers the population; write method='auto'",
         )
     if not done.identified:
@@ -167,22 +168,22 @@ def _status(done: Fitted, loss: Loss, method: str) -> tuple[str, str]:
         )
     if done.corrected.noise(done.theta)[0] >= loss.widest:
         return (
-            "weak",
+            "imprecise",
             "the noise of the index is so wide that the corrected score of this loss has no variance; protect with less noise",
         )
     if isinstance(loss, Check) and (why := beyond(done, method)):
-        return "weak", why
+        return "imprecise", why
     spare = len(done.corrected.rows) - len(done.theta)
     if spare < FEW:
-        return "weak", (
+        return "imprecise", (
             f"the table has {len(done.corrected.rows):,} records for {len(done.theta)} coefficients, and normal intervals need {FEW} more"
         )
     if done.firm < FIRM:
-        return "weak", (
+        return "imprecise", (
             f"the curvature of the corrected loss is {done.firm:.1f} of its standard errors above zero, less than {FIRM:g}, so that no "
             "normal interval holds; more records or less noise would do"
         )
-    return "ok", ""
+    return "valid", ""
 
 
 def _smoothed(loss: Loss, h: float) -> str:
@@ -223,7 +224,7 @@ def _protection_facts(told: Protection, rows: int) -> tuple[tuple[str, str], ...
         ("A whole record replaced", f"{record.curve}; detection at 5 % false alarms {_detected(record)}"),
         ("No protection at all", bare),
         *((("Rows without noise", f"each with probability {told.zeta:g}"),) if told.zeta else ()),
-        ("No. Observations", f"{rows:,}"),
+        ("n", f"{rows:,}"),
     )
 
 
@@ -278,13 +279,13 @@ def shares(data: Any, column: str) -> ProtectedShares:
     >>> made = cf.local.protect(schema.sample(2_000, seed=1), schema, place, levels={"sex": 1.0}, ledger=None)
     >>> found = cf.local.shares(place, "sex")
     >>> round(float(found.params.sum()), 9), found.status
-    (1.0, 'ok')
+    (1.0, 'valid')
     """
     frame, told, digest = read_protected(data)
     if column not in told.levels:
         known = ", ".join(told.levels) or "no such column"
         raise PlanError(f"{column!r} did not go through randomised response; the table has: {known}")
-    one: Told = told.levels[column]
+    one: ProtectedColumn = told.levels[column]
     counts = frame[column].value_counts()
     seen = np.array([int(counts.get(level, 0)) for level in one.levels])
     n, keep = int(seen.sum()), float(one.keep)
@@ -306,7 +307,7 @@ def shares(data: Any, column: str) -> ProtectedShares:
         covariance=covariance,
         # rows that told the truth would have given the variance of a share
         noise_variance=np.maximum(np.diag(covariance) - alone * (1 - alone) / max(n, 1), 0.0),
-        status="ok" if n else "weak",
+        status="valid" if n else "imprecise",
         reason="" if n else "the table has no rows",
         target=f"the population's shares of the levels of {column}",
         covers="sampling and the randomised response, exactly",
@@ -346,7 +347,7 @@ def mean(
     >>> made = cf.local.protect(schema.sample(4_000, seed=1), schema, place, columns=["x"], noise=0.5, ledger=None)
     >>> found = cf.local.mean(place, "x", lambda x: x**2)
     >>> found.status, bool(abs(found.params.iloc[0] - 1 / 3) < 5 * found.bse.iloc[0])
-    ('ok', True)
+    ('valid', True)
     """
     frame, told, digest = read_protected(data)
     noised = told.column(column)
@@ -360,18 +361,18 @@ def mean(
     weights = _weights(how, h, noised, told.zeta, np.asarray(frame[column], dtype=np.float64))
     n = len(weights)
     spread = float(weights.var(ddof=1)) / n if n > 1 else nan
-    status, reason = "ok", ""
+    status, reason = "valid", ""
     if told.zeta and how != "SL" and n * told.zeta < _FEW:
         status, reason = (
-            "weak",
+            "imprecise",
             (
                 f"about {n * told.zeta:.0f} rows went without noise, and their weights of 1/zeta have no normal mean below {_FEW}; more "
                 "records would do"
             ),
         )
     elif n <= FEW:
-        status, reason = "weak", f"the table has {n:,} records, and a normal interval needs more than {FEW}"
-    variance = spread if status == "ok" else nan
+        status, reason = "imprecise", f"the table has {n:,} records, and a normal interval needs more than {FEW}"
+    variance = spread if status == "valid" else nan
     return ProtectedEstimates(
         method=f"local mean {how}",
         response=column,

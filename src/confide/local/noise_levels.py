@@ -55,13 +55,13 @@ class Noised:
 
 
 @dataclass(frozen=True)
-class Told:
+class ProtectedColumn:
     """One protected column of levels: with probability `keep` a record's level is told, else one of all levels at random.
 
     Guarantee: k levels are told with probabilities whose ratio for two records is at most 1 + k keep / (1 - keep) = e^epsilon, which is
     pure epsilon for replacing the level. Source: Warner 1965; Kairouz, Oh, Viswanath 2015 (its trade-off function is the worst).
 
-    >>> sex = Told.of(("f", "m"), 1.0)
+    >>> sex = ProtectedColumn.of(("f", "m"), 1.0)
     >>> round(float(sex.keep), 4), round(sex.epsilon, 6)
     (0.4621, 1.0)
     """
@@ -85,8 +85,8 @@ class Told:
 class Protection:
     """The protection of one table; frozen for a stream of records.
 
-    columns: the protected numbers by name; levels: the protected columns of levels (`Told`); public: the columns published as they are;
-    order: the declared levels of those of them that hold labels, whose first one is the base;
+    columns: the protected numbers by name; levels: the protected columns of levels (`ProtectedColumn`); public: the columns published as
+    they are; order: the declared levels of those of them that hold labels, whose first one is the base;
     zeta: the probability that a row's numbers go without noise; stream and version: whose records, and which of their publications;
     simulated: a seed made the noise, which protects nobody.
 
@@ -104,7 +104,7 @@ class Protection:
     stream: str = "records"
     version: int = 1
     simulated: bool = False
-    levels: Mapping[str, Told] = field(default_factory=dict)
+    levels: Mapping[str, ProtectedColumn] = field(default_factory=dict)
     order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -188,7 +188,7 @@ class Protection:
                 int(data["version"]),
                 bool(data["simulated"]),
                 {
-                    str(name): Told(tuple(str(one) for one in own), Fraction(keep))
+                    str(name): ProtectedColumn(tuple(str(one) for one in own), Fraction(keep))
                     for name, (own, keep) in data.get("levels", {}).items()
                 },
                 {str(name): tuple(str(one) for one in own) for name, own in data.get("order", {}).items()},
@@ -316,7 +316,7 @@ def order_of(schema: Schema, names: Iterable[str]) -> dict[str, tuple[str, ...]]
     return {name: one.levels for name, one in own.items() if isinstance(one, Categorical)}
 
 
-def told_columns(schema: Schema, levels: Mapping[str, float]) -> dict[str, Told]:
+def describe_columns(schema: Schema, levels: Mapping[str, float]) -> dict[str, ProtectedColumn]:
     """The columns of levels with their randomised response, each of its own epsilon; `PlanError` for what has no levels."""
     found = {}
     for name, epsilon in levels.items():
@@ -332,11 +332,11 @@ def told_columns(schema: Schema, levels: Mapping[str, float]) -> dict[str, Told]
                 f"column {name!r} drops records without a level, and here every record is published; state a public level for them: "
                 f"on_missing={column.levels[0]!r} in the schema"
             )
-        found[name] = Told.of(column.levels, float(epsilon))
+        found[name] = ProtectedColumn.of(column.levels, float(epsilon))
     return found
 
 
-def rest_of(privacy: Guarantee | None, told: Mapping[str, Told], level: str) -> Guarantee | None:
+def rest_of(privacy: Guarantee | None, told: Mapping[str, ProtectedColumn], level: str) -> Guarantee | None:
     """What a request leaves to the numbers beside columns of levels; `PlanError` for no level, or where the levels alone ask for more.
 
     Draws are independent, so that epsilons add up: of all columns of levels for a record, of the largest for one attribute, whose statement

@@ -24,7 +24,7 @@ from confide.guarantees.calibration import calibrate_gaussian, calibrate_laplace
 from confide.local.estimates import scaled
 from confide.local.fits.fitting import FIRM, RECORDS, SMOOTHING, Model, fitted, residual_sd
 from confide.local.fits.losses import Check, Corrected, Logistic, Loss, Rows, Squared, loss_named
-from confide.local.noise_levels import Protection, noised_columns, order_of, rest_of, told_columns
+from confide.local.noise_levels import Protection, describe_columns, noised_columns, order_of, rest_of
 from confide.schema import Categorical, Schema
 from confide.schema.formulas.names import column_named, sides
 
@@ -43,7 +43,7 @@ _WEAK = "* no interval is likely: the curvature is expected within four of its s
 
 
 @dataclass(frozen=True)
-class Way:
+class Route:
     """One way to the same estimates. noise: sd over width of a protected column; zeta: chance of a row without noise; errors: by term."""
 
     name: str
@@ -68,7 +68,7 @@ class Outlook:
     loss: str
     n: int
     records: str
-    ways: tuple[Way, ...]
+    ways: tuple[Route, ...]
     privacy: Guarantee | None = None
 
     @property
@@ -155,7 +155,7 @@ def outlook(
         )
     chosen = loss_named(loss, tau, k)
 
-    randomised = told_columns(schema, levels or {})
+    randomised = describe_columns(schema, levels or {})
     rest = rest_of(privacy, randomised, level)
 
     def told(zeta: float) -> Protection:
@@ -196,9 +196,9 @@ def outlook(
     return Outlook(formula, chosen.name, n, words, tuple(ways), privacy)
 
 
-def _raw(without: Way, share: float) -> Way:
+def _raw(without: Route, share: float) -> Route:
     errors = {name: error / sqrt(share) for name, error in without.errors.items()}
-    return Way(f"raw sample of {share:.2g} of the rows", errors, None, share)
+    return Route(f"raw sample of {share:.2g} of the rows", errors, None, share)
 
 
 def _relative(told: Protection) -> float:
@@ -246,7 +246,7 @@ class _Truth:
             )
         return cls(records, formula, bare, model, own, done.theta, done.curvature, n)
 
-    def without(self) -> Way:
+    def without(self) -> Route:
         """What sampling alone gives."""
         return self.way("without protection", "naive", np.zeros(len(self.theta) + 1), None)
 
@@ -273,7 +273,7 @@ class _Truth:
         noise: float | None,
         zeta: float = 0.0,
         draw: Callable[[np.random.Generator, tuple[int, int]], Array] = _symmetric,
-    ) -> Way:
+    ) -> Route:
         """lam: noise sd of each term and of the response, in units of the fit. noise: None where nothing is protected."""
         generator = np.random.default_rng(_SEED)
         rows = _clean(self.model) if noise is None else self._told(generator)
@@ -289,7 +289,7 @@ class _Truth:
         errors = dict(zip(self.model.names, np.sqrt(np.diag(covariance)).tolist(), strict=True))
         if isinstance(self.loss, Check) and self.model.intercept is not None and noise is not None:
             errors[self.model.names[self.model.intercept]] = nan  # its own intercept has another score
-        return Way(name, errors, noise, zeta, self._firm(parts), local=noise is not None)
+        return Route(name, errors, noise, zeta, self._firm(parts), local=noise is not None)
 
     def _problem(self, method: str, rows: Rows, generator: np.random.Generator) -> Corrected:
         return Corrected(self.loss, method, rows, rows.noised_again(generator))

@@ -26,7 +26,7 @@ from confide._version import __version__
 from confide.errors import PlanError, PrivacyError, SourceError
 from confide.guarantees import Guarantee, TradeOff
 from confide.ledger.names import same_name
-from confide.local.noise_levels import KEY, Protection, noised_columns, order_of, rest_of, told_columns
+from confide.local.noise_levels import KEY, Protection, describe_columns, noised_columns, order_of, rest_of
 from confide.noise import SecureNoise
 from confide.schema import Categorical, Schema, Unit
 
@@ -154,7 +154,7 @@ def planned(
             f"with zeta = {zeta:g} each row is published verbatim with that probability, and such rows can be recognised; leave zeta out, "
             "or write accept_verbatim_rows=True"
         )
-    told_levels = told_columns(schema, levels or {})
+    told_levels = describe_columns(schema, levels or {})
     rest = rest_of(privacy, told_levels, level)
     only_levels = bool(told_levels) and not columns and noise is None and zeta == 0
     carried = {} if only_levels else noised_columns(schema, columns, level=level, zeta=zeta, privacy=rest, noise=noise)

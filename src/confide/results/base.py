@@ -18,23 +18,21 @@ the picture (`plot`), the frame, the CSV and the JSON. A family adds rows, not p
 ...         return (
 ...             Column("name", [self.response], "name"),
 ...             Column("estimate", [self.mean], head="mean"),
-...             Column("se", [self.se], "std_err", head="std err"),
+...             Column("se", [self.se], "std_err", head="std. err."),
 ...             Column("low", [self.mean - half], "interval", head=f"[{alpha / 2:.6g}"),
 ...             Column("high", [self.mean + half], "interval", head=f"{1 - alpha / 2:.6g}]"),
 ...         )
 >>> mu = GDP(1.0, relation="add-remove")
 >>> result = Mean(
-...     method="mean 1", response="age", status="ok", requested=mu, guarantee=mu, target="mean of age", covers="sampling and privacy noise",
+...     method="mean 1", response="age", status="valid", requested=mu, guarantee=mu, target="mean of age", covers="sampling and noise",
 ...     release_sha256="0" * 64, mean=41.5, se=0.5)
->>> print("\n".join(result.summary(alpha=0.1).splitlines()[:8]))
-                             Private mean of age
-==============================================================================
-Dep. Variable:                     age  Status:                             ok
-Method:                         mean 1
-==============================================================================
-                                                   mean  std err  [0.05  0.95]
-------------------------------------------------------------------------------
-age                                               41.50     0.50  40.68  42.32
+>>> print("\n".join(result.summary(alpha=0.1).splitlines()[:6]))
+Mean of age
+Differentially private, may be published
+<BLANKLINE>
+      mean  std. err.          90% CI
+-------------------------------------
+age  41.50       0.50  40.68 to 42.32
 >>> print(result.to_csv(), end="")
 name,estimate,se,low,high
 age,41.5,0.5,40.52001800772997,42.47998199227003
@@ -224,9 +222,12 @@ class BaseResult(Shown):
         """`to_dict` as strict JSON in ASCII: no NaN tokens, floats with all their digits."""
         return json.dumps(self.to_dict(alpha), allow_nan=False)
 
-    def summary(self, alpha: float | None = None) -> str:
-        """The table as text, at most 100 columns wide, with status, guarantee and what the intervals cover."""
-        return table.text(self, self._alpha(alpha))
+    def summary(self, alpha: float | None = None, *, verbose: bool = False) -> str:
+        """The table as text, at most 80 columns wide, with a few notes: status, cautions, what intervals are about, privacy, release.
+
+        verbose: with every fact and note that the report has.
+        """
+        return table.text(self, self._alpha(alpha), verbose=verbose)
 
     def __str__(self) -> str:
         return self.summary()

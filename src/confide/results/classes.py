@@ -201,7 +201,7 @@ class ClassModel(Estimates):
     @property
     def title(self) -> str:
         """The heading of every rendering."""
-        return f"Private shares and means of classes of {self.label or self.response}"
+        return f"Shares and means of classes of {self.label or self.response}"
 
     def picture(self, alpha: float) -> str:
         """How to read the picture."""
@@ -256,7 +256,7 @@ def _draw(result: ClassModel, ax: Axes, alpha: float) -> None:
     ax.set_yticks(rows, names, **LITERAL)
     ax.set_ylim(-0.6, len(terms) - 0.4)
     ax.set_xlim(min(-0.02, *means.ravel()), max(1.02, *means.ravel()))
-    none = status_words(result) if result.status == "ok" else f"no intervals: status {result.status}"
+    none = status_words(result) if result.status == "valid" else f"no intervals: status {result.status}"
     words = none if limits is None else f"{level_words(alpha)} intervals"
     ax.set_xlabel(f"class mean as a place within the public bounds; {words}", wrap=True)
 

@@ -146,7 +146,7 @@ class Curve(BaseResult):
     >>> curve = Curve(
     ...     method="kernel 1", response="y", features=("x",), points=x, estimates=x[:, 0] ** 2,
     ...     sampling_variance=np.full(5, 0.01), noise_variance=np.zeros(5), denominator_noise=np.zeros(5), middle=0.0,
-    ...     bounds=(0.0, 1.0), status="ok", reason="", flags=(), requested=mu, guarantee=mu, target="E[y|x]",
+    ...     bounds=(0.0, 1.0), status="valid", reason="", flags=(), requested=mu, guarantee=mu, target="E[y|x]",
     ...     covers="sampling", release_sha256="0" * 64)
     >>> curve.at(0.125).round(3).iloc[0].tolist()
     [0.125, 0.031, 0.1, 0.0, 0.227]
@@ -195,8 +195,8 @@ class Curve(BaseResult):
         if self.alone is not None:
             self._put("alone", np.array(self.alone, dtype=np.float64))
             assert self.alone.shape == (len(points),)
-        if self.status == "ok" and not np.isfinite(self.estimates).all():
-            raise PlanError("at status 'ok' estimates must be finite; otherwise say another status and its reason")
+        if self.status == "valid" and not np.isfinite(self.estimates).all():
+            raise PlanError("at status 'valid' estimates must be finite; otherwise say another status and its reason")
         self._put("flags", marked(self.flags, self.names, self._share))
 
     # the vocabulary of the other results ------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class Curve(BaseResult):
     @property
     def has_intervals(self) -> bool:
         """Whether `conf_int` gives numbers."""
-        return self.status == "ok" and "no_interval" not in self.flags
+        return self.status == "valid" and "no_interval" not in self.flags
 
     @property
     def bse(self) -> pd.Series[float]:
@@ -257,7 +257,7 @@ class Curve(BaseResult):
         return Foreseen({"curve": median}, float(told.mean()), self._share[told], ("enough of the curve", "points"))
 
     def conf_int(self, alpha: float = 0.05, *, simultaneous: bool = False) -> pd.DataFrame:
-        """Intervals at level 1 - alpha, columns 0 (low) and 1 (high), one row for each point; NaN outside status "ok".
+        """Intervals at level 1 - alpha, columns 0 (low) and 1 (high), one row for each point; NaN outside status "valid".
 
         simultaneous: a band that holds the whole curve at once with that probability. Raises `PlanError` where none is known.
         """
@@ -347,7 +347,7 @@ class Curve(BaseResult):
         return pd.Series(values, name=self.response)
 
     def _replied(self) -> None:
-        if self.status == "no_reply":
+        if self.status == "declined":
             raise NoResult("the release holds no reply, so there is no curve to read; ask for a new release")
 
     def _places(self, x: ArrayLike, *, missing: bool = False) -> Array:
@@ -419,12 +419,12 @@ class Curve(BaseResult):
         return (
             *(Column(name, self.points[:, j], "number") for j, name in enumerate(self.features)),
             Column("estimate", self.estimates * nan if hidden else self.estimates),
-            Column("se", self.bse.to_numpy(), "std_err", head="std err"),
+            Column("se", self.bse.to_numpy(), "std_err", head="std. err."),
             Column("low", limits[0].to_numpy(), "interval", head=low),
             Column("high", limits[1].to_numpy(), "interval", head=high),
             Column("band_low", band[0].to_numpy(), "interval", head="[whole", words=whole, printed=known),
             Column("band_high", band[1].to_numpy(), "interval", head="curve]", words=whole, printed=known),
-            Column("privacy_share", self.privacy_share.to_numpy(), "share", head="noise share"),
+            Column("privacy_share", self.privacy_share.to_numpy(), "share", head="privacy share"),
         )
 
     def more(self, alpha: float) -> dict[str, Any]:

@@ -45,7 +45,7 @@ _ROUNDING = 1e-6
 class Estimates(BaseResult):
     """Estimates with their covariance, tests and intervals, and the guarantee under which they were released.
 
-    names (p,); estimates (p,); covariance (p, p), all NaN (and to be left out) outside the statuses "ok" and "partial"; df: degrees of
+    names (p,); estimates (p,); covariance (p, p), all NaN (and to be left out) outside the statuses "valid" and "partial"; df: degrees of
     freedom of Student's t, one number or (p,), inf for the normal distribution; noise_variance (p,): the part of each variance that
     sampling alone would not give, privacy noise and what is allowed for because of it; sampling_df: the degrees of freedom that
     sampling alone would leave, one number or (p,) (None: those of df); bias (p,): a bound on what an estimate may be off beyond its
@@ -53,9 +53,9 @@ class Estimates(BaseResult):
     it. All units are those of the data. Arrays are read-only copies. Further fields are those of every result
     (`confide.results.base`).
 
-    At status "partial" some estimates are answered as at "ok", and the others are NaN with all that belongs to them.
-    Outside both every standard error, test and interval is NaN. The estimates are shown at "weak", and at no status that says that they
-    mean nothing (`confide.results.pages.content.WITHOUT_NUMBERS`): there `params` and all that is made of it are NaN, and the field
+    At status "partial" some estimates are answered as at "valid", and the others are NaN with all that belongs to them.
+    Outside both every standard error, test and interval is NaN. The estimates are shown at "imprecise", and at no status that says that
+    they mean nothing (`confide.results.pages.content.WITHOUT_NUMBERS`): there `params` and all that is made of it are NaN, and the field
     `estimates` keeps what the noise gave, for studies of a method.
     Raises `PlanError` when the parts do not fit each other. Source: statsmodels' results classes, for the names.
 
@@ -63,7 +63,7 @@ class Estimates(BaseResult):
     >>> mu = GDP(1.0, relation="add-remove")
     >>> result = Estimates(
     ...     method="mean 1", response="age", names=("mean",), estimates=[41.5], covariance=[[0.25]], df=inf,
-    ...     noise_variance=[0.04], status="ok", reason="", flags=(), requested=mu, guarantee=mu, target="mean of age",
+    ...     noise_variance=[0.04], status="valid", reason="", flags=(), requested=mu, guarantee=mu, target="mean of age",
     ...     covers="sampling and privacy noise", release_sha256="0" * 64)
     >>> result.bse.tolist(), result.privacy_share.round(2).tolist()
     ([0.5], [0.16])
@@ -160,7 +160,7 @@ class Estimates(BaseResult):
             return pd.DataFrame({0: self._readable - half, 1: self._readable + half}, index=list(self.names))
 
     def wald_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
-        """Joint test of linear restrictions: F with (rank, df) degrees of freedom; NaN outside status "ok".
+        """Joint test of linear restrictions: F with (rank, df) degrees of freedom; NaN outside status "valid".
 
         r_matrix: a matrix (q, p) or one row (p,), tested against r_value (zero when left out), or the pair (matrix, value); or text such
         as "age = 0, educ = 0" or "age = 2*educ + 1"; or a list of names, which are tested to be zero together. Redundant
@@ -184,18 +184,18 @@ class Estimates(BaseResult):
         letter, limits, (low, high) = "z" if self.normal else "t", self.conf_int(alpha), level_heads(alpha)
         return (
             Column("name", self.names, "name"),
-            Column("estimate", self._readable, head="coef"),
-            Column("se", self._bse, "std_err", head="std err"),
+            Column("estimate", self._readable, head="estimate"),
+            Column("se", self._bse, "std_err", head="std. err."),
             Column("t", self._tvalues, "statistic", head=letter),
-            Column("p", self.pvalues.to_numpy(), "p", head=f"P>|{letter}|"),
+            Column("p", self.pvalues.to_numpy(), "p", head="p"),
             Column("low", limits[0].to_numpy(), "interval", head=low),
             Column("high", limits[1].to_numpy(), "interval", head=high),
-            Column("privacy_share", self.privacy_share.to_numpy(), "share", head="noise share"),
+            Column("privacy_share", self.privacy_share.to_numpy(), "share", head="privacy share"),
         )
 
     def head(self) -> tuple[tuple[str, str], ...]:
         """The degrees of freedom: one number, or from the fewest to the most."""
-        if not self.has_intervals or self.status == "weak":
+        if not self.has_intervals or self.status == "imprecise":
             return ()
         known = np.atleast_1d(np.asarray(self.df, dtype=np.float64))
         known = known[~np.isnan(known)]
@@ -206,7 +206,7 @@ class Estimates(BaseResult):
         """The joint test of a regression's slopes, where all are answered; and that no number of records is published, where none is."""
         slopes = [name for name in self.names if name != INTERCEPT]
         facts = []
-        if self.status == "ok" and 0 < len(slopes) < len(self.names):
+        if self.status == "valid" and 0 < len(slopes) < len(self.names):
             tested = self.wald_test(slopes)
             known = "" if isinf(tested.df_denom) else f", {_df(tested.df_denom)}"
             said = f"F({tested.df_num}{known}) = {tested.statistic:.4g}, P>F {pvalue(tested.pvalue)}"
@@ -309,8 +309,8 @@ def _settled(values: Vector) -> bool:
 
 def _check_variances(result: Estimates) -> None:
     points = "no_interval" in result.flags
-    if points and result.status == "ok" and not np.isfinite(result.estimates).all():
-        raise PlanError("at status 'ok' estimates must be finite; otherwise write status='weak' and its reason")
+    if points and result.status == "valid" and not np.isfinite(result.estimates).all():
+        raise PlanError("at status 'valid' estimates must be finite; otherwise write status='imprecise' and its reason")
     if points or result.status not in ANSWERED:
         if not np.isnan(result.covariance).all():
             raise PlanError(
@@ -327,7 +327,7 @@ def _check_variances(result: Estimates) -> None:
     if not (np.isfinite(estimates).all() and np.isfinite(covariance).all() and (variance >= 0).all()):
         raise PlanError(
             f"at status {result.status!r} answered estimates and their covariance must be finite and variances not negative; "
-            "otherwise write status='weak' and its reason"
+            "otherwise write status='imprecise' and its reason"
         )
     if not _symmetric(covariance, variance):
         raise PlanError(
@@ -353,15 +353,15 @@ def _symmetric(covariance: Vector, variance: Vector) -> bool:
 
 
 def _answered(result: Estimates) -> NDArray[np.bool_]:
-    """Which estimates are answered: all at "ok", at "partial" those that are not NaN, at least one and not all of them."""
-    if result.status == "ok":
+    """Which estimates are answered: all at "valid", at "partial" those that are not NaN, at least one and not all of them."""
+    if result.status == "valid":
         return np.ones(len(result.names), dtype=bool)
     answered = ~np.isnan(result.estimates)
     left = ~answered
     if not answered.any() or not left.any():
         raise PlanError(
             "status 'partial' says that some estimates are answered and others are not; write NaN for those that are not, "
-            "or status='ok' or 'weak'"
+            "or status='valid' or 'imprecise'"
         )
     if not (np.isnan(result.covariance[left]).all() and np.isnan(result.covariance[:, left]).all()):
         raise PlanError(

@@ -27,15 +27,15 @@ else:
 
 
 # Tests that are known by their statistic.
-_KINDS = {"t": "t ", "F": "F "}
+_KINDS = {"t": "t test", "F": "F test", "chi-square": "Chi-square test"}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class HypothesisTests(BaseResult):
-    """One row for each test. names; statistics; df: degrees of freedom, NaN where the statistic has none; pvalues: NaN at status "weak";
-    null: where p-values come from ("chi-square", "simulated", "normal", "exact"); estimates and `limits(alpha)`, their interval, where a
-    test is about a number; alone: how wide 95 % intervals would be by sampling alone, where that is known; statistic: what the statistic is
-    called.
+    """One row for each test. names; statistics; df: degrees of freedom, NaN where the statistic has none; pvalues: NaN at status
+    "imprecise"; null: where p-values come from ("chi-square", "simulated", "normal", "exact"); estimates and `limits(alpha)`, their
+    interval, where a test is about a number; alone: how wide 95 % intervals would be by sampling alone, where that is known; statistic:
+    what the statistic is called.
     """
 
     names: tuple[str, ...]
@@ -51,11 +51,12 @@ class HypothesisTests(BaseResult):
     family: ClassVar[str] = "test"
     rows_are: ClassVar[str] = "test"
     rows_called: ClassVar[str] = "tests"
+    reading: ClassVar[str] = "population"
 
     def __post_init__(self) -> None:
         for field in ("statistics", "df", "pvalues"):
             self._put(field, np.atleast_1d(np.asarray(getattr(self, field), dtype=np.float64)))
-        if self.status != "ok":
+        if self.status != "valid":
             self._put("pvalues", np.full(len(self.names), nan))
         super().__post_init__()
         if self.limits is not None and self.alone is not None and self.has_intervals:
@@ -64,7 +65,7 @@ class HypothesisTests(BaseResult):
 
     @property
     def title(self) -> str:
-        return self.heading or f"Private {_KINDS.get(self.statistic, '')}test of {self.response}"
+        return self.heading or f"{_KINDS.get(self.statistic, 'Test')} of {self.response}"
 
     @property
     def unit(self) -> str:

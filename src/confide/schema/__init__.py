@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from confide.schema.coded_frame import Practice
+from confide.schema.coded_frame import CodedFrame
 from confide.schema.columns import Categorical, Column, Integer, Numeric
 from confide.schema.formulas.design import Design
 from confide.schema.formulas.terms import Term
@@ -14,11 +14,11 @@ from confide.schema.unit import Clusters, Unit
 __all__ = [
     "Categorical",
     "Clusters",
+    "CodedFrame",
     "Column",
     "Design",
     "Integer",
     "Numeric",
-    "Practice",
     "Provenance",
     "Schema",
     "SurveyDesign",

@@ -28,12 +28,12 @@ else:
 
 
 @dataclass(frozen=True, eq=False)
-class Practice:
+class CodedFrame:
     """A frame of practice records, read by a schema: codes (rows,) of each column that the frame has, -1 where the record is dropped.
 
     >>> from confide.schema import Categorical, Numeric
     >>> schema = Schema({"x": Numeric(0, 4, steps=5), "y": Numeric(0, 9, on_missing=0.0), "k": Categorical(["a", "b"])})
-    >>> practice = Practice.of({"x": [1.0, 7.0, None], "y": [3.0, None, 5.0], "k": ["b", "a", "b"]}, schema)
+    >>> practice = CodedFrame.of({"x": [1.0, 7.0, None], "y": [3.0, None, 5.0], "k": ["b", "a", "b"]}, schema)
     >>> practice["x"].tolist()[:2], practice["y"].round(3).tolist(), practice["k"].tolist()
     ([1.0, 4.0], [3.0, 0.0, 5.0], ['b', 'a', 'b'])
     >>> rows, response = practice.rows(Design.of("y ~ x + k", schema))
@@ -45,26 +45,26 @@ class Practice:
     codes: Mapping[str, Array]
 
     @classmethod
-    def of(cls, frame: Any, schema: Schema) -> Practice:
+    def of(cls, frame: Any, schema: Schema) -> CodedFrame:
         """The records of a DataFrame or a mapping of arrays; columns that the schema does not know are left out.
 
         Raises `PlanError` for a frame of another kind, or one whose columns hold no numbers where the schema says so.
         """
         if not isinstance(schema, Schema):
             raise PlanError(
-                f"schema must be a confide.Schema, got {type(schema).__name__}; write Practice.of(frame, schema)"
+                f"schema must be a confide.Schema, got {type(schema).__name__}; write CodedFrame.of(frame, schema)"
             )
         held = frame if isinstance(frame, Mapping) else getattr(frame, "columns", ())
         columns = public_columns(frame, [name for name in schema.names if name in held], schema)
         return cls(schema, {name: schema[name].code(values) for name, values in columns.items()})
 
     @staticmethod
-    def checked(frame: Any) -> Practice:
+    def checked(frame: Any) -> CodedFrame:
         """`frame`, which must be practice records that a schema has read; `PlanError` for anything else."""
-        if not isinstance(frame, Practice):
+        if not isinstance(frame, CodedFrame):
             raise PlanError(
                 f"reference takes practice records as a schema reads them, got {type(frame).__name__}; write "
-                "method.reference(confide.schema.Practice.of(frame, schema))"
+                "method.reference(confide.schema.CodedFrame.of(frame, schema))"
             )
         return frame
 
@@ -80,13 +80,13 @@ class Practice:
             raise PlanError(f"the practice records have no column {name!r}; they have: {', '.join(self.codes)}")
         return self.codes[name]
 
-    def where(self, condition: str | None) -> Practice:
+    def where(self, condition: str | None) -> CodedFrame:
         """The records of a subgroup; all of them for None."""
         if condition is None:
             return self
         predicate = parse_predicate(condition, self.schema)
         inside = predicate(np.stack([self._coded(name) for name in predicate.columns]))
-        return Practice(self.schema, {name: codes[inside] for name, codes in self.codes.items()})
+        return CodedFrame(self.schema, {name: codes[inside] for name, codes in self.codes.items()})
 
     def present(self, name: str) -> Array:
         """The values (rows,) of a numeric column without the records that its rule drops."""

@@ -309,7 +309,7 @@ def _labels(names: Any, what: str) -> tuple[str, ...] | None:
 
 
 class StatusWarning(UserWarning):
-    """A fit whose status is not "ok": its numbers are rough, or there are none. The words are those of the published result."""
+    """A fit whose status is not "valid": its numbers are rough, or there are none. The words are those of the published result."""
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
@@ -365,7 +365,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         elif "feature_names_in_" in vars(self):
             del self.feature_names_in_
         # last, when the fit is kept: a filter may turn the warning into an error, and the release was paid for
-        if result.status != "ok":
+        if result.status != "valid":
             warnings.warn(
                 f"the status of this fit is {result.status!r}: {self._reason(result) or 'see result_.summary()'}",
                 StatusWarning,
@@ -373,7 +373,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             )
 
     def _reason(self, result: Any) -> str:
-        """Why a status is not "ok", in the words of the result."""
+        """Why a status is not "valid", in the words of the result."""
         return str(getattr(result, "reason", ""))
 
     def _roles(self, labels: tuple[str, ...] | None, width: int, label: str | None) -> Roles:

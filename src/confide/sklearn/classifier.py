@@ -66,7 +66,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     classes_ : array (n_classes,): the public classes in their declared order, as numbers where y was numbers.
     result_ : the table of the method, with `predict_proba` (`confide.classification.ClassModel`).
     release_ : what may be published (`confide.Release`).
-    status_ : "ok", or why there are no intervals; see `result_.reason`.
+    status_ : "valid", or why there are no intervals; see `result_.reason`.
     n_features_in_, feature_names_in_ : how many columns X had, and their names if it had any.
 
     Guarantee: the method's. The fitted estimator depends on records through `release_` and on the types of their columns alone.
@@ -77,7 +77,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     >>> X, y = practice[["a", "b"]], practice["kind"]
     >>> model = PrivateClassifier(privacy=cf.GDP(1.0), schema=schema, ledger=None).fit(X, y)
     >>> model.status_, model.classes_.tolist(), model.predict_proba(X.head(3)).shape
-    ('ok', ['no', 'yes'], (3, 2))
+    ('valid', ['no', 'yes'], (3, 2))
     """
 
     _classes: ClassVar[bool] = True
@@ -101,7 +101,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         columns are not those of fit.
         """
         check_is_fitted(self, "result_")
-        if self.status_ == "no_reply":
+        if self.status_ == "declined":
             raise NoResult(f"the release gave no model to predict from: {self.result_.reason}")
         validate_data(self, X, reset=False, skip_check_array=True)
         _, columns = columns_of(X, "X")
@@ -196,7 +196,7 @@ class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     Attributes
     ----------
     labels_ : for each public record the label that it was given, None for none; student_ : fitted; result_, release_ : what may be
-    published; status_ : "ok", "no_reply" where the certificate did not hold, or "uninformative" where most teachers failed; classes_,
+    published; status_ : "valid", "declined" where the certificate did not hold, or "no_information" where most teachers failed; classes_,
     n_features_in_, feature_names_in_. Where no record was given a label there is no student, and `predict` raises `NoResult`.
 
     Guarantee: that of `TeacherLabels`; the student sees public records and released labels alone. Charged in full whether or not labels

@@ -54,8 +54,8 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     intercept_ : float; 0.0 when the formula has none.
     result_ : the table with standard errors and intervals (`confide.regression.LinearEstimates`).
     release_ : what may be published (`confide.Release`).
-    status_ : "ok"; "partial": some coefficients are answered, the others are NaN; "weak": no intervals, the coefficients
-        are rough; "not_identified" or "no_reply": no coefficients, all are NaN. `result_.reason` says why. `predict` and
+    status_ : "valid"; "partial": some coefficients are answered, the others are NaN; "imprecise": no intervals, the coefficients
+        are rough; "not_identified" or "declined": no coefficients, all are NaN. `result_.reason` says why. `predict` and
         `score` need every coefficient and raise `NoResult` where one is NaN.
     n_features_in_, feature_names_in_ : how many columns X had, and their names if it had any.
 
@@ -72,7 +72,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     >>> X, y = practice[["age", "income"]], practice["score"]
     >>> model = PrivateRegressor(privacy=cf.GDP(1.0), schema=schema, ledger=None).fit(X, y)
     >>> model.status_, model.predict(X.head(3)).shape
-    ('ok', (3,))
+    ('valid', (3,))
     >>> bounds = {"X": [(18, 90), (0, 100)], "y": (0, 10)}
     >>> model = PrivateRegressor(privacy=cf.GDP(1.0), bounds=bounds, ledger=None).fit(X.to_numpy(), y.to_numpy())
     >>> model.result_.names
@@ -98,8 +98,8 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
         X: an array, a list of rows, a pandas or polars DataFrame, or whatever NumPy can read.
 
-        Warns with `StatusWarning` when the status is not "ok". A column whose type is text (strings; objects in a pandas frame) is refused
-        where the schema has bounds for it.
+        Warns with `StatusWarning` when the status is not "valid". A column whose type is text (strings; objects in a pandas frame) is
+        refused where the schema has bounds for it.
 
         Raises `PlanError`, `SchemaError`, `PrivacyError` or `SourceError` for what public facts forbid (shapes, types
         and names of columns, bounds, parameters), `BudgetExceeded` before anything is drawn, and `ReleaseError` after

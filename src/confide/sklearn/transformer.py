@@ -71,7 +71,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
     def fit(self, X: Any, y: Any = None) -> PrivatePCA:
         """Release components of X (n, features), once; each call spends `privacy`. y is not looked at.
 
-        Raises `PlanError` for what public facts forbid; warns with `StatusWarning` where the status is not "ok".
+        Raises `PlanError` for what public facts forbid; warns with `StatusWarning` where the status is not "valid".
         """
         labels, columns = columns_of(X, "X")
         if len(columns) < 2:
@@ -96,7 +96,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         self.explained_variance_ = np.asarray(result.estimates)
         self.explained_variance_ratio_ = result.explained_variance_ratio.to_numpy()
         self.mean_, self.scale_ = result.centre, result.spread
-        if result.status != "ok":
+        if result.status != "valid":
             warnings.warn(f"the status of this fit is {result.status!r}: {result.reason}", StatusWarning, stacklevel=2)
         return self
 
@@ -126,7 +126,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         return np.asarray(scores @ self.components_ * self.scale_ + self.mean_)
 
     def _answered(self) -> None:
-        if self.status_ == "weak":
+        if self.status_ == "imprecise":
             raise NoResult(f"the release gave no components: {self.result_.reason}")
 
     def _schema(self, names: tuple[str, ...]) -> Schema:

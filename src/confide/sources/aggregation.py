@@ -61,7 +61,7 @@ class Input(Protocol):
         return begins(codes)
 
 
-class Fresh(Input):
+class UncachedRecords(Input):
     """Records as they are in tables and files, read and coded in this pass. kept: is handed each block of codes, to copy."""
 
     parts: Sequence[Part]
@@ -109,7 +109,9 @@ def run(
 
     Raises `SourceError`, naming the part and the step, when anything fails on the way.
     """
-    return summed(Fresh(parts, schema, named_rows(statistics)), statistics, threads=threads, block_rows=block_rows)
+    return summed(
+        UncachedRecords(parts, schema, named_rows(statistics)), statistics, threads=threads, block_rows=block_rows
+    )
 
 
 def summed(

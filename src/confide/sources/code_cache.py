@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.core import Beginning, Source, Statistic
-from confide.core.statistic import Behind
+from confide.core.statistic import WrappedSource
 from confide.errors import SourceError
 from confide.schema import Schema
 from confide.sources.aggregation import Codes, Input, named_rows, summed
@@ -67,7 +67,7 @@ _Bytes = NDArray[np.uint8]
 _OVER = "the draw is over, and with it what was kept of the records; read them in draw(source, plan, meter) alone"
 
 
-class KeptSource(Behind):
+class KeptSource(WrappedSource):
     """A source for one draw, whose records are read and coded in the first pass. Made by `RecordSource.kept`, closed by it.
 
     It belongs to the private wing, as the source behind it does: it hands records to nobody, cannot be pickled, and shows nothing.

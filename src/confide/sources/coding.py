@@ -136,17 +136,17 @@ def is_readable(kind: Any) -> bool:
     (True, True, False)
     """
     tests = (_is_number, _is_text, pa.types.is_boolean, pa.types.is_decimal)
-    return is_one_of(kind, "biufOUT", tests)
+    return matches_type(kind, "biufOUT", tests)
 
 
-def is_one_of(kind: Any, letters: str, tests: Sequence[Callable[[Any], bool]]) -> bool:
+def matches_type(kind: Any, letters: str, tests: Sequence[Callable[[Any], bool]]) -> bool:
     """Whether a physical type is a NumPy dtype of one of these kinds, or a pyarrow type, or a dictionary of one, that passes a test."""
     if isinstance(kind, np.dtype):
         return kind.kind in letters
     if not isinstance(kind, pa.DataType):
         return False
     if pa.types.is_dictionary(kind):
-        return is_one_of(kind.value_type, letters, tests)
+        return matches_type(kind.value_type, letters, tests)
     return any(test(kind) for test in tests)
 
 

@@ -14,7 +14,7 @@ from confide.core.units.privacy_unit import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
 from confide.errors import SchemaError, SourceError
 from confide.schema import Schema, Unit
 from confide.schema.draft import may_be_a_record
-from confide.sources.aggregation import THREADS, Codes, Fresh, Input, named_rows, summed
+from confide.sources.aggregation import THREADS, Codes, Input, UncachedRecords, named_rows, summed
 from confide.sources.code_cache import MEMORY, KeptSource
 from confide.sources.coding import Part, columns_behind, file_at, guarded, is_readable
 from confide.sources.executors import Executor, RemoteSource
@@ -149,7 +149,7 @@ class RecordSource(Source):
         self, statistics: Sequence[Statistic], rows: tuple[str, ...], kept: Callable[[Codes], None] | None = None
     ) -> tuple[NDArray[Any], ...]:
         """One pass that codes all of `rows`; each block of codes is handed to `kept` too."""
-        return self._pass(Fresh(self._parts, self._schema, rows, kept), statistics)
+        return self._pass(UncachedRecords(self._parts, self._schema, rows, kept), statistics)
 
     def _pass(self, records: Input, statistics: Sequence[Statistic]) -> tuple[NDArray[Any], ...]:
         """One pass over all records, which are those that were opened, to their end."""

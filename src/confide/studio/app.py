@@ -38,12 +38,12 @@ from confide.schema import Schema
 from confide.schema.formulas.names import quoted
 from confide.sources import read
 from confide.studio import approvals
-from confide.studio.approvals import Desk
+from confide.studio.approvals import ApprovalQueue
 from confide.studio.folder import SCHEMA, Folder, Request, stem_of
 from confide.studio.forms import Form, asked_of, columns_of, plan_of, rows_of, rules_of, schema_of
 from confide.studio.guard import Guard, Keys, policy
 from confide.studio.script import STEPS
-from confide.studio.upload import ENDINGS, LARGEST, Stray, received
+from confide.studio.upload import ENDINGS, LARGEST, ForeignForm, received
 
 # how often who guesses whether one person is in the data is right, of 100 cases, by mu
 CHANCES = [(mu, 100 * float(ndtr(mu / 2))) for mu in (0.5, 1, 2)]
@@ -142,7 +142,7 @@ class Studio:
 
     def __init__(self, folder: str | Path, port: int, databases: Sequence[str] = ()) -> None:
         self.folder, self.keys, self.port = Folder.at(folder, databases), Keys(), port
-        self.desk = Desk(self.folder)
+        self.desk = ApprovalQueue(self.folder)
         self.app = Starlette(
             routes=list(self._routes()),
             middleware=[Middleware(Guard, keys=self.keys, port=port, files={_RECORDS: LARGEST})],
@@ -200,7 +200,7 @@ class Studio:
             except ValueError:
                 return self._message("This form cannot be read", "Go back, and send it again.", 400)
             if not self.keys.own(form.pop("csrf", "")):
-                return self._refused(Stray())
+                return self._refused(ForeignForm())
             return await run_in_threadpool(self._answered, action, web, form)
 
         return endpoint
@@ -212,7 +212,7 @@ class Studio:
             return self._refused(error)
 
     def _refused(self, error: Exception) -> Response:
-        if isinstance(error, Stray):
+        if isinstance(error, ForeignForm):
             words = "Nothing was done. Go to the first page, and begin there."
             return self._message("This form is of another session", words, 403)
         if isinstance(error, ConfideError):

@@ -69,7 +69,7 @@ class State:
     seconds: float = 0.0
 
 
-class Desk:
+class ApprovalQueue:
     """Approvals and running releases of one server."""
 
     def __init__(self, folder: Folder) -> None:

@@ -35,14 +35,14 @@ ENDINGS = (*_RECORDS, SCHEMA, _REQUEST)
 _LONGEST = 200  # bytes of a name: what else is written about the file has a longer one
 
 
-class Stray(PlanError):
+class ForeignForm(PlanError):
     """A form that is not of this session."""
 
 
 async def received(web: Web, folder: Folder, own: Callable[[str], bool]) -> str:
     """Take the file of a form into the folder; returns the page that shows it. own: whether a form's field is this session's.
 
-    Raises `Stray` for a form of another session, and `PlanError` for what cannot be kept; then nothing is.
+    Raises `ForeignForm` for a form of another session, and `PlanError` for what cannot be kept; then nothing is.
     """
     _, said = multipart.multipart.parse_options_header(web.headers.get("content-type", ""))
     part = folder.root / f".{secrets.token_urlsafe(16)}.upload"
@@ -123,7 +123,7 @@ class _Form:
         if self._at == 1 and facts.get(b"name") == b"csrf" and b"filename" not in facts:
             return
         if self._at == 1 or not self._own(self._secret.decode("latin-1")):
-            raise Stray("this form is of another session; nothing was kept")
+            raise ForeignForm("this form is of another session; nothing was kept")
         self.name = _checked(self._folder, facts.get(b"filename", b""))
         if self._length > shutil.disk_usage(self._folder.root).free:
             raise PlanError("the disk of the folder has no room for this file; nothing was kept")
@@ -136,7 +136,7 @@ class _Form:
         elif len(self._secret) + end - start <= 200:
             self._secret += data[start:end]
         else:
-            raise Stray("this form is of another session; nothing was kept")
+            raise ForeignForm("this form is of another session; nothing was kept")
 
     def end(self) -> None:
         self.whole = self._file is not None

@@ -16,7 +16,7 @@ from confide._arrays import Array
 from confide.core import RecordMap
 from confide.core.exact import digest
 from confide.errors import PlanError
-from confide.schema import Categorical, Practice, Schema
+from confide.schema import Categorical, CodedFrame, Schema
 
 
 class _Reads(Protocol):
@@ -53,7 +53,7 @@ def chosen_columns(schema: Schema, columns: tuple[str, ...] | None, who: str) ->
     return chosen
 
 
-def practice_codes(part: _Reads, practice: Practice) -> Array:
+def practice_codes(part: _Reads, practice: CodedFrame) -> Array:
     """The codes of practice records that a part reads, (columns, records)."""
     own = [practice.codes[name] for name in part.columns]
     return np.stack(own) if own else np.zeros((0, len(practice)))

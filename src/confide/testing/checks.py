@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from confide import engine, registry
 from confide.audit.replay.opaque import lattice
 from confide.audit.replay.replay import replay
-from confide.core import STATUSES, Method, Plan, Release, Spend, Statistic, leaves, method_parameters, mu_squared
+from confide.core import STATUSES, BudgetItem, Method, Plan, Release, Statistic, leaves, method_parameters, mu_squared
 from confide.core.events import is_path
 from confide.core.units.privacy_unit import rows_moved
 from confide.engine.planning import pins
@@ -143,7 +143,7 @@ def _pays_for_what_it_draws(case: Case) -> None:
         _expect(plan.relation == relation, f"asked for {relation}, the plan states {plan.relation}")
         for leaf in leaves(plan.event):
             statistic = plan.statistics.get(leaf.name)
-            if statistic is not None and isinstance(leaf, Spend):
+            if statistic is not None and isinstance(leaf, BudgetItem):
                 stated = leaf.sensitivity * leaf.step
                 rows = rows_moved(statistic, case.schema.rows_per_unit)
                 _expect(

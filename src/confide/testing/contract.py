@@ -31,12 +31,12 @@ from confide import engine
 from confide.audit.replay.recording import ReplayNoise, Run, run
 from confide.audit.replay.replay import replay
 from confide.core import (
+    BudgetItem,
     Method,
-    Opaque,
+    OpaqueRelease,
     Plan,
     RecordMap,
     Release,
-    Spend,
     Total,
     hidden_tests,
     leaves,
@@ -45,7 +45,7 @@ from confide.core import (
 )
 from confide.core.events import has_branches
 from confide.core.exact import pack
-from confide.core.statistic import Behind
+from confide.core.statistic import WrappedSource
 from confide.errors import ConfideError
 from confide.guarantees import GDP, Guarantee
 from confide.noise import SimulatedNoise
@@ -80,10 +80,10 @@ def a_unit_of_more_rows_gets_more_noise(case: Case) -> None:
         own = {leaf.name: leaf for leaf in leaves(one.event)}
         for leaf in leaves(two.event):
             before = own.get(leaf.name)
-            if isinstance(leaf, Spend) and isinstance(before, Spend):
+            if isinstance(leaf, BudgetItem) and isinstance(before, BudgetItem):
                 moved = before.sensitivity * before.step
                 _expect(leaf.sensitivity * leaf.step >= 2 * moved, f"{leaf.name}: two rows are charged like one")
-            elif isinstance(leaf, Opaque):
+            elif isinstance(leaf, OpaqueRelease):
                 single, double = (_drawn(case, plan, leaf.name) for plan in (one, two))
                 same = bool(single) and single == double
                 _expect(not same, f"{leaf.name!r} has the same noise for a unit of two rows as for a single row")
@@ -103,7 +103,7 @@ def _drawn(case: Case, plan: Plan, name: str) -> list[list[str]]:
 
 def opaque_numbers_change_with_their_noise(case: Case) -> None:
     """Every number of an opaque release changes with its noise."""
-    for name in [leaf.name for leaf in leaves(case.plan().event) if isinstance(leaf, Opaque)]:
+    for name in [leaf.name for leaf in leaves(case.plan().event) if isinstance(leaf, OpaqueRelease)]:
         still = []
         for size in _SIZES:
             made = [case.release(case.schema.sample(size, 14), seed) for seed in range(_RUNS)]
@@ -163,7 +163,7 @@ def bounds_in_l1_hold(case: Case) -> None:
     """No record and no pair of records found by search moves a sum with Laplace noise beyond its sensitivity in l1."""
     for relation in case.method.relations:
         plan = case.method.plan(case.schema, dataclasses.replace(case.privacy, relation=relation))
-        laplace = {leaf.name for leaf in leaves(plan.event) if isinstance(leaf, Spend) and leaf.norm == "l1"}
+        laplace = {leaf.name for leaf in leaves(plan.event) if isinstance(leaf, BudgetItem) and leaf.norm == "l1"}
         for name, statistic in plan.statistics.items():
             if name not in laplace or not isinstance(statistic, Total):
                 continue
@@ -250,7 +250,7 @@ _PATIENCE = 120  # seconds that a fresh process may take
 _OFFERED = frozenset({"unit", "shards", "stream"})  # and what each source has
 
 
-class _Offered(Behind):
+class _Offered(WrappedSource):
     """A source with nothing but what the protocol gives it; what else was asked for is noted."""
 
     def __init__(self, source: Any) -> None:

@@ -26,7 +26,7 @@ from confide._arrays import Array
 from confide.core import Method, Result, method_parameters
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
-from confide.schema import Categorical, Practice, Schema
+from confide.schema import Categorical, CodedFrame, Schema
 from confide.sources import read
 from confide.testing.checks import Case, _expect
 from confide.testing.test_data import ZeroNoise
@@ -62,7 +62,7 @@ def coverage(case: Case, replications: int = 80) -> None:
     runs = Runs(truth, tuple(_judged(at, people, range(replications), truth)))
     _expect(
         2 * len(runs.found) >= replications,
-        f"{len(runs.found)} of {replications} runs with {_SIZE:,} practice records at {at.privacy} had status ok, too few to judge "
+        f"{len(runs.found)} of {replications} runs with {_SIZE:,} practice records at {at.privacy} had status valid, too few to judge "
         "intervals; give a larger privacy= to check_method",
     )
     runs.check(looks=2)
@@ -103,7 +103,7 @@ def truth_of(
         "it has estimates and states no reference(frame): the same question without privacy, by the names of its table",
     )
     try:
-        found = method.reference(Practice.of(people, schema).where(method.where))
+        found = method.reference(CodedFrame.of(people, schema).where(method.where))
     except PlanError as error:
         _expect(points, f"it has intervals and no reference to hold them against: {error}")
         return None
@@ -131,7 +131,7 @@ def balanced(case: Case, people: pd.DataFrame, *, pilots: int = _PILOT) -> Case:
         factor = float(np.clip(factor * np.sqrt(ratio), 1 / _FARTHEST, _FARTHEST))
     for one in (factor, np.sqrt(factor), 1.0):
         at = _scaled(case, float(one))
-        if sum(result.status == "ok" for result in _runs(at, people, range(pilots))) > pilots / 2:
+        if sum(result.status == "valid" for result in _runs(at, people, range(pilots))) > pilots / 2:
             return at
     return case
 
@@ -173,7 +173,7 @@ def _own_truth(case: Case, people: pd.DataFrame, seed: int, truth: pd.Series[flo
     """What the intervals of one run are about: the population, or, where a method says that it covers the data set, its sample."""
     if method_parameters(case.method).get("covers") != "dataset":
         return truth
-    found = case.method.reference(Practice.of(_sampled(case, people, seed), case.schema))
+    found = case.method.reference(CodedFrame.of(_sampled(case, people, seed), case.schema))
     return pd.Series({name: float(found[name]) for name in truth.index})
 
 
@@ -215,7 +215,7 @@ def _judged(case: Case, people: pd.DataFrame, seeds: Sequence[int], truth: pd.Se
     found: Any
     population = truth
     for seed, found in zip(seeds, _runs(case, people, seeds), strict=True):
-        if found.status != "ok":
+        if found.status != "valid":
             continue
         truth = _own_truth(case, people, seed, population)
         interval = found.conf_int(alpha=0.05).to_numpy()

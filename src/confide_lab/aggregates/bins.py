@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from confide.core import Allowance, Event, Meter, Opaque, Plan, Release, Source, Statistic, leaves
+from confide.core import Allowance, Event, Meter, OpaqueRelease, Plan, Release, Source, Statistic, leaves
 from confide.core.events import fold
 from confide.errors import PlanError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP
@@ -89,7 +89,7 @@ def plan_bins(
     if kind == "privtree" and paths.depth:
         statistics["tree"] = CellCounts(Depths(design, paths, paths.depth))
         tree = _decisions(allowance, share * tree_share)
-        events.append(Opaque("tree", tree, _PROOF))
+        events.append(OpaqueRelease("tree", tree, _PROOF))
         # a hair is left for the rounding of the fold
         rest -= Fraction(tree.to_gdp().mu) ** 2 / allowance.amount
         rest *= 1 - Fraction(1, 1 << 40)
@@ -140,7 +140,7 @@ def draw_bins(meter: Meter, source: Source, plan: Plan, beside: tuple[str, ...] 
         drawn = {name: meter.draw(name, counts[name]).decode() for name in names}
     elif "tree" in plan.statistics:
         (exact,) = source.aggregate(plan.statistic("tree"))
-        spent = next(leaf for leaf in leaves(plan.event) if isinstance(leaf, Opaque))
+        spent = next(leaf for leaf in leaves(plan.event) if isinstance(leaf, OpaqueRelease))
         scale = _scale(spent.guarantee, int(plan.schema["rows_per_unit"]))
         shape = (paths.depth, table.size)
         laplace = np.asarray(meter.noise("tree").grid_laplace(scale, shape[0] * shape[1]), dtype=object).reshape(shape)

@@ -45,15 +45,15 @@ def point_estimates(
     method: what released it (its name and version); theta: shape (terms + 1,), in scaled units, the intercept first, on the lines that the
     formula allows; reason: why there is no interval, in words that follow "no interval: "; facts: lines of the table's head; keep: indices
     of the terms in the table (all when left out: theta must be 0 in the others); flags: besides "no_interval"; weak: why the line is rough
-    (status "weak"), "" for status "ok"; unseen: what follows in the reason on levels without records (`unseen_levels`); nobs: a noisy
-    count. A theta that is not finite gives status "not_identified", never an error.
+    (status "imprecise"), "" for status "valid"; unseen: what follows in the reason on levels without records (`unseen_levels`); nobs: a
+    noisy count. A theta that is not finite gives status "not_identified", never an error.
     """
     keep = list(range(len(design.terms))) if keep is None else keep
     names = coefficient_names(design, keep)
     matrix, shift = to_units(design, keep)
     finite = bool(np.isfinite(theta).all())
     estimates = matrix @ theta + shift if finite else np.full(len(names), nan)
-    status, words = ("not_identified", _NO_LINE) if not finite else ("weak", weak) if weak else ("ok", "")
+    status, words = ("not_identified", _NO_LINE) if not finite else ("imprecise", weak) if weak else ("valid", "")
     return LinearEstimates.of(
         release,
         response=design.response.name,
@@ -93,7 +93,7 @@ def ridge_line(gram: Array, cross: Array, line: Line, ridge: float = 0.0) -> Arr
 
 
 def weakness(gram: Array, sd: float, line: Line) -> str:
-    """Why a line from a noisy Gram matrix (p, p) is rough, for status "weak"; "" where the matrix stands above its noise on the line.
+    """Why a line from a noisy Gram matrix (p, p) is rough, for status "imprecise"; "" where the matrix stands above its noise on the line.
 
     sd: of the symmetric noise on the diagonal, with half the variance off it; in k directions its operator norm is about sd sqrt(2 k).
     """

@@ -46,7 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from confide.core import Noise, Spend, Statistic
+from confide.core import BudgetItem, Noise, Statistic
 from confide.core.exact import pack
 from confide.methods.regression.certified.sums import BoundedRows, moments
 from confide.sums.coding import BITS, Codes, round_within, scaled, shortening
@@ -202,7 +202,7 @@ def apart(size: int) -> Fraction:
     return 2 + Fraction(sqrt(size) * _UP)
 
 
-def quantile_of(spend: Spend, failure: Fraction) -> float:
+def quantile_of(spend: BudgetItem, failure: Fraction) -> float:
     """q, in the statistic's own integers, with P(noise > q) <= failure as the sampler draws: rounded to a step after the draw."""
     quantile = -float(special.ndtri(float(failure) * (1 - 1e-9))) * (1 + 1e-12)
     return float((quantile * sqrt(spend.scale) + 0.5) * float(spend.step)) * _UP

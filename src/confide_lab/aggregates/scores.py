@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.core import Allowance, Meter, Plan, Source, Statistic, Together, Total
+from confide.core import Allowance, Composed, Meter, Plan, Source, Statistic, Total
 from confide.core.exact import pack
 from confide.errors import PlanError
 from confide.guarantees.validation import is_whole
@@ -103,7 +103,7 @@ class ClippedScores(CodedRows):
 
 def plan_descent(
     design: Design, allowance: Allowance, share: Fraction, iterations: int, *, clip: float, prefix: str = "step"
-) -> tuple[Together, dict[str, Statistic]]:
+) -> tuple[Composed, dict[str, Statistic]]:
     """The events and statistics of a descent: `iterations` sums of clipped scores, named "step 1", ..., with equal shares.
 
     share: of the allowance, for the whole descent, exactly; clip: bound on the length of a score, in scaled units. Every statistic is the
@@ -116,7 +116,7 @@ def plan_descent(
     scores: Statistic = Total(ClippedScores(design, clip))
     statistics = {f"{prefix} {k}": scores for k in range(1, iterations + 1)}
     part = Fraction(share) / iterations
-    return Together(tuple(allowance.spend(name, scores, part) for name in statistics)), statistics
+    return Composed(tuple(allowance.spend(name, scores, part) for name in statistics)), statistics
 
 
 def descend(

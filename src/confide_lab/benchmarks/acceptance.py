@@ -69,10 +69,10 @@ def replicate(at: Mapping[str, Any], _: np.random.Generator) -> dict[str, Any]:
     found: dict[str, Any] = {
         "distance": np.linalg.norm(slopes - beta) / np.linalg.norm(beta),
         "ols": np.linalg.norm(plain - beta) / np.linalg.norm(beta),
-        "ok": result.status == "ok",
+        "ok": result.status == "valid",
         "cpu": time.process_time() - begun,
     }
-    if result.status == "ok":
+    if result.status == "valid":
         bounds = result.conf_int().to_numpy()[-d:]
         hits = (bounds[:, 0] <= beta) & (beta <= bounds[:, 1])
         found |= {f"hit_{j}": hit for j, hit in enumerate(hits)}

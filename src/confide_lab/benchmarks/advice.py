@@ -24,7 +24,7 @@ from scipy import stats
 import confide as cf
 from confide import registry
 from confide.advice import Advice, mean_ratio
-from confide.schema import Practice
+from confide.schema import CodedFrame
 from confide_lab.benchmarks.forecasts import with_typical
 from confide_lab.benchmarks.truth.cases import DESIGNS
 from confide_lab.datasets import SETS, Table, available, table as table_of
@@ -53,7 +53,7 @@ def _fits(found: Table) -> bool:
     if len(found.frame) < 2_000 or len(found.schema) > _MOST_TERMS:
         return False
     try:
-        cf.regression.SSP(found.formula).reference(Practice.of(found.frame, found.schema))
+        cf.regression.SSP(found.formula).reference(CodedFrame.of(found.frame, found.schema))
     except cf.PlanError:
         return False
     return True
@@ -105,7 +105,7 @@ class Came:
 
 def realised(found: Table, private: pd.DataFrame, advice: Advice, n: int, mu: float) -> Came:
     """Distances from the least-squares line of the private records, and whether intervals hold the method's own reference on them."""
-    method, practice = registry.make(advice.best.method, formula=found.formula), Practice.of(private, found.schema)
+    method, practice = registry.make(advice.best.method, formula=found.formula), CodedFrame.of(private, found.schema)
     truth = cf.regression.SSP(found.formula).reference(practice)
     try:
         own = method.reference(practice)

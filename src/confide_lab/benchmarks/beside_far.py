@@ -20,12 +20,12 @@ import pandas as pd
 from scipy.special import expit
 
 import confide as cf
-from confide.core import Question, seal
+from confide.core import ResultOptions, seal
 from confide.methods.regression.glm.coefficients import binary_design
 from confide.methods.regression.glm.reading import FisherReading
 from confide.noise import SimulatedNoise
 from confide.regression import Logistic
-from confide.schema import Integer, Numeric, Practice, Schema
+from confide.schema import CodedFrame, Integer, Numeric, Schema
 from confide_lab.benchmarks.coverage import interval
 from confide_lab.benchmarks.truth.plain import plain_intervals
 
@@ -100,7 +100,7 @@ def cell(name: str, n: int, mu: float, relation: str, replications: int = REPLIC
     schema, method = Schema({**columns, "y": _FLAG}), Logistic("y ~ " + " + ".join(columns))
     design, _ = binary_design(method.formula, schema)
     whole = pd.DataFrame(made(np.random.default_rng(crc32(name.encode()))))[list(schema.names)]
-    truth = method.reference(Practice.of(whole, schema))
+    truth = method.reference(CodedFrame.of(whole, schema))
     plan = cf.plan(method, schema, cf.GDP(mu, relation=relation), n=n)
     held, plain, added, withheld = list[bool](), list[bool](), list[float](), 0
     for r in range(replications):
@@ -110,11 +110,11 @@ def cell(name: str, n: int, mu: float, relation: str, replications: int = REPLIC
             method, cf.read(sample, schema), plan, SimulatedNoise(crc32(f"{name} {n} {mu} {relation} {r}".encode()))
         )
         result: Any = method.infer(release)
-        reading = FisherReading(release, Question(), design, ("0", "1"))
+        reading = FisherReading(release, ResultOptions(), design, ("0", "1"))
         if result.status != "partial" or not reading._wide:
             continue
         withheld += 1
-        ends, bare = result.conf_int(), plain_intervals(method, Practice.of(sample, schema))
+        ends, bare = result.conf_int(), plain_intervals(method, CodedFrame.of(sample, schema))
         close = np.abs(reading.sandwich.correlation()[:, reading._wide]).max(axis=1) > _TIED
         for j, key in enumerate(result.names):
             low, high = ends.loc[key]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import confide as cf
-from confide.core import Opaque, leaves
+from confide.core import OpaqueRelease, leaves
 from confide_lab.benchmarks.acceptance import _coverage_row, _row, formula_of, schema_of
 from confide_lab.methods.binagg import BinAgg
 from confide_lab.published.binagg import bin_sums, line, shares, spent
@@ -36,7 +36,7 @@ def spent_is_charged() -> list[dict[str, Any]]:
                 for leaf in leaves(plan.event):
                     total += (
                         Fraction(leaf.guarantee.to_gdp().mu) ** 2
-                        if isinstance(leaf, Opaque)
+                        if isinstance(leaf, OpaqueRelease)
                         else leaf.sensitivity**2 / leaf.scale
                     )
                 mu = plan.guarantee.mu
@@ -172,7 +172,7 @@ def simulate(
         slopes = result.params.to_numpy()[-d:]
         errors.append(np.linalg.norm(slopes - beta) / np.linalg.norm(beta))
         bins.append(int(dict(result.facts)["Bins"].split()[0]))
-        if (found := method.sandwich(release)).status == "ok":
+        if (found := method.sandwich(release)).status == "valid":
             limits = found.limits()[-d:]
             hits.append((limits[:, 0] <= beta) & (beta <= limits[:, 1]))
     return np.array(errors), np.array(hits, dtype=bool).reshape(-1, d), len(hits) / reps, float(np.median(bins))

@@ -196,7 +196,7 @@ def replicate(at: Mapping[str, Any], _: np.random.Generator) -> dict[str, Any]:
         result = method.infer(seal(method, cf.read(frame, own.schema), plan, noise))
     target = truth(at["population"], at["formula"])
     theta, half = hc1(path.design.matrix(frame), path.design.response_of(frame))
-    answered = result.status in ("ok", "partial")
+    answered = result.status in ("valid", "partial")
     limits = result.conf_int().to_numpy() if answered else np.full((len(target), 2), np.nan)
     told = np.isfinite(limits).all(axis=1)
     share, (low, high) = result.rsquared, result.rsquared_interval
@@ -240,7 +240,7 @@ def summary(runs: list[dict[str, Any]], target_r2: float) -> dict[str, Any]:
             if told.any()
             else 0.0,
             "told": float(told.mean()),
-            "ok": float(np.mean([run["status"] == "ok" for run in runs])),
+            "ok": float(np.mean([run["status"] == "valid" for run in runs])),
             "r2_printed": float(printed.mean()),
             "r2_coverage": float(inside.mean()) if len(inside) else 1.0,
             "r2_upper": interval(inside)[2] if len(inside) else 1.0,

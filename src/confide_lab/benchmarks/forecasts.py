@@ -111,9 +111,9 @@ def realised(method: Any, found: Table, n: int, mu: float) -> tuple[Array, float
         frame = found.frame if n == len(found.frame) else found.frame.iloc[generator.integers(0, len(found.frame), n)]
         noise = cf.noise.SimulatedNoise(seed)
         result = cf.infer(cf.release(method, cf.read(frame, found.schema), cf.GDP(mu), ledger=None, noise=noise))
-        told = result.status in ("ok", "partial")
+        told = result.status in ("valid", "partial")
         answered += told
-        ok += result.status == "ok"
+        ok += result.status == "valid"
         errors.append(np.asarray(result.bse, dtype=float) if told else np.full(len(result.names), np.nan))
     with np.errstate(all="ignore"):
         held = np.array(errors)
@@ -226,7 +226,7 @@ def _calibration(label: str, own: pd.DataFrame, said: str) -> list[dict[str, Any
         cells=("set", "size"), said=(said, "mean"), ok=("came", "mean"), answered=("answered", "mean")
     )
     print(
-        f"{label}, {'with typical' if said == 'ok' else 'nothing stated'}, what the plan said of status ok, and what came:"
+        f"{label}, {'with typical' if said == 'valid' else 'nothing stated'}, what the plan said of status valid, and what came:"
     )
     print(table.round(2).to_string())
     return [

@@ -2,8 +2,8 @@
 
 One curve of each real set of CONFIDE_DATA that has a feature to draw it over (bandwidth a twelfth of its public bounds), n = 2,000 and
 10,000, mu = .3, 1, 3, three releases each, nothing stated. A plan says between what the median standard error over the points with an
-interval lies, the chance of status "ok" and the share of the points that have one. Printed: each cell; how often the realised median lies
-within what was said; the median ratio of the interval's ends; and what came of the chances.
+interval lies, the chance of status "valid" and the share of the points that have one. Printed: each cell; how often the realised median
+lies within what was said; the median ratio of the interval's ends; and what came of the chances.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def cells() -> Iterator[dict[str, Any]]:
                     half = (limits[:, 1] - limits[:, 0]) / 2
                     # where nothing is told the interval is all that the bounds allow
                     told = half < (1 - 1e-9) * (found.schema[found.target].high - found.schema[found.target].low) / 2
-                    ok.append(result.status == "ok")
+                    ok.append(result.status == "valid")
                     shares.append(told.mean())
                     errors += [np.median(half[told]) / 1.96] if told.any() else []
                 yield {
                     "set": name, "n": n, "mu": mu, "low": low, "high": high, "realised": np.median(errors) if errors else np.nan,
-                    "chance": said["ok"][key], "ok": np.mean(ok), "share": said["answered"][key], "points": np.mean(shares),
+                    "chance": said["valid"][key], "ok": np.mean(ok), "share": said["answered"][key], "points": np.mean(shares),
                 }  # fmt: skip
 
 
@@ -88,5 +88,5 @@ def run() -> list[dict[str, Any]]:
         share=("share", "mean"),
         points=("points", "mean"),
     )
-    print(f"what was said of status ok, and what came\n{came.round(2).to_string()}")
+    print(f"what was said of status valid, and what came\n{came.round(2).to_string()}")
     return [{"check": "forecasts of curves: within", "value": within, "passed": within >= 0.9}]

@@ -1,6 +1,6 @@
 """What plans of logistic, probit and Poisson regressions forecast against what happens: `confide lab bench forecasts_outcomes`.
 
-For each table, n and mu: the chance of status "ok" and the share of coefficients that are answered, as the plan says without anything
+For each table, n and mu: the chance of status "valid" and the share of coefficients that are answered, as the plan says without anything
 stated, and what three releases of records drawn again from the table gave. Tables: two-valued outcomes of the real sets of CONFIDE_DATA and
 synthetic designs (`confide_lab.benchmarks.outcome_sets`), on which the forecast was built; counts and probits, made and real; the whole
 responses of the real sets as counts; and apart from them the outside tables that judge (`confide_lab.benchmarks.outside_outcomes`, and
@@ -57,12 +57,12 @@ def cell(one: OutcomeSet, n: int, mu: float) -> list[dict[str, Any]]:
         release = seal(method, cf.read(one.frame.iloc[rows].reset_index(drop=True), one.schema), plan, noise)
         result: Any = method.infer(release)
         status.append(result.status)
-        told = result.status in ("ok", "partial")
+        told = result.status in ("valid", "partial")
         errors.append(np.asarray(result.bse, dtype=float) if told else np.full(len(result.names), np.nan))
     held = np.array(errors)
     base = {
-        "table": one.name, "n": n, "mu": mu, "chance": said["ok"][key], "share": said["answered"][key],
-        "ok": np.mean([s == "ok" for s in status]), "answered": np.isfinite(held).mean(),
+        "table": one.name, "n": n, "mu": mu, "chance": said["valid"][key], "share": said["answered"][key],
+        "ok": np.mean([s == "valid" for s in status]), "answered": np.isfinite(held).mean(),
     }  # fmt: skip
     rows = []
     for name, own in zip(result.names, held.T, strict=True):
@@ -143,7 +143,7 @@ def run() -> list[dict[str, Any]]:
             continue
         OUT.mkdir(parents=True, exist_ok=True)
         found.to_parquet(OUT / f"forecasts-outcomes-{kind}.parquet")
-        print(f"{kind}: what was said of status ok, and what came\n{summary(found).to_string()}")
+        print(f"{kind}: what was said of status valid, and what came\n{summary(found).to_string()}")
         # features that fill their box evenly and do not hang together are the best case, and lie at or below the interval's lower end
         made = [name for name in log_odds.DESIGNS if name not in log_odds.NEEDS]
         seen = found[found["realised"].notna() & ~found["table"].isin(made)]

@@ -153,7 +153,7 @@ def releases(
         frame = world.draw(n, np.random.default_rng((seed, KINDS.index(kind), n, run)))
         noise = cf.noise.SimulatedNoise(hash((seed, n, round(10 * mu), run)) % 2**31)
         table = cf.infer(cf.release(plan, cf.read(frame, schema), ledger=None, noise=noise))
-        if table.status == "ok":
+        if table.status == "valid":
             yield table
 
 

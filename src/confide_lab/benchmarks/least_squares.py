@@ -240,7 +240,7 @@ def cell(design: str, n: int, mu: float, runs: int, **settings: Any) -> dict[str
         "share": float(answered.mean()),
         "statuses": {
             status: [one["status"] for one in found].count(status)
-            for status in ("ok", "partial", "weak", "not_identified")
+            for status in ("valid", "partial", "imprecise", "not_identified")
         },
         "tail": float(np.mean(["tail_assumption" in one["flags"] for one in found])),
         "r2": ends,

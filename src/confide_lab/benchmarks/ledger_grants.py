@@ -11,7 +11,7 @@ from typing import Any
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, TradeOff
 from confide.guarantees.curves import objective
 from confide.guarantees.mechanisms.objective_perturbation import logistic_sd
-from confide.ledger.decision import how_many
+from confide.ledger.decision import count_affordable
 from confide.ledger.ledger import opened_account
 
 _ASKED = ApproxDP(1.0, 1e-6)
@@ -63,8 +63,8 @@ def cell(budget: Guarantee, release: str) -> Cell:
     """One cell of the table."""
     statements = RELEASES[release]
     now = opened_account("bench", budget, None, 1, None)
-    stays = how_many(now, *statements)
-    return Cell(stays, how_many(now.converted(), *statements) if isinstance(budget, ApproxDP) else stays)
+    stays = count_affordable(now, *statements)
+    return Cell(stays, count_affordable(now.converted(), *statements) if isinstance(budget, ApproxDP) else stays)
 
 
 def table() -> dict[Guarantee, dict[str, Cell]]:

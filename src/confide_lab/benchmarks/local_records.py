@@ -78,7 +78,7 @@ def _table(
                 frame, schema, place, columns=list(terms), public=[y], noise=0.25, ledger=None, seed=k, force=True
             )
             result = cf.local.fit(place, formula, loss=loss)
-            if result.status == "ok":
+            if result.status == "valid":
                 answered += 1
                 limits = result.conf_int().to_numpy()
                 hits.append((limits[:, 0] <= plain) & (plain <= limits[:, 1]))

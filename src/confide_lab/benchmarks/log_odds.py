@@ -25,7 +25,7 @@ import confide as cf
 from confide.core import seal
 from confide.noise import SimulatedNoise
 from confide.regression import Logistic
-from confide.schema import Practice
+from confide.schema import CodedFrame
 from confide_lab.benchmarks.coverage import interval
 from confide_lab.benchmarks.truth.plain import plain_intervals
 
@@ -282,7 +282,7 @@ def _population(name: str) -> _Population:
     own = DESIGNS[name]
     schema = cf.Schema(own.columns)
     frame = own.made(np.random.default_rng(crc32(name.encode())))[list(own.columns)].reset_index(drop=True)
-    return _Population(frame, schema, dict(Logistic(own.formula).reference(Practice.of(frame, schema))))
+    return _Population(frame, schema, dict(Logistic(own.formula).reference(CodedFrame.of(frame, schema))))
 
 
 def cell(
@@ -300,12 +300,12 @@ def cell(
         noise = SimulatedNoise(crc32(f"{name} {size} {mu} {relation} {r}".encode()))
         found: Any = method.infer(seal(method, cf.read(frame, whole.schema), plan, noise))
         status.append(found.status)
-        ends = plain_intervals(method, Practice.of(frame, whole.schema))
+        ends = plain_intervals(method, CodedFrame.of(frame, whole.schema))
         bare = np.array([ends.get(key, (np.nan, np.nan)) for key in whole.truth])
         known = np.isfinite(bare[:, 0])
         plain.append(np.where(known, (bare[:, 0] <= truth) & (truth <= bare[:, 1]), np.nan))
         low, high = (
-            found.conf_int().to_numpy().T if found.status in ("ok", "partial") else np.full((2, len(truth)), np.nan)
+            found.conf_int().to_numpy().T if found.status in ("valid", "partial") else np.full((2, len(truth)), np.nan)
         )
         hits.append(np.where(np.isfinite(low), (low <= truth) & (truth <= high), np.nan))
         ratio.append((high - low) / (bare[:, 1] - bare[:, 0]))
@@ -321,7 +321,7 @@ def cell(
 def _summary(names: list[str], hits: Any, plain: Any, ratio: Any, errors: Any, status: list[str]) -> dict[str, Any]:
     answered = np.isfinite(hits)
     found: dict[str, Any] = {
-        "ok": round(status.count("ok") / len(status), 2),
+        "ok": round(status.count("valid") / len(status), 2),
         "partial": round(status.count("partial") / len(status), 2),
         "answered": round(float(answered.mean()), 2),
         "plain": round(float(np.nanmean(plain)), 3),

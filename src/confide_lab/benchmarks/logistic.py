@@ -70,7 +70,7 @@ def cover(mechanism: str, n: int, d: int, epsilon: float, factor: float, correla
             sd = np.sqrt(np.diag(np.linalg.inv(bent)))
         naive.append(np.abs(theta - truth) <= 1.96 * sd)
         found = method.infer(release)
-        if found.status == "ok":
+        if found.status == "valid":
             low, high = found.conf_int().to_numpy().T
             hits.append((low <= truth) & (truth <= high))
             widths.append(float((high - low).mean()))

@@ -74,7 +74,7 @@ def _answers(kind: str, mu: float, data: Any, seed: int) -> Iterator[tuple[str, 
         yield from (("ssp together", response, terms, whole[response]) for response, terms in asked)
     else:
         for response, terms in asked:
-            yield "ssp together", response, terms, cf.infer(release, cf.Question(subset=terms))
+            yield "ssp together", response, terms, cf.infer(release, cf.ResultOptions(subset=terms))
 
 
 def run() -> list[dict[str, Any]]:
@@ -86,7 +86,7 @@ def run() -> list[dict[str, Any]]:
             data = cf.read(own, SCHEMA)
             for kind in ("responses", "nested"):
                 for way, response, terms, table in _answers(kind, mu, data, seed):
-                    if table.status != "ok":
+                    if table.status != "valid":
                         continue
                     truth, plain, ends = line(response, terms), _plain(own, response, terms), table.conf_int()
                     for term in terms:

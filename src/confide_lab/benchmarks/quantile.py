@@ -41,7 +41,7 @@ def measure(at: dict[str, Any], generator: np.random.Generator) -> dict[str, flo
     release = cf.release(Quantile("x", q=Q), cf.read(data, SCHEMA), cf.PureDP(at["epsilon"]), ledger=None, noise=noise)
     result = cf.infer(release)
     low, high = np.asarray(result.low), np.asarray(result.high)
-    found: dict[str, float] = {"ok": float(result.status == "ok")}
+    found: dict[str, float] = {"ok": float(result.status == "valid")}
     for q, a, b in zip(Q, low, high, strict=True):
         found[f"low {q:g}"], found[f"high {q:g}"] = float(max(a, -1)), float(min(b, 2))
     return found

@@ -53,7 +53,7 @@ def replicate(at: Mapping[str, Any], _: np.random.Generator) -> dict[str, Any]:
     method = cf.regression.SSP("y ~ " + " + ".join(f"x{j}" for j in range(d)), recenter=False)
     data, noise = cf.read(np.column_stack([x, y]), schema), cf.noise.SimulatedNoise(r)
     result = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None, noise=noise))
-    if result.status != "ok":
+    if result.status != "valid":
         return {"ok": False, "hit": False}
     low, high = result.rsquared_interval
     return {"ok": bool(np.isfinite(low)), "hit": low <= truth <= high}

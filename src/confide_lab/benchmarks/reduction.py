@@ -1,7 +1,7 @@
 """Coverage of correlations and explained variances on six real sets, resampled, against the whole table's own values.
 
 Each replication draws n records with replacement from a table with its public bounds, and asks for correlations and principal components
-of its first numeric columns at most. Judged are intervals of results with status "ok", and those of "partial" that are there. A cell
+of its first numeric columns at most. Judged are intervals of results with status "valid", and those of "partial" that are there. A cell
 fails where the 99.9 % interval of its coverage, clustered by replication, lies below .95. The sets need CONFIDE_DATA.
 
 confide lab bench reduction
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from confide.schema import Practice, Schema
+from confide.schema import CodedFrame, Schema
 from confide_lab.benchmarks.coverage import interval
 from confide_lab.benchmarks.runs import table as replicated
 from confide_lab.datasets import available, table as table_of
@@ -50,7 +50,7 @@ def method_of(name: str, columns: tuple[str, ...]) -> Any:
 @cache
 def truth(name: str, method: str) -> dict[str, float]:
     frame, schema, columns = whole(name)
-    return dict(method_of(method, columns).reference(Practice.of(frame, schema)))
+    return dict(method_of(method, columns).reference(CodedFrame.of(frame, schema)))
 
 
 def measure(at: dict[str, Any], generator: np.random.Generator) -> dict[str, float]:
@@ -61,7 +61,7 @@ def measure(at: dict[str, Any], generator: np.random.Generator) -> dict[str, flo
     release = cf.release(method, cf.read(records, schema), cf.GDP(at["mu"]), ledger=None, noise=noise)
     result = cf.infer(release)
     limits = result.conf_int()
-    found: dict[str, float] = {"answered": float(result.status in ("ok", "partial"))}
+    found: dict[str, float] = {"answered": float(result.status in ("valid", "partial"))}
     for name, value in known.items():
         low, high = limits.loc[name]
         judged = bool(found["answered"]) and np.isfinite(low) and np.isfinite(high)

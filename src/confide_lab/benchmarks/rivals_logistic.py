@@ -42,7 +42,7 @@ from confide.core import seal
 from confide.methods.regression.glm.coefficients import binary_design, log_odds
 from confide.noise import SimulatedNoise
 from confide.regression import SSP, LeastSquares, Logistic
-from confide.schema import Design, Practice
+from confide.schema import CodedFrame, Design
 from confide_lab.benchmarks.outside_tables import frame_of, missing, table_of
 from confide_lab.benchmarks.rival import python_of_diffprivlib
 from confide_lab.benchmarks.truth.plain import plain_intervals
@@ -140,7 +140,7 @@ class Rival:
     def fit(self, one: Case, frame: pd.DataFrame, epsilon: float, seed: int) -> np.ndarray:
         """Coefficients in the data's units. Features of a logistic model are scaled to [-1, 1] by their public bounds before."""
         design = one.design
-        x, y = Practice.of(frame, design.schema if not one.binary else one.schema).rows(design)
+        x, y = CodedFrame.of(frame, design.schema if not one.binary else one.schema).rows(design)
         terms = design.terms
         low, high = (np.array([getattr(term, end) for term in terms]) for end in ("low", "high"))
         features = x[:, 1:]
@@ -210,7 +210,7 @@ def _own(one: Case, n: int, method: Any, asked: Any) -> Answer:
         noise = SimulatedNoise(crc32(f"{one.name} {method.name} {asked} {r}".encode()))
         found = method.infer(seal(method, cf.read(frame, one.schema), plan, noise))
         nothing = np.full(len(found.names), np.nan)
-        if found.status in ("ok", "partial"):
+        if found.status in ("valid", "partial"):
             low, high = found.conf_int().to_numpy().T
         else:
             low = high = nothing
@@ -232,7 +232,7 @@ def _theirs(one: Case, other: Rival, epsilon: float) -> Answer:
 def _plain(one: Case, frame: pd.DataFrame) -> np.ndarray:
     """Ends of the intervals without privacy, NaN where there is none."""
     method = Logistic(one.formula) if one.binary else SSP(one.formula)
-    ends = plain_intervals(method, Practice.of(frame, one.schema))
+    ends = plain_intervals(method, CodedFrame.of(frame, one.schema))
     return np.array([ends.get(name, (np.nan, np.nan)) for name in one.design.names])
 
 
@@ -240,7 +240,7 @@ def cell(name: str, n: int, mu: float, other: Rival | str) -> list[dict[str, Any
     """One row for each method."""
     one = case(name)
     reference = Logistic(one.formula) if one.binary else SSP(one.formula)
-    truth = np.array(list(reference.reference(Practice.of(one.frame, one.schema)).values()))[1:]
+    truth = np.array(list(reference.reference(CodedFrame.of(one.frame, one.schema)).values()))[1:]
     frames = [one.sample(n, r) for r in range(REPLICATIONS)]
     bare = np.array([_plain(one, frame).mean(axis=1)[1:] for frame in frames]) - truth
     plain = np.sqrt(np.nanmean(bare**2, axis=0))

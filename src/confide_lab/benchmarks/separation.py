@@ -5,7 +5,7 @@ add-remove, simulated noise. The cell a = b = 1 of two even columns has the outc
 0; the same cells as one factor (y ~ f) stand beside, and a number (y ~ x) with all outcomes alike, alone or with a column. Others have no
 such cell: three values of d (y ~ d) with shares 1 - s, .4, s, or means m, m, 2, and the corners of two columns (y ~ a + b) with shares
 1 - s, .4, .4, s. Each kind has an ordinary design, for what is lost. The target is the last coefficient, infinite or none where a share is
-1 or a mean 0: no interval is right there. A design fails where the 99.9 % interval of the coverage at status `ok` is below .93, or where
+1 or a mean 0: no interval is right there. A design fails where the 99.9 % interval of the coverage at status `valid` is below .93, or where
 more than one sample of 100 has an answer to what is infinite.
 """
 
@@ -127,7 +127,7 @@ def cases() -> list[Case]:
 
 
 def measured(case: Case, replications: int) -> dict[str, Any]:
-    """Counts of samples: status, answered at all, at `ok`, and covered of these."""
+    """Counts of samples: status, answered at all, at `valid`, and covered of these."""
     method, schema = case.method, case.schema
     plan, truth = cf.plan(method, schema, cf.GDP(1.0)), case.truth
     status: dict[str, int] = {}
@@ -139,8 +139,8 @@ def measured(case: Case, replications: int) -> dict[str, Any]:
         low, high = found.conf_int().to_numpy()[-1]
         if np.isfinite(low):
             answered += 1
-            fine += found.status == "ok"
-            covered += bool(low <= truth <= high) and found.status == "ok"
+            fine += found.status == "valid"
+            covered += bool(low <= truth <= high) and found.status == "valid"
     top = float(beta.ppf(0.9995, covered + 1, fine - covered)) if covered < fine else 1.0
     return {
         "check": f"{case.model:8} {case.formula:10} last {case.last:<6g}",

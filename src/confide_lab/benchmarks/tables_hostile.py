@@ -24,7 +24,7 @@ from scipy import stats
 
 import confide as cf
 from confide.ask.tests import asked_of
-from confide.core import Question, seal
+from confide.core import ResultOptions, seal
 from confide.methods.quantiles.method import Quantiles
 from confide.methods.regression.least_squares.correlation import Correlation
 from confide.methods.tables.counts import Counts
@@ -231,7 +231,7 @@ def _correlated(name: str, one: str, other: str) -> Callable[..., Hits]:
         sample = whole.iloc[g.integers(0, len(whole), n)].reset_index(drop=True)
         result = _released(Correlation(f"{one} + {other}"), sample, schema, mu, relation, g)
         told = None
-        if result.status == "ok":
+        if result.status == "valid":
             low, high = result.conf_int().iloc[0]
             told = bool(low <= truth <= high)
         r = float(np.corrcoef(sample[one], sample[other])[0, 1])
@@ -263,9 +263,9 @@ def _distributed(name: str, column: str, by: str) -> Callable[..., Hits]:
         plan = cf.plan(method, schema, cf.GDP(mu, relation=relation), n=n if relation == "substitute" else None)
         release = seal(method, cf.read(sample, schema), plan, SimulatedNoise(int(g.integers(2**31))))
         result: Any = method.infer(release)
-        if result.status != "ok":
+        if result.status != "valid":
             return {}
-        records: Any = method.table(release, method.about(schema), Question(covers="dataset"))
+        records: Any = method.table(release, method.about(schema), ResultOptions(covers="dataset"))
         found: dict[str, tuple[bool | None, bool | None]] = {}
         for words, own, aims in (("population", result, truth), ("dataset", records, ranks(sample))):
             table, aim = own.to_frame(), np.concatenate(list(aims.values()))
@@ -304,9 +304,9 @@ def _described(name: str, columns: Sequence[str], by: str, covers: str) -> Calla
     schema = cf.Schema({key: one.schema()[key] for key in (*columns, by)})
     numeric = next(key for key in columns if key in one.recipe.columns)
     method = TableOne(f"{' + '.join(columns)} ~ {by}", medians=(numeric,), covers=covers)
-    from confide.schema import Practice
+    from confide.schema import CodedFrame
 
-    truth = method.reference(Practice.of(frame, schema))
+    truth = method.reference(CodedFrame.of(frame, schema))
 
     def measure(n: int, mu: float, relation: str, g: np.random.Generator) -> Hits:
         sample = frame.iloc[g.integers(0, len(frame), n)].reset_index(drop=True)
@@ -314,13 +314,13 @@ def _described(name: str, columns: Sequence[str], by: str, covers: str) -> Calla
         aims = truth
         if covers == "dataset":
             try:
-                aims = method.reference(Practice.of(sample, schema))
+                aims = method.reference(CodedFrame.of(sample, schema))
             except cf.errors.PlanError:  # a group without records has no median
                 return {}
         table, found = result.to_frame(), {}
         for key, row in table.iterrows():
             aim = aims.get(str(key), float("nan"))
-            ok = row["flag"] == "" and np.isfinite(aim) and result.status == "ok"
+            ok = row["flag"] == "" and np.isfinite(aim) and result.status == "valid"
             inside = row["low"] - 1e-9 <= aim <= row["high"] + 1e-9
             found[f"{covers}: {key}"] = (bool(inside) if ok else None, None)
         if covers == "population":

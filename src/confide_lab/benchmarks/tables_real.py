@@ -34,7 +34,7 @@ from confide.core import seal
 from confide.methods.tables.counts import Counts
 from confide.methods.tables.means import Means
 from confide.noise import SimulatedNoise
-from confide.schema import Practice
+from confide.schema import CodedFrame
 from confide_lab.benchmarks.tables_judge import plain
 from confide_lab.benchmarks.tables_judge.formula import widths
 from confide_lab.benchmarks.tables_judge.judged import Kept, kind_of
@@ -45,7 +45,7 @@ from confide_lab.benchmarks.tables_judge.streams import Answer, Counted, Measure
 __all__ = ["cell", "flagged", "main", "overall"]
 
 #: Flags that say that an interval is not to be relied on. E and F speak of precision alone.
-UNSURE = ("below_noise", "weak", "whole_range")
+UNSURE = ("count_below_noise", "skewed_few_records", "whole_range")
 
 OUT = Path("out/bench")
 #: How many times too wide the bounds are; samples that are answered without privacy, and by quantiles, at the most.
@@ -156,7 +156,7 @@ def flagged(one: Case, *, n: int = 10_000, mu: float = 1.0, replications: int = 
         g = np.random.default_rng([crc32(one.name.encode()), n, r])
         frame = one.frame.iloc[g.integers(0, len(one.frame), g.poisson(n))].reset_index(drop=True)
         table = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(r)))
-        expected = n * np.array(list(method.reference(Practice.of(one.frame, schema)).values())) / len(one.frame)
+        expected = n * np.array(list(method.reference(CodedFrame.of(one.frame, schema)).values())) / len(one.frame)
         marks.append(table.to_frame()["flag"][expected >= 100])
     found = pd.concat(marks)
     unsure = found.map(lambda text: any(word in UNSURE for word in text.split()))

@@ -158,7 +158,7 @@ def public_block(name: str, methods: tuple[str, ...], replications: int) -> Bloc
             Quantity("relmse", "median"),
             Quantity("covered", "mean", label="share of least squares' slopes inside the intervals"),
             Quantity("interval", "mean"),
-            Quantity("ok", "mean", label='status "ok"'),
+            Quantity("ok", "mean", label='status "valid"'),
         ),
         replications=replications,
         title="1 - R squared with public bounds and an intercept, predictions moved into the bounds of y, mu = 1",

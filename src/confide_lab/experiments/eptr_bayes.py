@@ -200,7 +200,7 @@ def measure_intervals(at: Mapping[str, Any], generator: np.random.Generator) -> 
     found: ClassModel = method.infer(
         cf.release(method, cf.read(case.frame, case.schema), asked, n=n, ledger=None, noise=noise)
     )
-    if found.status != "ok":
+    if found.status != "valid":
         return {"ok": 0.0}
     truth = np.concatenate([shares, _MEANS.T.ravel()])
     limits = found.conf_int().to_numpy()

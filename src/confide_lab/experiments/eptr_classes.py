@@ -120,7 +120,7 @@ def _released(
         source = cf.read(case.frame, case.schema)
         request = asked.resolve("substitute")
         found = method.infer(cf.release(method, source, request, n=len(case.x), ledger=None, noise=noise))
-        if found.status == "no_reply":
+        if found.status == "declined":
             return _constant(case, generator)
         return Classified(found.shares, found.centres, found.spreads)
 

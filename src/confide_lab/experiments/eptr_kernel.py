@@ -104,7 +104,7 @@ def _values(
     if name == "safe":
         method = EfficientPTRKernel("y ~ x", tuple(points), h, c0=_C0, residual_bound=0.8)
     result = _released(method, frame, _schema(1.0), asked, generator)
-    if result.status == "no_reply":
+    if result.status == "declined":
         return np.zeros(m), False
     return np.asarray(result.at(points)["estimate"], dtype=np.float64), True
 
@@ -269,7 +269,7 @@ def measure_housing(at: Mapping[str, Any], generator: np.random.Generator) -> di
         least: dict[str, Any] = {"c0": 0.3} if at["method"] == "safe" else {"least": 10.0, "gamma_plan": 50.0}
         method: Any = EfficientPTRKernel("y ~ x1 + x2 + x3 + x4", tuple(map(tuple, points)), h, **least)
         result = _released(method, frame, schema, asked, generator)
-        replied = float(result.status != "no_reply")
+        replied = float(result.status != "declined")
         found = result.estimates if replied else found
     elif at["method"] in ("kernel_curve", "wavelet"):
         method = Kernel("y ~ x1") if at["method"] == "kernel_curve" else Wavelet("y ~ x1")

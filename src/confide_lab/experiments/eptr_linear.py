@@ -172,7 +172,7 @@ def measure_coverage(at: Mapping[str, Any], generator: np.random.Generator) -> d
 
 def _coverage(result: Any, theta: Array) -> dict[str, float | str]:
     if not result.has_intervals:
-        return {"ok": 0.0, "covered": nan, "replied": float(result.status != "no_reply")}
+        return {"ok": 0.0, "covered": nan, "replied": float(result.status != "declined")}
     limits = result.conf_int().to_numpy()
     line, whole = result.estimates, np.diag(result.covariance)
     sampling = np.maximum(whole - result.noise_variance, 0.0)

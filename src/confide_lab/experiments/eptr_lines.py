@@ -113,7 +113,7 @@ def _ours(
         method = bounds.eptr(case.formula, len(case.frame), plan)
     result = released(method, case, asked, generator)
     found = np.asarray(result.estimates, dtype=np.float64)
-    return np.nan_to_num(found), result.status != "no_reply"
+    return np.nan_to_num(found), result.status != "declined"
 
 
 def _printed(

@@ -178,7 +178,7 @@ def measure_ridge(at: Mapping[str, Any], generator: np.random.Generator) -> dict
     noise = SimulatedNoise(int(generator.integers(1 << 60)))
     release = cf.release(method, source, cf.GDP(mu, 1e-6), ledger=None, noise=noise)
     found = method.infer(release)
-    if found.status != "ok":
+    if found.status != "valid":
         return {"ok": 0.0, "covered": np.nan, "population": np.nan}
     design = method._design(schema)
     rows = method._rows(design)
@@ -203,7 +203,7 @@ def _library(x: Array, y: Array, mu: float, generator: np.random.Generator) -> t
     frame = pd.DataFrame(np.column_stack([x, y]), columns=[*names, "y"])
     noise = SimulatedNoise(int(generator.integers(1 << 60)))
     found = method.infer(cf.release(method, cf.read(frame, schema), cf.GDP(mu), ledger=None, noise=noise))
-    if found.status != "ok":
+    if found.status != "valid":
         return None, None
     limits = found.conf_int().to_numpy()
     return np.asarray(found.params, dtype=np.float64), (limits[:, 1] - limits[:, 0]) / 2

@@ -114,7 +114,7 @@ def covered(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, 
             seed=int(generator.integers(2**31)),
         )
         result = cf.local.fit(place, f"y ~ {' + '.join(names)}", loss=design.loss, tau=design.tau)
-    answered = result.status in ("ok", "partial")
+    answered = result.status in ("valid", "partial")
     found = {"answered": float(answered), "distance": np.nan, **_MISSING}
     if not answered:
         return found
@@ -146,7 +146,7 @@ COVERAGE = Experiment(
     sources=("docs/local.md",),
     notes=(
         "noise sd over the columns' width .5; .25 for the Laplace errors; zeta .1 for the line and .2 else, with RB alone",
-        "answered: status ok or partial; intervals are counted among those. A quantile line's intercept has an answer with RB alone",
+        "answered: status valid or partial; intervals are counted among those. A quantile line's intercept has an answer with RB alone",
         "slopes under unequal errors: those of the line under normal noise of .8 residual standard deviations, as the title of a fit says",
     ),
 )

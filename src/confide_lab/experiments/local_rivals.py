@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import confide as cf
 from confide.guarantees.calibration import calibrate_gaussian, calibrate_laplace
 from confide.guarantees.curves import calibrate_symmetric_laplace
-from confide.local import Told
+from confide.local import ProtectedColumn
 from confide.local.fits.fitting import fitted
 from confide.local.fits.losses import Logistic, Rows, Squared
 from confide.noise import SimulatedNoise
@@ -103,7 +103,7 @@ def _keeper(
         noise=SimulatedNoise(int(generator.integers(2**31))),
     )
     away = result.params.to_numpy()[1:] - _SLOPES
-    return {"slopes": float(np.sqrt(np.mean(np.square(away)))), "answered": float(result.status == "ok")}
+    return {"slopes": float(np.sqrt(np.mean(np.square(away)))), "answered": float(result.status == "valid")}
 
 
 def share(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
@@ -114,7 +114,7 @@ def share(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, fl
         return {"share": generator.standard_normal() * sqrt((exp(epsilon) / (exp(epsilon) - 1) ** 2 + p * (1 - p)) / n)}
     if at["method"] == "keeper":
         return {"share": float(true.mean() + generator.laplace(scale=1 / (n * epsilon))) - p}
-    keep = float(Told.of(("a", "b"), epsilon).keep)
+    keep = float(ProtectedColumn.of(("a", "b"), epsilon).keep)
     seen = np.where(generator.random(n) < keep, true, generator.random(n) < 0.5)
     return {"share": float((seen.mean() - (1 - keep) / 2) / keep) - p}
 

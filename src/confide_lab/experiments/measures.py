@@ -29,7 +29,7 @@ def shared(salt: str, at: Mapping[str, Any]) -> np.random.Generator:
 
 
 def against_truth(found: Fitted, case: Case, truth: Truth) -> dict[str, float | str]:
-    """distance: |b - beta|/|beta|; relmse, r2 on the records; covered: share of slopes inside their intervals; ok: status "ok"."""
+    """distance: |b - beta|/|beta|; relmse, r2 on the records; covered: share of slopes inside their intervals; ok: status "valid"."""
     return {
         "distance": float(np.linalg.norm(found.beta - truth.beta) / np.linalg.norm(truth.beta)),
         **against_records(found, case),
@@ -55,9 +55,9 @@ def against_records(found: Fitted, case: Case, *, clip: bool = False) -> dict[st
 
 
 def covered(found: Fitted, target: Array) -> dict[str, float | str]:
-    """covered: share of slopes inside their intervals (NaN without any); interval: whether there is one; ok: status "ok"."""
+    """covered: share of slopes inside their intervals (NaN without any); interval: whether there is one; ok: status "valid"."""
     there = found.low is not None and found.high is not None
     inside = np.nan
     if found.low is not None and found.high is not None:
         inside = float(np.mean((found.low <= target) & (target <= found.high)))
-    return {"covered": inside, "interval": float(there), "ok": float(found.status == "ok")}
+    return {"covered": inside, "interval": float(there), "ok": float(found.status == "valid")}

@@ -121,9 +121,9 @@ def taught(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, f
     found = {
         "sigma": float(model.release_.plan.constants["sigma"]),
         "test": float(model.release_.plan.constants["test"]),
-        "answered": float(model.status_ == "ok"),
+        "answered": float(model.status_ == "valid"),
     }
-    if model.status_ == "ok":
+    if model.status_ == "valid":
         found["right"] = float(np.mean(model.labels_.astype(float) == own["truth"][:queries]))
         found["student"] = float(np.mean(model.predict(own["held"]) == own["held_truth"]))
     return found

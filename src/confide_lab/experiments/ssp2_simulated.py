@@ -155,7 +155,10 @@ def _over_cells(frame: pd.DataFrame) -> list[Record]:
             add("mu n >= 150 p, t_3 or exponential errors", "ssp2", f"median error / {method}", ratios)
     for method in _WITH_INTERVALS:
         part = frame[(frame["method"] == method) & (frame["interval"] == 1.0)]
-        for cells, keep in (("status ok", part["ok"] == 1.0), ("status weak, with interval", part["ok"] == 0.0)):
+        for cells, keep in (
+            ("status valid", part["ok"] == 1.0),
+            ("status imprecise, with interval", part["ok"] == 0.0),
+        ):
             values = part.loc[keep, "covered"].to_numpy(dtype=np.float64)
             if len(values):
                 mean, error = statistic_of(values, "mean")
@@ -166,7 +169,7 @@ def _over_cells(frame: pd.DataFrame) -> list[Record]:
         mean, error = statistic_of(part["covered"].to_numpy(dtype=np.float64), "mean")
         low += int(len(part) > 2 and mean < 0.92 - 2 * error)
     if len(ours):
-        found.append(_over("status ok", "ssp2", "cells below .92", float(low), None, ours["design"].nunique()))
+        found.append(_over("status valid", "ssp2", "cells below .92", float(low), None, ours["design"].nunique()))
     return found
 
 
@@ -201,9 +204,9 @@ def _accept_fresh(records: Sequence[Record]) -> list[Check]:
 
     wanted = (
         check(("mu n >= 150 p", "ssp2", "median error / OLS"), 1.01, 1.25),
-        check(("status ok", "ssp2", "covered"), 0.934, 0.964),
-        check(("status ok", "ssp2", "cells below .92"), 0, 1),
-        check(("status weak, with interval", "ssp2", "covered"), 0.95, 1),
+        check(("status valid", "ssp2", "covered"), 0.934, 0.964),
+        check(("status valid", "ssp2", "cells below .92"), 0, 1),
+        check(("status imprecise, with interval", "ssp2", "covered"), 0.95, 1),
         check(("regular", "ssp2", "mean error / ssp_cgd2"), 0, 0.75),
         check(("mu n >= 150 p, t_3 or exponential errors", "ssp2", "median error / ssp_cgd2"), 0.9, 1.5),
         check(("regular", "ssp2", "mean error / ssp_recentred"), 0, 0.5),

@@ -459,7 +459,9 @@ def uneven(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, f
             schema = cf.Schema({"y": response, "x": cf.Numeric(-5, 5), "w": cf.Numeric(0, 1)}, design=design)
             table = _asked(own, schema, method, at["mu"], generator)
             low, high = table.conf_int().to_numpy()[-1]
-            found[name] = (low, high, *found[name][2:]) if table.status == "ok" else (np.nan, np.nan, *found[name][2:])
+            found[name] = (
+                (low, high, *found[name][2:]) if table.status == "valid" else (np.nan, np.nan, *found[name][2:])
+            )
     told: dict[str, float] = {}
     for name, (low, high, truth, r) in found.items():
         told |= {name: float(low <= truth <= high) if np.isfinite(low) else np.nan, f"{name} width": (high - low) / r}
@@ -485,7 +487,7 @@ UNEVEN = Experiment(
         ),
     ),
     sources=("docs/survey.md",),
-    notes=("Coverage is of what is answered at status ok.",),
+    notes=("Coverage is of what is answered at status valid.",),
 )
 
 

@@ -206,7 +206,7 @@ def _ranks(one: Array, other: Array, row: _Row, generator: np.random.Generator) 
     method = MannWhitney("y ~ g")
     result: Any = method.infer(cf.release(method, cf.read(frame, schema), cf.GDP(row.mu), ledger=None, noise=noise))
     # without a p-value (a group that is not seen) nothing is rejected; without an interval nothing is covered or missed
-    interval = result.conf_int().to_numpy(dtype=float) if result.status == "ok" else np.array([_NO_INTERVAL])
+    interval = result.conf_int().to_numpy(dtype=float) if result.status == "valid" else np.array([_NO_INTERVAL])
     low, high = interval[0]
     return float(np.nan_to_num(result.pvalue, nan=1.0)), (float(low), float(high))
 

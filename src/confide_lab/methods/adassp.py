@@ -30,7 +30,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.core import Allowance, FormulaMethod, Meter, Noisy, Plan, Question, Release, Source, Statistic, Together
+from confide.core import (
+    Allowance,
+    Composed,
+    FormulaMethod,
+    Meter,
+    Noisy,
+    Plan,
+    Release,
+    ResultOptions,
+    Source,
+    Statistic,
+)
 from confide.errors import PlanError
 from confide.guarantees import GDP, ApproxDP, Guarantee
 from confide.guarantees.validation import is_number
@@ -40,7 +51,7 @@ from confide.methods.regression.evidence.sparse_levels import totals_of_gram, un
 from confide.methods.regression.linear_estimates import LinearEstimates, kept
 from confide.methods.regression.reference import least_squares
 from confide.schema import Design, Schema
-from confide.schema.coded_frame import Practice
+from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
 from confide_lab.aggregates.points import point_estimates, ridge_line, weakness
@@ -105,7 +116,7 @@ class AdaSSP(FormulaMethod):
             self,
             schema,
             allowance,
-            Together(tuple(allowance.spend(name, statistic, _THIRD) for name, statistic in statistics.items())),
+            Composed(tuple(allowance.spend(name, statistic, _THIRD) for name, statistic in statistics.items())),
             statistics,
             n=n,
             constants={"row_bound": rows.length},
@@ -141,13 +152,13 @@ class AdaSSP(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors.
 
-        A question may name a subset of coefficients, `Question(subset=("age", "educ"))`: the same ridge serves it, because no
+        A question may name a subset of coefficients, `ResultOptions(subset=("age", "educ"))`: the same ridge serves it, because no
         eigenvalue of a part is below the smallest of the whole. Raises `PlanError` for a name that is no coefficient.
         """
-        question = question or Question()
+        question = question or ResultOptions()
         question.only(*self.asks)
         design = self._design(release.plan.declared)
         keep = kept(design, question)
@@ -178,7 +189,7 @@ class AdaSSP(FormulaMethod):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The least-squares line of the clipped response."""
-        return least_squares(frame, self._design(Practice.checked(frame).schema))
+        return least_squares(frame, self._design(CodedFrame.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Corners of the box: |z|^2 = 1 + d and |t| = 1. None without a schema or with derived terms."""

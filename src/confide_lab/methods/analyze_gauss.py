@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 from scipy import stats
 
-from confide.core import Allowance, FormulaMethod, Gram, Plan, Question, Release
+from confide.core import Allowance, FormulaMethod, Gram, Plan, Release, ResultOptions
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_number
@@ -33,7 +33,7 @@ from confide.methods.regression.evidence.sparse_levels import totals_of_gram, un
 from confide.methods.regression.linear_estimates import LinearEstimates, kept
 from confide.methods.regression.reference import least_squares
 from confide.schema import Design, Schema
-from confide.schema.coded_frame import Practice
+from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import BITS, corner_pairs
 from confide_lab.aggregates.points import point_estimates, ridge_line, weakness
@@ -93,12 +93,12 @@ class AnalyzeGauss(FormulaMethod):
             raise PlanError(f"row_bound must be a number above 0, got {bound!r}; leave it out and no row is clipped")
         return BoundedRows(design, most if bound is None else min(float(bound), most), joint=True)
 
-    def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
-        """The coefficients in the units of the data, without standard errors; status "weak" where the matrix is not above its noise.
+    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
+        """The coefficients in the units of the data, without standard errors; status "imprecise" where the matrix is not above its noise.
 
-        A question may name a subset of coefficients, `Question(subset=("age", "educ"))`. Raises `PlanError` for a name that is none.
+        A question may name a subset of coefficients, `ResultOptions(subset=("age", "educ"))`. Raises `PlanError` for a name that is none.
         """
-        question = question or Question()
+        question = question or ResultOptions()
         question.only(*self.asks)
         design = self._design(release.plan.declared)
         keep = kept(design, question)
@@ -129,7 +129,7 @@ class AnalyzeGauss(FormulaMethod):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The least-squares line of the clipped response."""
-        return least_squares(frame, self._design(Practice.checked(frame).schema))
+        return least_squares(frame, self._design(CodedFrame.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Corners of the box: |v|^2 = 2 + d. None without a schema or with derived terms."""

@@ -14,7 +14,7 @@ adding mu^2 (Dong, Roth, Su 2022, Theorem 2 and Corollary 2); the PrivTree optio
 Source: Lin, Slavkovic, Bhoomireddy 2025 (arXiv 2510.16974), Algorithms 1 and 2, with the privacy, the estimator and the covariance
 corrected: docs/errata.md.
 
-Interval: none is printed, and no table says "ok". The sandwich over K bins knows K scores and weights bins, not records: where a mean is
+Interval: none is printed, and no table says "valid". The sandwich over K bins knows K scores and weights bins, not records: where a mean is
 curved, or a factor has few levels, it misses (`confide lab bench truth`, rows of binagg). `sandwich` gives it for studies: Student t with K
 - p degrees of freedom; cov="hc3" (default) divides each score by one less its leverage, unequal residual variances allowed; cov="model"
 assumes equal ones. It is kept to compare with published work; `LeastSquares` has intervals.
@@ -32,7 +32,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.core import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.core import (
+    Allowance,
+    Composed,
+    FormulaMethod,
+    Meter,
+    Plan,
+    Release,
+    ResultOptions,
+    Source,
+    Statistic,
+    Total,
+)
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
@@ -43,7 +54,7 @@ from confide.methods.regression.linear_estimates import LinearEstimates, legend
 from confide.methods.regression.reference import least_squares
 from confide.methods.regression.sums.linear_rows import ClippedRows
 from confide.results.base import level_legend
-from confide.schema import Categorical, Practice, Schema
+from confide.schema import Categorical, CodedFrame, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide_lab.aggregates.bins import Folded, NoisyBins, draw_bins, plan_bins, read_bins
 from confide_lab.aggregates.trees import Paths
@@ -86,7 +97,7 @@ _FAR = 1e3
 @dataclass(frozen=True, eq=False)
 class BinLine:
     """A line with its sandwich over bins, in the units of the data: estimates (p,), covariance and its noise part (p, p), NaN unless status
-    is "ok"; df: of Student's t.
+    is "valid"; df: of Student's t.
     """
 
     names: tuple[str, ...]
@@ -191,7 +202,7 @@ class BinAgg(FormulaMethod):
             self,
             schema,
             allowance,
-            Together(events),
+            Composed(events),
             statistics,
             n=n,
             passes=1 + (self.tree != "grid"),
@@ -222,9 +233,9 @@ class BinAgg(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
-        """The line at status "weak", without intervals. A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
+    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
+        """The line at status "imprecise", without intervals. A question has nothing to ask: `PlanError`."""
+        (question or ResultOptions()).only()
         design, found = self._design(release.plan.declared), self.sandwich(release)
         bins = read_bins(release, design)
         count = float(bins.counts.sum())
@@ -237,11 +248,11 @@ class BinAgg(FormulaMethod):
             names=found.names,
             estimates=found.estimates,
             df=nan,
-            status="not_identified" if found.status == "not_identified" else "weak",
+            status="not_identified" if found.status == "not_identified" else "imprecise",
             reason=_COMPARISON
-            if found.status == "ok"
-            else (_WILD if found.status == "weak" else _NOT_IDENTIFIED) + unseen,
-            flags=("no_interval", *flags, *(("few_records",) if count < 3 * error else ())),
+            if found.status == "valid"
+            else (_WILD if found.status == "imprecise" else _NOT_IDENTIFIED) + unseen,
+            flags=("no_interval", *flags, *(("few_complete_records",) if count < 3 * error else ())),
             facts=(
                 ("Bins", f"{len(bins)} ({self.tree})"),
                 ("Records (noisy)", f"{count:,.0f} ± {stats.norm.ppf(0.975) * error:,.0f}"),
@@ -250,7 +261,7 @@ class BinAgg(FormulaMethod):
             # the first line of the legend explains a weighted count, which this table does not show
             legend=(
                 *legend(design, release.plan.declared)[1:],
-                *(level_legend(unseen) if found.status == "ok" else ()),
+                *(level_legend(unseen) if found.status == "valid" else ()),
             ),
             design=design,
             nobs=count,
@@ -276,13 +287,13 @@ class BinAgg(FormulaMethod):
     def _clipping(self, release: Release, count: float) -> tuple[tuple[str, ...], str]:
         """Flag and text of the paid diagnostic: which share of responses lay outside their declared bounds."""
         if not self.clipping_check:
-            return ("clipping_unchecked",), UNCHECKED
+            return ("clipping_not_checked",), UNCHECKED
         seen, text = clipped_share(release["clipping"], count, ClippedRows.unit)
-        return ("y_clipping",) if seen else (), text
+        return ("response_clipped",) if seen else (), text
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The least-squares line of the clipped response."""
-        return least_squares(frame, self._design(Practice.checked(frame).schema))
+        return least_squares(frame, self._design(CodedFrame.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Two records in one corner of the box with responses at opposite bounds, two in opposite corners, two on the first cut.
@@ -316,7 +327,7 @@ def _totals(bins: NoisyBins) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """theta (p,) in scaled units, its covariance and the noise's part of it (p, p), NaN unless the status is "ok"."""
+    """theta (p,) in scaled units, its covariance and the noise's part of it (p, p), NaN unless the status is "valid"."""
 
     theta: Array
     covariance: Array
@@ -363,7 +374,7 @@ def fit_bins(bins: NoisyBins, line: Line, cov: str) -> _Fit:
         if not definite or not np.isfinite(bread).all():
             return _Fit(shown, unknown, unknown, "not_identified")
         if not (np.abs(theta) < _FAR).all():
-            return _Fit(shown, unknown, unknown, "weak")
+            return _Fit(shown, unknown, unknown, "imprecise")
         spread = lever * (count2 * (lever @ theta))[:, None] + own * theta  # Omega_k theta
         varied = (regressors @ line.basis, spread @ line.basis)
         if cov == "hc3":
@@ -380,4 +391,4 @@ def fit_bins(bins: NoisyBins, line: Line, cov: str) -> _Fit:
     wide = line.basis @ bread
     covariance = wide @ meat @ wide.T
     covariance = (covariance + covariance.T) / 2
-    return _Fit(theta, covariance, wide @ part @ wide.T, "ok")
+    return _Fit(theta, covariance, wide @ part @ wide.T, "valid")

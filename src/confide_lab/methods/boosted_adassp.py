@@ -31,7 +31,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.core import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.core import (
+    Allowance,
+    Composed,
+    FormulaMethod,
+    Meter,
+    Plan,
+    Release,
+    ResultOptions,
+    Source,
+    Statistic,
+    Total,
+)
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_number, is_whole
@@ -40,7 +51,7 @@ from confide.methods.regression.evidence.normal_equations import line_of
 from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.methods.regression.reference import least_squares
 from confide.schema import Schema
-from confide.schema.coded_frame import Practice
+from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
 from confide_lab.aggregates.points import point_estimates
@@ -110,7 +121,7 @@ class BoostedAdaSSP(FormulaMethod):
             self,
             schema,
             allowance,
-            Together(
+            Composed(
                 (
                     *(allowance.spend(name, statistic, _THIRD) for name, statistic in first.items()),
                     *(allowance.spend(name, score, _THIRD / self.rounds) for name in rounds),
@@ -149,9 +160,9 @@ class BoostedAdaSSP(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         design = self._design(release.plan.declared)
         parts = NoisyParts.of(release, bounded(design, self.row_bound))
         lines = np.asarray(release.public["lines"], dtype=np.float64)
@@ -173,7 +184,7 @@ class BoostedAdaSSP(FormulaMethod):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The least-squares line of the clipped response."""
-        return least_squares(frame, self._design(Practice.checked(frame).schema))
+        return least_squares(frame, self._design(CodedFrame.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Corners of the box: |z|^2 = 1 + d and |t| = 1. None without a schema or with derived terms."""

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.core import Allowance, FormulaMethod, Plan, Question, Release
+from confide.core import Allowance, FormulaMethod, Plan, Release, ResultOptions
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
@@ -34,7 +34,7 @@ from confide.methods.regression.evidence.sparse_levels import unseen_levels
 from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.methods.regression.reference import least_squares
 from confide.schema import Schema
-from confide.schema.coded_frame import Practice
+from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
 from confide_lab.aggregates.coefficients import CoefficientTotal, QuadraticCoefficients
@@ -101,9 +101,9 @@ class FunctionalMechanism(FormulaMethod):
             warnings=parse_formula(self.formula, schema).notes,
         )
 
-    def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         design = self._design(release.plan.declared)
         noisy, coefficients = release["coefficients"], QuadraticCoefficients(design)
         gram, cross = coefficients.decode(noisy.decode())
@@ -128,7 +128,7 @@ class FunctionalMechanism(FormulaMethod):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The least-squares line of the clipped response."""
-        return least_squares(frame, self._design(Practice.checked(frame).schema))
+        return least_squares(frame, self._design(CodedFrame.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Records in corners, where every coefficient is 1 or -1: any corner attains the sensitivity under add-remove.

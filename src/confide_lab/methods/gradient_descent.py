@@ -30,7 +30,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.core import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.core import (
+    Allowance,
+    Composed,
+    FormulaMethod,
+    Meter,
+    Plan,
+    Release,
+    ResultOptions,
+    Source,
+    Statistic,
+    Total,
+)
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite, is_whole
@@ -38,7 +49,7 @@ from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.methods.regression.reference import least_squares
 from confide.methods.regression.sums.linear_rows import Present
 from confide.schema import Design, Schema
-from confide.schema.coded_frame import Practice
+from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
 from confide_lab.aggregates.points import point_estimates
@@ -112,7 +123,7 @@ class GradientDescent(FormulaMethod):
             self,
             schema,
             allowance,
-            Together((allowance.spend("count", count, _COUNT_SHARE), *steps.parts)),
+            Composed((allowance.spend("count", count, _COUNT_SHARE), *steps.parts)),
             {"count": count, **statistics},
             n=n,
             passes=1 + iterations,
@@ -159,9 +170,9 @@ class GradientDescent(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         design = self._design(release.plan.declared)
         noisy = release["count"]
         count, half = float(noisy.decode()[0]), stats.norm.ppf(0.975) * sqrt(noisy.variance)
@@ -181,7 +192,7 @@ class GradientDescent(FormulaMethod):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The least-squares line of the clipped response."""
-        return least_squares(frame, self._design(Practice.checked(frame).schema))
+        return least_squares(frame, self._design(CodedFrame.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Records in corners, where scores have the full length of the clip; with opposite responses they are apart by twice that.

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from confide.core import FormulaMethod, Gram, Meter, Opaque, Plan, Proved, Question, Release, Source
+from confide.core import FormulaMethod, Gram, Meter, OpaqueRelease, Plan, Proved, Release, ResultOptions, Source
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
@@ -46,7 +46,7 @@ from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.methods.regression.reference import least_squares
 from confide.methods.regression.sums.linear_rows import LinearRows
 from confide.schema import Categorical, Design, Schema
-from confide.schema.coded_frame import Practice
+from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.formula import parse_formula
 from confide_lab.aggregates.points import point_estimates, ridge_line
 
@@ -159,7 +159,7 @@ class JohnsonLindenstrauss(FormulaMethod):
             self,
             schema,
             proved,
-            Opaque("sketch", proved.level, _PROOF),
+            OpaqueRelease("sketch", proved.level, _PROOF),
             {"moments": Gram(self._map(design))},
             n=n,
             constants={"rows": self.rows, "ratio": ratio},
@@ -191,9 +191,9 @@ class JohnsonLindenstrauss(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         design = self._design(release.plan.declared)
         rows = self._map(design)
         unit, g = float(rows.steps) ** 2, sqrt(rows.g2)
@@ -220,7 +220,7 @@ class JohnsonLindenstrauss(FormulaMethod):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The least-squares line of the clipped response."""
-        return least_squares(frame, self._design(Practice.checked(frame).schema))
+        return least_squares(frame, self._design(CodedFrame.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """A record whose weighted row is as long as the bound, |z|^2 = R2 and |t| = 1: alone in its table it attains delta.

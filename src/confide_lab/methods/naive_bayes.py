@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.core import Allowance, Method, Plan, Question, Release, Statistic, Together, Total
+from confide.core import Allowance, Composed, Method, Plan, Release, ResultOptions, Statistic, Total
 from confide.guarantees import Guarantee
 from confide.methods.classification.class_means import class_truth
 from confide.methods.classification.design import ClassDesign
@@ -32,7 +32,7 @@ from confide.methods.classification.reading import ClassStatistics, checked_radi
 from confide.methods.classification.sums import class_pairs
 from confide.results.classes import ClassModel, ClassTable
 from confide.schema import Schema
-from confide.schema.coded_frame import Practice
+from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.formula import parse_formula
 from confide_lab.aggregates.laplace_rows import ClassCounts, ClassPowers, LevelCounts
 
@@ -87,7 +87,7 @@ class NaiveBayes(Method):
             self,
             schema,
             allowance,
-            Together(spends),
+            Composed(spends),
             statistics,
             n=n,
             constants={"radius": self._radius(own)},
@@ -124,9 +124,9 @@ class NaiveBayes(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> ClassModel:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> ClassModel:
         """Shares and means without standard errors, and predictions. A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         own = self._own(release.plan.schema)
         drawn = release["counts"]
         counts, count_sd = drawn.decode(), sqrt(drawn.variance)
@@ -178,7 +178,7 @@ class NaiveBayes(Method):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """Shares and class means of records moved as those of a release are."""
-        own = self._own(Practice.checked(frame).schema)
+        own = self._own(CodedFrame.checked(frame).schema)
         return class_truth(frame, own, self._radius(own))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:

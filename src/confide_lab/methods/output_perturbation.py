@@ -29,7 +29,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from confide.core import Allowance, FormulaMethod, Meter, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.core import (
+    Allowance,
+    Composed,
+    FormulaMethod,
+    Meter,
+    Plan,
+    Release,
+    ResultOptions,
+    Source,
+    Statistic,
+    Total,
+)
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
@@ -38,7 +49,7 @@ from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.methods.regression.reference import least_squares
 from confide.methods.regression.sums.linear_rows import LinearRows, Present
 from confide.schema import Design, Schema
-from confide.schema.coded_frame import Practice
+from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
 from confide_lab.aggregates.minimiser import BallMinimiser
@@ -105,7 +116,7 @@ class OutputPerturbation(FormulaMethod):
             self,
             schema,
             allowance,
-            Together(spends),
+            Composed(spends),
             {"count": count, "minimiser": minimiser},
             n=n,
             passes=2,
@@ -152,9 +163,9 @@ class OutputPerturbation(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         design = self._design(release.plan.declared)
         noisy, penalty = release["count"], float(release.public["penalty"][0])
         minimiser = self._minimiser(design).at(penalty)
@@ -175,7 +186,7 @@ class OutputPerturbation(FormulaMethod):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The least-squares line of the clipped response."""
-        return least_squares(frame, self._design(Practice.checked(frame).schema))
+        return least_squares(frame, self._design(CodedFrame.checked(frame).schema))
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Records in corners, whose slopes are the largest wherever the line is. None with derived or categorical terms."""

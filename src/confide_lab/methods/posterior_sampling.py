@@ -41,10 +41,10 @@ from confide.core import (
     FormulaMethod,
     Meter,
     Noise,
-    Opaque,
+    OpaqueRelease,
     Plan,
-    Question,
     Release,
+    ResultOptions,
     Source,
     Statistic,
 )
@@ -163,7 +163,7 @@ class PosteriorMethod(FormulaMethod):
         rows = self._rows(design)
         odds, size = self._odds(allowance), self._lines(design)[1].shape[1]
         level = allowance.level
-        sample = Opaque(
+        sample = OpaqueRelease(
             "line",
             GDP(odds.sample, odds.slack, relation=allowance.relation, unit=level.unit, assumptions=level.assumptions),
             _PROOF,
@@ -309,9 +309,9 @@ class PosteriorMethod(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
         """The sample in the units of the data; with target="ridge" intervals for the ridge line. A question has nothing to ask."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         design = self._design(release.plan.declared)
         start, basis = self._lines(design)
         public = {name: float(value[0]) for name, value in release.public.items()}
@@ -333,8 +333,8 @@ class PosteriorMethod(FormulaMethod):
             weak=_WEAK if widest > 1 else "",
         )
         if not replied:
-            return replace(found, status="no_reply", reason=_NO_REPLY)
-        if self.target is None or found.status != "ok":
+            return replace(found, status="declined", reason=_NO_REPLY)
+        if self.target is None or found.status != "valid":
             return replace(found, covers=self._covers())
         matrix, _ = to_units(design, list(range(len(design.terms))))
         units = matrix @ basis * widest

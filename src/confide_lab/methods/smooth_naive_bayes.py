@@ -34,7 +34,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.core import Meter, Method, Opaque, Plan, Proved, Question, Release, Source, Together, Total
+from confide.core import Composed, Meter, Method, OpaqueRelease, Plan, Proved, Release, ResultOptions, Source, Total
 from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
 from confide.methods.classification.class_means import class_truth
@@ -43,7 +43,7 @@ from confide.methods.classification.reading import ClassStatistics, class_model
 from confide.methods.classification.sums import ClassRows, class_pairs
 from confide.results.classes import ClassModel
 from confide.schema import Schema
-from confide.schema.coded_frame import Practice
+from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.formula import parse_formula
 from confide_lab.aggregates.laplace_rows import ClassCounts
 
@@ -123,7 +123,7 @@ class SmoothNaiveBayes(Method):
             self,
             schema,
             proved,
-            Together((counts, Opaque("means", left, _PROOF))),
+            Composed((counts, OpaqueRelease("means", left, _PROOF))),
             statistics,
             n=n,
             constants=_constants(left, proved.relation, len(own.features)),
@@ -157,9 +157,9 @@ class SmoothNaiveBayes(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> ClassModel:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> ClassModel:
         """Shares and means without standard errors, and predictions. A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         own = self._own(release.plan.schema)
         counts = release["counts"]
         # a mean of places in [-1, 1] lies there; Cauchy noise may leave it by any amount
@@ -170,7 +170,7 @@ class SmoothNaiveBayes(Method):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """Shares and class means of the clipped records."""
-        return class_truth(frame, self._own(Practice.checked(frame).schema), inf)
+        return class_truth(frame, self._own(CodedFrame.checked(frame).schema), inf)
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Opposite corners in one class and in two. None with derived or categorical features."""

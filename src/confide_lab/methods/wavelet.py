@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.core import Allowance, FormulaMethod, Plan, Question, Release
+from confide.core import Allowance, FormulaMethod, Plan, Release, ResultOptions
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import GDP, Guarantee
 from confide.guarantees.validation import is_whole
@@ -131,9 +131,9 @@ class Wavelet(FormulaMethod):
         what = f"regression of {design.response.name} on {design.terms[0].name}, mean of each cell"
         return what if self.density == "private" else f"{what}, for a uniform feature"
 
-    def infer(self, release: Release, question: Question | None = None) -> Curve:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> Curve:
         """The curve, two points for each cell. A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         design, level = self._design(release.plan.declared), release.plan.constants["level"]
         if not isinstance(level, int) or not 0 <= level <= _DEEPEST:
             raise ReleaseError(f"a release of {self.name} has a level from 0 to {_DEEPEST}; ask for the original file")

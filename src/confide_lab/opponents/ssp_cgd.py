@@ -264,7 +264,7 @@ def _end(run: _Run, share: float, count: int, alpha: float) -> dict[str, Any]:
         "spends": tuple(run.spends),
     }
     if not (evenness >= _EVEN and run.settled <= _SETTLED and run.within >= _INSIDE):
-        return {**found, "se": np.full(d, nan), "interval": np.full((d, 2), nan), "status": "weak"}
+        return {**found, "se": np.full(d, nan), "interval": np.full((d, 2), nan), "status": "imprecise"}
     bend = _floored(bend, 0.3 * mean)
     inverse = np.linalg.inv(bend)
     meat = _floored(meat, 0.2 * max(float(np.trace(meat)) / k, 0.0))
@@ -277,7 +277,7 @@ def _end(run: _Run, share: float, count: int, alpha: float) -> dict[str, Any]:
     cov = run.root @ (inverse @ meat @ inverse * run.records / df + own) @ run.root.T
     se = np.sqrt(np.diag(cov)[1:]) * run.hy / run.half
     reach = float(stats.t.ppf(1 - alpha / 2, df)) * se
-    return {**found, "se": se, "interval": np.column_stack([beta - reach, beta + reach]), "status": "ok"}
+    return {**found, "se": se, "interval": np.column_stack([beta - reach, beta + reach]), "status": "valid"}
 
 
 def _shrunk(matrix: Array, sd: float) -> Array:
@@ -317,15 +317,15 @@ def ssp_cgd(
     """A line with intercept by a start and four steps. x: shape (n, d); y: (n,); x_bounds: (d, 2); binary: columns (d,) of 0 and 1.
 
     shares: of mu^2 for start, steps, and curvature with spread. recenter: "auto" (noisy count, and ranges from mu n = 30 (d + 1)), True
-    or False. Returns beta (d,), intercept, se (d,) and interval (d, 2) of the slopes (NaN unless status is "ok"), status, theta (d + 1,) in
-    units of the box, within, evenness and settled (what the status goes by), spends.
+    or False. Returns beta (d,), intercept, se (d,) and interval (d, 2) of the slopes (NaN unless status is "valid"), status, theta (d +
+    1,) in units of the box, within, evenness and settled (what the status goes by), spends.
 
     >>> g = np.random.default_rng(1)
     >>> x = g.random((4000, 2))
     >>> box = np.tile([0.0, 1.0], (2, 1))
     >>> found = ssp_cgd(x, x @ [1.0, 2.0] + g.normal(0, 1, 4000), g, x_bounds=box, y_bounds=(-3, 6), mu=1.0)
     >>> bool(np.abs(found["beta"] - [1.0, 2.0]).max() < 0.2), found["status"], round(spent(found["spends"]), 12)
-    (True, 'ok', 1.0)
+    (True, 'valid', 1.0)
     """
     run = _begin(x, y, rng, x_bounds, y_bounds, mu, binary, recenter)
     first, middle, last = shares

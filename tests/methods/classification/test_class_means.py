@@ -123,7 +123,7 @@ def test_coverage_of_intervals_and_a_naive_one_that_fails() -> None:
     truth = np.array([0.5, 0.3, 0.2, -1.0, 0.5, 2.0, 2.0, 7.0, 5.0])
     for seed in range(40):
         found = fitted(ClassMeans("kind ~ x + y"), records(1_500, seed), mu=0.4, seed=seed)
-        assert found.status == "ok"
+        assert found.status == "valid"
         limits = found.conf_int().to_numpy()
         hits.append(((limits[:, 0] <= truth) & (truth <= limits[:, 1])).mean())
         half = 1.96 * np.sqrt(np.maximum(np.diag(found.covariance) - found.noise_variance, 0.0))
@@ -183,9 +183,9 @@ def test_the_report_reads_its_own_plot_and_the_legend_has_the_rule_of_each_colum
             "a missing x counts as the midpoint of its bounds; a missing y counts as 4.5; a missing kind counts as the level 'b'; "
             "a label that is not declared counts as missing"
         )
-        assert found.status == "ok" and dict(found.legend)["Missing"] == rules
+        assert found.status == "valid" and dict(found.legend)["Missing"] == rules
         page = unescape(found.report(tmp_path / "report.html").read_text())
-        assert rules in page and "a missing x counts as the midpoint" in " ".join(found.summary().split())
+        assert rules in page and "a missing x counts as the midpoint" in " ".join(found.summary(verbose=True).split())
         assert "Thick bars" not in page and "line of the plot" not in page
         assert "One row for each feature" in page and "stands beside its name" in page
         assert ("Read the first line of the table so: the estimate for P(a)" in page) == found.has_intervals
@@ -193,15 +193,15 @@ def test_the_report_reads_its_own_plot_and_the_legend_has_the_rule_of_each_colum
         assert ("a bar for its 95 % interval" in page) == found.has_intervals == ("95 % intervals" in label)
         assert ("without an interval" in page) == ("point estimates, without intervals" in label)
     dropped = fitted(ClassMeans("kind ~ x + y"), records(4_000, 3))
-    assert dict(dropped.legend)["Missing"].startswith("a record with a missing x, y or kind is left out; a label")
+    assert dict(dropped.legend)["Missing"].startswith("records with missing x, y or kind are left out; a label")
 
 
 def test_without_any_listed_label_the_result_says_so_and_shares_are_shares() -> None:
     frame = records(2_000, 3).assign(kind="nobody")
     for seed in range(30):
         found = fitted(ClassMeans("kind ~ x + y"), frame, seed=seed)
-        assert found.status == "weak" and "labels that are no levels" in found.summary()
-        assert found.flags == ("few_records",)
+        assert found.status == "imprecise" and "labels that are no levels" in found.summary()
+        assert found.flags == ("few_complete_records",)
         assert ((found.params[:3] >= 0) & (found.params[:3] <= 1)).all()
     assert not fitted(ClassMeans("kind ~ x + y"), records(300, 3, (0.9, 0.08, 0.02)), mu=0.5).flags
 
@@ -216,7 +216,7 @@ def test_tests_within_a_class_are_refused_because_their_covariance_is_not_known(
 
 def test_small_classes_are_weak_and_have_no_interval() -> None:
     found = fitted(ClassMeans("kind ~ x + y"), records(300, 3, (0.9, 0.08, 0.02)), mu=0.5)
-    assert found.status == "weak" and found.conf_int().isna().all().all()
+    assert found.status == "imprecise" and found.conf_int().isna().all().all()
     assert np.isfinite(found.predict_proba(records(5, 1))).all().all()
 
 

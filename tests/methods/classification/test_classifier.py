@@ -49,7 +49,7 @@ def classifier(method: Any = None, **settings: Any) -> PrivateClassifier:
 def test_it_is_a_classifier_whose_numbers_are_those_of_the_release() -> None:
     X, y = records()
     model = classifier().fit(X, y)
-    assert is_classifier(model) and model.status_ == "ok" and model.classes_.tolist() == ["no", "yes"]
+    assert is_classifier(model) and model.status_ == "valid" and model.classes_.tolist() == ["no", "yes"]
     assert model.score(X, y) > 0.95
     again = cf.infer(cf.Release.from_json(model.release_.to_json()))
     np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X).to_numpy())
@@ -91,7 +91,7 @@ def test_a_ledger_is_charged_for_each_fit_and_clones_share_it(tmp_path: Path) ->
     model.fit(X, y)
     with pytest.raises(cf.BudgetExceeded):
         model.fit(X, y)
-    assert model.status_ in ("ok", "weak")  # the earlier fit is kept
+    assert model.status_ in ("valid", "imprecise")  # the earlier fit is kept
 
 
 def test_pipelines_and_pickles() -> None:
@@ -127,7 +127,7 @@ def test_refusals() -> None:
     with pytest.raises(ValueError, match="feature"):
         classifier().fit(X, y).predict(X[["b", "a"]])
     silent = classifier(EfficientPTRBayes("kind ~ a + b", least=5_000), privacy=cf.ApproxDP(1.0, 1e-6)).fit(X, y)
-    assert silent.status_ == "no_reply"
+    assert silent.status_ == "declined"
     with pytest.raises(NoResult):
         silent.predict(X)
 
@@ -157,10 +157,10 @@ def test_labels_that_are_not_listed_show_in_the_result(method: str, privacy: Any
             "noise": SimulatedNoise(seed),
         }
         model = classifier(method, privacy=privacy, **facts).fit(X, y)
-        assert model.status_ == "weak" and "few_records" in model.result_.flags
+        assert model.status_ == "imprecise" and "few_complete_records" in model.result_.flags
         assert "labels that are no levels" in model.result_.summary()
         assert model.result_.params[:2].between(0, 1).all()
-    assert "few_records" not in classifier(method, privacy=privacy).fit(X, y).result_.flags
+    assert "few_complete_records" not in classifier(method, privacy=privacy).fit(X, y).result_.flags
 
 
 def test_logistic_regression_plugs_in_by_name() -> None:

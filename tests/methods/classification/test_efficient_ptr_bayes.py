@@ -97,10 +97,10 @@ def released(method: EfficientPTRBayes, frame: pd.DataFrame, seed: int) -> cf.Re
 def test_no_reply_where_a_class_is_small_and_it_is_a_result() -> None:
     method = EfficientPTRBayes("kind ~ x + y", c0=0.1)
     release = released(method, records(2_000, 1, (0.7, 0.28, 0.02)), 1)
-    assert release.status == "no_reply" and not release.statistics
+    assert release.status == "declined" and not release.statistics
     found = method.infer(cf.Release.from_json(release.to_json()))
-    assert found.status == "no_reply" and found.estimates.shape == (9,) and np.isnan(found.estimates).all()
-    assert "no_reply" in found.summary() and found.plot() is not None and found.to_json()
+    assert found.status == "declined" and found.estimates.shape == (9,) and np.isnan(found.estimates).all()
+    assert "declined" in found.summary() and found.plot() is not None and found.to_json()
     for call in (found.predict, found.predict_proba):
         with refuses(NoResult):
             call(records(3, 1))
@@ -112,7 +112,7 @@ def test_coverage_given_a_reply_and_a_naive_interval_that_fails() -> None:
     hits, naive = [], []
     for seed in range(40):
         found = method.infer(released(method, records(2_000, seed), seed))
-        assert found.status == "ok" and set(found.flags) <= {"noise_dominates"}
+        assert found.status == "valid" and set(found.flags) <= {"noise_dominates"}
         limits = found.conf_int().to_numpy()
         hits.append(((limits[:, 0] <= truth) & (truth <= limits[:, 1])).mean())
         half = 1.96 * np.sqrt(np.maximum(np.diag(found.covariance) - found.noise_variance, 0.0))

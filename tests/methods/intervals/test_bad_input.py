@@ -134,7 +134,7 @@ def test_releases_that_no_records_could_give_are_read_as_they_are(pure: bool, ki
                 continue
             release = cf.release(method, data, privacy, ledger=None, noise=SimulatedNoise(seed))
             asked = "kind" in method.asks and method.kind != "poisson"
-            found = cf.infer(release, cf.Question(kind=kind) if asked else None)
+            found = cf.infer(release, cf.ResultOptions(kind=kind) if asked else None)
             flags |= set(found.flags)
             outside += method.name == "proportion" and not 0 <= release["sums"].decode()[0] <= 30
             ends = found.conf_int().to_numpy()
@@ -144,7 +144,7 @@ def test_releases_that_no_records_could_give_are_read_as_they_are(pure: bool, ki
             assert np.isfinite(ends).all() and (ends[:, 0] <= ends[:, 1]).all()
     assert outside >= 2
     if kind == "credible":
-        assert {"prior_dominates", "box_active"} & {str(flag) for flag in flags}
+        assert {"prior_dominates", "at_parameter_bound"} & {str(flag) for flag in flags}
 
 
 @pytest.mark.parametrize("level", [4.7, -0.5, "abc", 26, nan, inf, [1]])

@@ -1,4 +1,4 @@
-"""Means of counts, and variances, of columns that no Poisson and no normal fits: one estimand under every relation, held at `ok`."""
+"""Means of counts, and variances, of columns that no Poisson and no normal fits: one estimand under every relation, held at `valid`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _moments(shares: Any) -> tuple[float, float]:
 
 @pytest.mark.parametrize("shares", [DAYS, VISITS], ids=["days", "visits"])
 def test_a_mean_of_counts_is_the_same_estimand_under_every_relation(shares: Any) -> None:
-    """A verb `rate` believed that the variance is the mean: visits were held 33 times of 60 at `ok`, half as wide as Student's."""
+    """A verb `rate` believed that the variance is the mean: visits were held 33 times of 60 at `valid`, half as wide as Student's."""
     assert not hasattr(I, "rate")
     _, data = _counts(shares, 3_000, 1)
     truth, titles = _moments(shares)[0], set()
@@ -45,7 +45,7 @@ def test_a_mean_of_counts_is_the_same_estimand_under_every_relation(shares: Any)
         for kind in ("credible", "confidence") if privacy.relation == "substitute" else ("confidence",):
             found = I.mean(data, "v", privacy=privacy, ledger=None, noise=SimulatedNoise(2), kind=kind)
             low, high = found.conf_int().to_numpy()[0]
-            assert found.status == "ok" and low <= truth <= high, (privacy, kind)
+            assert found.status == "valid" and low <= truth <= high, (privacy, kind)
             titles.add(found.target)
     assert titles == {"mean of v, moved into its bounds"}
 
@@ -53,7 +53,7 @@ def test_a_mean_of_counts_is_the_same_estimand_under_every_relation(shares: Any)
 def test_a_poisson_rate_says_what_it_assumes_and_is_read_from_any_release_of_a_mean() -> None:
     _, data = _counts(stats.poisson.pmf(np.arange(26), 6.0), 2_000, 1)
     release = cf.release(I.MeanAndVariance("v"), data, SUBSTITUTE[1], ledger=None, noise=SimulatedNoise(3))
-    mean, rate = (cf.infer(release, cf.Question(kind=kind)) for kind in ("confidence", "poisson"))
+    mean, rate = (cf.infer(release, cf.ResultOptions(kind=kind)) for kind in ("confidence", "poisson"))
     assert list(rate.names) == ["rate of v"] and list(mean.names) == ["mean of v", "variance of v"]
     for word in ("Poisson counts assumed", "variance equal to the mean", "25 read as 25 or more"):
         assert word in rate.target and word not in mean.target
@@ -64,7 +64,7 @@ def test_a_poisson_rate_says_what_it_assumes_and_is_read_from_any_release_of_a_m
     assert "Poisson counts assumed" in plan.target and any("variance is their mean" in one for one in plan.warnings)
     # a prior of a rate is none of a mean: another kind has its own
     own = cf.release(I.MeanAndVariance("v", kind="poisson", prior="gamma(2, 0.2)"), data, SUBSTITUTE[0], ledger=None)
-    assert cf.infer(own, cf.Question(kind="credible")).prior.startswith("uniform")
+    assert cf.infer(own, cf.ResultOptions(kind="credible")).prior.startswith("uniform")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_mean_and_variance_of_skewed_counts_are_held(kind: str) -> None:
         hits += (ends[:, 0] <= truth) & (truth <= ends[:, 1])
         widths.append(ends[0, 1] - ends[0, 0])
         plain.append(2 * 1.96 * values.std() / np.sqrt(2_000))
-        assert found.status == "ok"
+        assert found.status == "valid"
     assert (hits >= 29).all(), hits
     assert np.median(widths) < 1.15 * np.median(plain)
 
@@ -119,7 +119,9 @@ def test_too_few_records_for_so_skewed_a_column_are_said(kind: str) -> None:
     schema = cf.Schema({"v": cf.Integer(0, 60, on_missing=0)})
     data = cf.read({"v": np.where(np.arange(300) < 2, 60, 0)}, schema)
     found = simulated(I.MeanAndVariance("v", show="mean", kind=kind), data, cf.GDP(20.0, relation="substitute"), 1)
-    assert found.status == "weak" and "skewed_few_records" in found.flags and "more records would do" in found.reason
+    assert (
+        found.status == "imprecise" and "skewed_few_records" in found.flags and "more records would do" in found.reason
+    )
     _, many = _counts(VISITS, 2_000, 1)
     assert "skewed_few_records" not in simulated(I.MeanAndVariance("v", kind=kind), many, cf.GDP(5.0), 1).flags
 

@@ -59,7 +59,7 @@ def test_a_release_reads_back_and_answers(method: object, privacy: object) -> No
     release = cf.release(method, data, privacy, ledger=None, noise=SimulatedNoise(2))
     again = cf.Release.from_json(release.to_json())
     result = cf.infer(again)
-    assert result.to_json() == cf.infer(release).to_json() and result.status == "ok"
+    assert result.to_json() == cf.infer(release).to_json() and result.status == "valid"
     ends = result.conf_int()
     assert (ends[0] < result.params).all() and (result.params < ends[1]).all()
     wide = result.conf_int(alpha=0.01)
@@ -74,9 +74,9 @@ def test_a_release_reads_back_and_answers(method: object, privacy: object) -> No
 def test_one_release_answers_both_kinds_and_any_prior() -> None:
     data = cf.read(_records(1_000), SCHEMA)
     release = cf.release(I.Proportion("s"), data, cf.PureDP(0.5), ledger=None, noise=SimulatedNoise(3))
-    both = [cf.infer(release, cf.Question(kind=kind)).conf_int().to_numpy() for kind in ("credible", "confidence")]
+    both = [cf.infer(release, cf.ResultOptions(kind=kind)).conf_int().to_numpy() for kind in ("credible", "confidence")]
     assert not np.array_equal(*both) and np.abs(both[0] - both[1]).max() < 0.01
-    told = cf.infer(release, cf.Question(prior="beta(500, 500)"))
+    told = cf.infer(release, cf.ResultOptions(prior="beta(500, 500)"))
     assert 0.3 < told.params.iloc[0] < 0.5 and told.prior == "Beta(500, 500)"
 
 
@@ -160,7 +160,7 @@ def test_differences_that_have_no_posterior_have_confidence_limits_under_substit
 ) -> None:
     asked = {"privacy": cf.GDP(1.0, relation="substitute"), "ledger": None, "noise": SimulatedNoise(1)}
     found = I.difference(cf.read(_records(3_000), SCHEMA), formula, **asked)
-    assert list(found.names) == names and (found.relation, found.status) == ("substitute", "ok")
+    assert list(found.names) == names and (found.relation, found.status) == ("substitute", "valid")
     ends = found.conf_int().to_numpy()
     assert (ends[:, 0] <= truth).all() and (truth <= ends[:, 1]).all() and (ends[:, 1] - ends[:, 0] < 0.5).all()
     data, pure = cf.read(_records(300), SCHEMA), cf.PureDP(1.0, relation="substitute")
@@ -193,7 +193,7 @@ def test_a_subgroup_is_answered_where_the_number_of_records_is_secret() -> None:
 def test_a_prior_that_says_as_much_as_the_records_is_flagged() -> None:
     data = cf.read(_records(100), SCHEMA)
     found = I.proportion(data, "s", privacy=cf.PureDP(0.02), ledger=None, noise=SimulatedNoise(1))
-    assert found.status == "weak" and "prior_dominates" in found.flags
+    assert found.status == "imprecise" and "prior_dominates" in found.flags
 
 
 def test_the_contract_of_a_proportion_under_both_noises() -> None:
@@ -331,10 +331,10 @@ def test_a_prior_that_says_more_than_the_records_is_told(method: object, strong:
     data = cf.read(_records(400), SCHEMA)
     privacy = cf.PureDP(2.0, relation="substitute")
     release = cf.release(method, data, privacy, ledger=None, noise=SimulatedNoise(1))  # type: ignore[arg-type]
-    assert cf.infer(release, cf.Question(prior=mild)).status == "ok"
+    assert cf.infer(release, cf.ResultOptions(prior=mild)).status == "valid"
     if strong is not None:
-        found = cf.infer(release, cf.Question(prior=strong))
-        assert found.status == "weak" and "prior_dominates" in found.flags
+        found = cf.infer(release, cf.ResultOptions(prior=strong))
+        assert found.status == "imprecise" and "prior_dominates" in found.flags
 
 
 @pytest.mark.parametrize("kind", ["credible", "confidence"])

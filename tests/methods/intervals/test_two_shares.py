@@ -121,7 +121,7 @@ def test_one_release_answers_both_kinds(privacy: cf.Guarantee) -> None:
     schema = cf.Schema({name: cf.Integer(0, 1, on_missing=0) for name in ("y", "g")})
     method = cf.intervals.Difference("y ~ g")
     release = cf.release(method, cf.read(frame, schema), privacy, ledger=None, noise=SimulatedNoise(4))
-    credible, confidence = (method.infer(release, cf.Question(kind=kind)) for kind in ("credible", "confidence"))
+    credible, confidence = (method.infer(release, cf.ResultOptions(kind=kind)) for kind in ("credible", "confidence"))
     one, other = credible.conf_int().to_numpy(), confidence.conf_int().to_numpy()
     assert list(credible.names) == list(confidence.names) and np.abs(one - other).max() < 0.02
     assert "exact under the prior" in credible.covers and "confidence" not in credible.covers
@@ -132,7 +132,7 @@ def test_one_release_answers_both_kinds(privacy: cf.Guarantee) -> None:
     assert called.conf_int().equals(confidence.conf_int())
 
 
-@pytest.mark.parametrize(("budget", "status"), [(0.01, ("weak", "uninformative")), (1.0, ("ok",))])
+@pytest.mark.parametrize(("budget", "status"), [(0.01, ("imprecise", "no_information")), (1.0, ("valid",))])
 def test_noise_as_large_as_the_groups_is_never_ok(budget: float, status: tuple[str, ...]) -> None:
     """Those releases alone that noise moved away from the middle would be ok, and hold less than they say."""
     g = np.random.default_rng(3)

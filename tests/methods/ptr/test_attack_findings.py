@@ -16,7 +16,7 @@ from tests.few import few
 from tests.messages import refuses
 
 import confide as cf
-from confide.core import Opaque, Spend, Test, Together
+from confide.core import BudgetItem, Composed, OpaqueRelease, Test
 from confide.core.release import statements_hold
 from confide.errors import ConfideError, PlanError
 from confide.methods.ptr.safety import bound_from, pack_bound
@@ -39,11 +39,11 @@ def test_a_uniform_bound_is_above_the_loss(moves: float, loss: float) -> None:
 def test_a_negative_failure_probability_pays_for_nothing() -> None:
     """A method that writes delta = -1/2 into a shown test takes it off the delta of another release."""
 
-    def spend(name: str) -> Spend:
-        return Spend(name, "grid_gaussian", Fraction(1), "l2", Fraction(4), Fraction(1), (1,))
+    def spend(name: str) -> BudgetItem:
+        return BudgetItem(name, "grid_gaussian", Fraction(1), "l2", Fraction(4), Fraction(1), (1,))
 
-    other = Opaque("other", cf.GDP(0.1, 0.5, relation="substitute"), "proof")
-    event = Together((other, Test(spend("a"), spend("b"), Fraction(-1, 2))))
+    other = OpaqueRelease("other", cf.GDP(0.1, 0.5, relation="substitute"), "proof")
+    event = Composed((other, Test(spend("a"), spend("b"), Fraction(-1, 2))))
     with contextlib.suppress(PlanError):
         assert not statements_hold(event, (cf.GDP(1.0, relation="substitute"),))
 
@@ -59,7 +59,7 @@ def test_slopes_of_two_valued_responses_are_covered(share: float) -> None:
         data = pd.DataFrame({"x": draw.uniform(-1, 1, 20_000), "y": (draw.random(20_000) < share) * 1.0})
         noise = SimulatedNoise(seed)
         found = method.infer(cf.release(method, cf.read(data, schema), cf.GDP(2.0, 1e-6), ledger=None, noise=noise))
-        assert found.status == "ok"
+        assert found.status == "valid"
         covered += abs(found.estimates[1]) <= stats.t.ppf(0.975, found.df) * np.sqrt(found.covariance[1, 1])
     assert stats.binom.cdf(covered, runs, 0.95) > 0.001
 
@@ -89,10 +89,11 @@ def test_an_estimate_that_was_cut_is_no_plain_answer() -> None:
         "noise": SimulatedNoise(1),
     }
     found = cf.ptr.safe_release(FarAway(), data, **asked)
-    assert found.status == "weak" and "2^32 alphas" in found.reason
+    assert found.status == "imprecise" and "2^32 alphas" in found.reason
     near = cf.Schema({"t": cf.Numeric(17.0, 18.0, on_missing="midpoint")})
     assert (
-        cf.ptr.safe_release(FarAway(), cf.read(pd.DataFrame({"t": np.full(1001, 17.5)}), near), **asked).status == "ok"
+        cf.ptr.safe_release(FarAway(), cf.read(pd.DataFrame({"t": np.full(1001, 17.5)}), near), **asked).status
+        == "valid"
     )
     with refuses(PlanError):
         cf.ptr.OrderStatistic(501, 1.7e9, 1.8e9, alpha=0.3)
@@ -110,7 +111,7 @@ def test_a_balanced_preset_without_a_sample_is_refused_before_the_charge_or_decl
         return
     except ConfideError as error:
         pytest.fail(f"failed after the charge: {error}")
-    assert release.status == "no_reply"
+    assert release.status == "declined"
 
 
 def test_a_report_on_another_alpha_is_not_quoted() -> None:

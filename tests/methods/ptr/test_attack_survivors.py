@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import confide as cf
-from confide.core import Opaque, Spend, Test, exact_cost
+from confide.core import BudgetItem, OpaqueRelease, Test, exact_cost
 from confide.core.events import event_from_dict, event_to_dict
 from confide.core.release import statements_hold
 from confide.methods.ptr import classic
@@ -24,8 +24,8 @@ from confide_lab.aggregates.posterior import quantile_of, reach_of
 from confide_lab.methods import AdaOPS, PosteriorSampling
 
 
-def spend(name: str) -> Spend:
-    return Spend(name, "grid_gaussian", Fraction(1), "l2", Fraction(4), Fraction(1), (1,))
+def spend(name: str) -> BudgetItem:
+    return BudgetItem(name, "grid_gaussian", Fraction(1), "l2", Fraction(4), Fraction(1), (1,))
 
 
 class Fixed:
@@ -65,7 +65,7 @@ def test_the_failure_of_a_certificate_counts() -> None:
 )
 def test_what_follows_a_test_protects_what_the_plan_says(other: cf.GDP, shown: bool) -> None:
     """Planted: `_bounds_fit` does not look into tests."""
-    event = Test(spend("a"), Opaque("b", other, "proof"), Fraction(1, 1000), shown)
+    event = Test(spend("a"), OpaqueRelease("b", other, "proof"), Fraction(1, 1000), shown)
     assert not statements_hold(event, (cf.GDP(1.0, 0.01, relation="substitute"),))
 
 
@@ -117,7 +117,7 @@ def test_a_reply_by_a_hair_is_marked() -> None:
         data = pd.DataFrame({"x": np.tile([-1.0, 1.0], n // 2), "y": np.zeros(n)})
         noise = SimulatedNoise(n)
         release = cf.release(method, cf.read(data, schema), cf.GDP(0.5, 1e-4), ledger=None, noise=noise)
-        if release.status == "no_reply":
+        if release.status == "declined":
             continue
         least = release.plan.statistics.get("eigenvalue") or method.plan(schema, cf.GDP(0.5, 1e-4)).statistic(
             "eigenvalue"
@@ -157,7 +157,7 @@ def test_no_reply_holds_no_numbers(privacy: cf.GDP) -> None:
         AdaOPS("y ~ x", penalty=0.01),
     ):
         found = method.infer(cf.release(method, data, privacy, ledger=None, noise=SimulatedNoise(1)))
-        assert found.status == "no_reply"
+        assert found.status == "declined"
         assert np.isnan(found.estimates).all() and np.isnan(found.covariance).all()
 
 
@@ -168,7 +168,7 @@ def test_a_certified_eigenvalue_leaves_room_for_every_row_of_a_unit(rows: int) -
     method = cf.regression.EfficientPTR("y ~ x")
     plan = method.plan(schema, cf.GDP(1.0, 1e-4))
     event, least = plan.event, plan.statistic("eigenvalue")
-    assert isinstance(event, Test) and isinstance(event.on, Spend) and isinstance(least, LeastEigenvalue)
+    assert isinstance(event, Test) and isinstance(event.on, BudgetItem) and isinstance(least, LeastEigenvalue)
     line = plan.statistic("line")
     noise = float(cf.core.threshold(event.on, event.delta) * event.on.step) / least.unit
     assert method._margin(event, line) >= noise + rows * least.map.least * (1 - 1e-9)  # type: ignore[arg-type]
@@ -179,7 +179,7 @@ def test_quantiles_count_the_rounding_of_the_noise(failure: float) -> None:
     """Planted: no half step; P(noise > q) is then above the failure where the noise is a few steps wide."""
     for scale in (Fraction(1), Fraction(4), Fraction(9, 2), Fraction(25)):
         for step in (Fraction(1), Fraction(1, 8)):
-            one = Spend("a", "grid_gaussian", Fraction(1), "l2", scale, step, (1,))
+            one = BudgetItem("a", "grid_gaussian", Fraction(1), "l2", scale, step, (1,))
             first = int(quantile_of(one, Fraction(failure)) / float(step) // 1) + 1  # the least step above it
             assert stats.norm.sf((first - 0.5) / sqrt(scale)) <= failure * (1 + 1e-9)
 

@@ -129,15 +129,15 @@ def test_ends_that_are_the_declared_bound_alone_are_said() -> None:
 
     some = asked(300, (0.02, 0.5))
     frame = some.to_frame()
-    assert some.status == "partial" and list(frame.flag) == ["declared_bound", ""] and frame.low.iloc[0] == -4
+    assert some.status == "partial" and list(frame.flag) == ["at_declared_bound", ""] and frame.low.iloc[0] == -4
     assert "the low end of 0.02 is the declared bound" in some.reason and "records" in some.reason
-    assert "declared_bound" in str(some)
-    assert asked(6, (0.02, 0.5)).status == "uninformative"
+    assert "at_declared_bound" in str(some)
+    assert asked(6, (0.02, 0.5)).status == "no_information"
     # at 99.9 % the same end of more records is one, at 95 % it is not
     more = asked(600, (0.02, 0.5))
-    assert more.status == "ok" and "declared_bound" not in str(more)
+    assert more.status == "valid" and "at_declared_bound" not in str(more)
     far = more.to_frame(alpha=0.001)
-    assert list(far.flag) == ["declared_bound", ""] and far.low.iloc[0] == -4
+    assert list(far.flag) == ["at_declared_bound", ""] and far.low.iloc[0] == -4
 
 
 def test_ends_that_are_the_declared_bound_alone_are_said_under_gdp_too() -> None:
@@ -157,10 +157,10 @@ def test_ends_that_are_the_declared_bound_alone_are_said_under_gdp_too() -> None
         )
 
     some = asked(300)
-    assert some.status == "partial" and list(some.to_frame().flag) == ["declared_bound", ""]
+    assert some.status == "partial" and list(some.to_frame().flag) == ["at_declared_bound", ""]
     assert some.conf_int()[0].iloc[0] == -4 and some.params.notna().all()
     assert "the low end of 0.02 is the declared bound" in some.reason and "records" in some.reason
-    assert "declared_bound" in str(some) and asked(20_000).status == "ok"
+    assert "at_declared_bound" in str(some) and asked(20_000).status == "valid"
     groups = asked(300, "x ~ t")
     assert groups.status == "partial" and "the low end of t=f, 0.02" in groups.reason
     # a quantile that is at the last value for certain has no end that records could move
@@ -169,7 +169,7 @@ def test_ends_that_are_the_declared_bound_alone_are_said_under_gdp_too() -> None
     found = cf.tables.quantiles(
         "k", top, covers="population", quantiles=0.95, privacy=cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1)
     )
-    assert found.status == "ok" and found.conf_int().to_numpy().tolist() == [[9, 9]]
+    assert found.status == "valid" and found.conf_int().to_numpy().tolist() == [[9, 9]]
 
 
 def test_an_atom_at_a_bound_is_no_open_end() -> None:
@@ -185,7 +185,7 @@ def test_an_atom_at_a_bound_is_no_open_end() -> None:
         ledger=None,
         noise=SimulatedNoise(2),
     )
-    assert found.status == "ok" and found.to_frame().low.iloc[0] == 0 and found.to_frame().high.iloc[0] < 1
+    assert found.status == "valid" and found.to_frame().low.iloc[0] == 0 and found.to_frame().high.iloc[0] < 1
 
 
 def test_quantiles_of_whole_values_are_whole() -> None:

@@ -100,14 +100,14 @@ def test_intervals_cover_the_population(method: object, mu: float) -> None:
     """40 replications of heavy-tailed records; fails where the 99.9 % interval of the coverage lies below .95."""
     from scipy import stats
 
-    from confide.schema import Practice
+    from confide.schema import CodedFrame
 
-    truth = method.reference(Practice.of(_records(200_000, 99, heavy=True), SCHEMA))  # type: ignore[attr-defined]
+    truth = method.reference(CodedFrame.of(_records(200_000, 99, heavy=True), SCHEMA))  # type: ignore[attr-defined]
     hits, runs = [], 40
     for seed in range(runs):
         data = cf.read(_records(4_000, seed, heavy=True), SCHEMA)
         found = cf.infer(cf.release(method, data, cf.GDP(mu), ledger=None, noise=SimulatedNoise(seed)))  # type: ignore[arg-type]
-        assert found.status == "ok"
+        assert found.status == "valid"
         ends = found.conf_int()
         hits.append([ends[0][name] <= truth[name] <= ends[1][name] for name in found.names])
     share = np.mean(hits)
@@ -124,7 +124,7 @@ def test_weak_and_partial_answers_say_so() -> None:
         found.status == "partial" and np.isnan(found.conf_int()[0]["r(a, d)"]) and np.isfinite(found.params["r(a, b)"])
     )
     weak = cf.reduction.pca(NAMES, cf.read(frame, SCHEMA), privacy=cf.GDP(0.5), ledger=None, noise=SimulatedNoise(1))
-    assert weak.status == "weak" and np.isnan(weak.conf_int().to_numpy()).all()
+    assert weak.status == "imprecise" and np.isnan(weak.conf_int().to_numpy()).all()
     with refuses(cf.NoResult):
         weak.transform(frame)
 

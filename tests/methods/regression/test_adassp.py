@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from tests.messages import refuses
 
 import confide as cf
-from confide.core import Question, leaves
+from confide.core import ResultOptions, leaves
 from confide.errors import PlanError
 from confide.methods.regression.certified.sums import BoundedRows, Part, largest_length, moments, smallest_eigenvalue
 from confide.noise import SimulatedNoise
@@ -233,13 +233,13 @@ def test_with_few_records_it_is_ridge_regression_with_the_stated_ridge() -> None
     ridge = max(0.0, sqrt(8) * sd - lowered)
     theta = np.linalg.solve(z.T @ z + ridge * np.eye(4), z.T @ t)
     np.testing.assert_allclose(result.params.to_numpy()[1:], 25 * theta[1:] / [2.5, 5, 1], rtol=1e-4)
-    assert dict(result.facts)["Ridge"] == f"{ridge:,.1f}" and result.status == "weak" and ridge > 1
+    assert dict(result.facts)["Ridge"] == f"{ridge:,.1f}" and result.status == "imprecise" and ridge > 1
 
 
 def test_a_question_for_a_subset_is_the_smaller_model() -> None:
     frame = records(3_000, 6)
     release = cf.release(AdaSSP(FORMULA), cf.read(frame, SCHEMA), cf.GDP(1e4), ledger=None, noise=ZeroNoise())
-    result = cf.infer(release, Question(subset=("a", "c")))
+    result = cf.infer(release, ResultOptions(subset=("a", "c")))
     smaller = estimate(AdaSSP("y ~ a + c"), frame, cf.GDP(1e4), ZeroNoise())
     assert list(result.params.index) == ["Intercept", "a", "c"]
     np.testing.assert_allclose(result.params, smaller.params, rtol=1e-6)
@@ -248,7 +248,7 @@ def test_a_question_for_a_subset_is_the_smaller_model() -> None:
 def test_no_records_and_one_record_give_a_weak_line() -> None:
     for n in (0, 1):
         result = estimate(AdaSSP(FORMULA), records(n, 1))
-        assert result.status == "weak" and np.isfinite(result.params).all()
+        assert result.status == "imprecise" and np.isfinite(result.params).all()
 
 
 # errors ----------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from tests.simulated import simulated
 
 import confide as cf
-from confide.core import Either, Meter, Noisy, Together
+from confide.core import Branches, Composed, Meter, Noisy
 from confide.methods.regression.evidence.sample_size_advice import clipped_share
 from confide.methods.regression.sums.linear_rows import private_box
 from confide.noise import SecureNoise, SimulatedNoise
@@ -138,10 +138,10 @@ def test_the_covariance_of_the_noise_and_the_corrected_variance():
 def scaled(event):
     """The tree with a hundredth of every scale."""
     match event:
-        case Together(parts):
-            return Together(tuple(map(scaled, parts)))
-        case Either(branches):
-            return Either(tuple(map(scaled, branches)))
+        case Composed(parts):
+            return Composed(tuple(map(scaled, parts)))
+        case Branches(branches):
+            return Branches(tuple(map(scaled, branches)))
     return replace(event, scale=event.scale / 100)
 
 
@@ -194,7 +194,7 @@ def test_intervals_of_an_ok_table_can_be_used(recenter):
     for seed in range(10):
         data = cf.read(np.c_[X, y], schema)
         r = simulated(SSP("y ~ x + z", recenter=recenter), data, cf.GDP(10.0), seed)
-        if r.status == "ok":
+        if r.status == "valid":
             assert (r.conf_int().diff(axis=1).iloc[:, 1] < 20 * r.bse).all()
 
 

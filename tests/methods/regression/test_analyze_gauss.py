@@ -11,7 +11,7 @@ import pytest
 from tests.messages import refuses
 
 import confide as cf
-from confide.core import Question
+from confide.core import ResultOptions
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
 from confide.testing import ZeroNoise
@@ -72,14 +72,14 @@ def test_a_question_for_a_subset_is_the_smaller_model() -> None:
     source = cf.read(frame, SCHEMA)
     release = cf.release(AnalyzeGauss(FORMULA), source, cf.GDP(1e4), ledger=None, noise=ZeroNoise())
     smaller = estimate(AnalyzeGauss("y ~ b"), frame, 1e4, ZeroNoise())
-    np.testing.assert_allclose(cf.infer(release, Question(subset=("b",))).params, smaller.params, rtol=1e-5)
+    np.testing.assert_allclose(cf.infer(release, ResultOptions(subset=("b",))).params, smaller.params, rtol=1e-5)
 
 
 def test_it_is_weak_where_the_noise_reaches_the_smallest_eigenvalue() -> None:
-    assert estimate(AnalyzeGauss(FORMULA), records(0, 1)).status == "weak"
-    assert estimate(AnalyzeGauss(FORMULA), records(20, 1)).status == "weak"
+    assert estimate(AnalyzeGauss(FORMULA), records(0, 1)).status == "imprecise"
+    assert estimate(AnalyzeGauss(FORMULA), records(20, 1)).status == "imprecise"
     result = estimate(AnalyzeGauss(FORMULA), records(5_000, 1))
-    assert result.status == "ok" and not result.has_intervals
+    assert result.status == "valid" and not result.has_intervals
     np.testing.assert_allclose(result.params.to_numpy()[1:], [2.0, -0.5], atol=0.5)
 
 

@@ -140,14 +140,14 @@ def test_a_ridge_slows_the_rounds_and_does_not_move_where_they_go() -> None:
     z, t = scaled(frame)
     theta = np.linalg.lstsq(z, t, rcond=None)[0]
     np.testing.assert_allclose(result.params.to_numpy()[1:], 25 * theta[1:] / [2.5, 5], rtol=1e-3)
-    assert float(dict(result.facts)["Ridge"]) > 0 or result.status == "ok"
+    assert float(dict(result.facts)["Ridge"]) > 0 or result.status == "valid"
 
 
 def test_no_records_give_a_finite_line() -> None:
     for n in (0, 1):
         for seed in range(5):
             result = estimate(BoostedAdaSSP(FORMULA, rounds=20), records(n, 1), 0.3, SimulatedNoise(seed))
-            assert result.status == "weak" and np.isfinite(result.params).all()
+            assert result.status == "imprecise" and np.isfinite(result.params).all()
 
 
 def test_more_rounds_are_worse_with_few_records() -> None:

@@ -26,7 +26,7 @@ from confide.methods.regression.certified.reading import (
     solve_exactly,
 )
 from confide.noise import SimulatedNoise
-from confide.schema import Practice
+from confide.schema import CodedFrame
 from confide.testing import ZeroNoise, check_method
 from confide_lab.benchmarks.planted.eptr_ols import EPTR_OLS
 from confide_lab.benchmarks.planted.kinds import Fault
@@ -252,7 +252,7 @@ def test_intervals_cover_and_the_sampling_part_alone_does_not() -> None:
             method, cf.read(frame, schema), cf.ApproxDP(1.0, 0.01), ledger=None, noise=SimulatedNoise(seed)
         )
         found = method.infer(release)
-        assert found.status == "ok" and set(found.flags) <= {"noise_dominates"}
+        assert found.status == "valid" and set(found.flags) <= {"noise_dominates"}
         limits = found.conf_int().to_numpy()
         inside.append(((limits[:, 0] <= theta) & (theta <= limits[:, 1])).mean())
         # without what is allowed for unequal variances
@@ -276,9 +276,9 @@ def test_where_the_mean_is_curved_it_is_the_weighted_line_that_is_named_and_cove
     wanted = np.linalg.solve((z.T * weights) @ z, (z.T * weights) @ x**2)
     plain = np.linalg.lstsq(z, x**2, rcond=None)[0]
     method = EfficientPTR("y ~ x")
-    np.testing.assert_allclose(list(method.reference(Practice.of(frame, schema)).values()), wanted, atol=1e-5)
+    np.testing.assert_allclose(list(method.reference(CodedFrame.of(frame, schema)).values()), wanted, atol=1e-5)
     unweighted = EfficientPTR("y ~ x", leverage_cap=2.0)
-    np.testing.assert_allclose(list(unweighted.reference(Practice.of(frame, schema)).values()), plain, atol=1e-5)
+    np.testing.assert_allclose(list(unweighted.reference(CodedFrame.of(frame, schema)).values()), plain, atol=1e-5)
     held, missed = np.zeros(2), np.zeros(2)
     for seed in range(12):
         data = cf.read(frame.sample(len(frame), replace=True, random_state=seed), schema)
@@ -286,7 +286,11 @@ def test_where_the_mean_is_curved_it_is_the_weighted_line_that_is_named_and_cove
         low, high = found.conf_int().to_numpy().T
         held += (low <= wanted) & (wanted <= high)
         missed += (low > plain) | (plain > high)
-        assert found.status == "ok" and "leverage weights" in found.summary() and "times as wide" in found.covers
+        assert (
+            found.status == "valid"
+            and "leverage weights" in found.summary(verbose=True)
+            and "times as wide" in found.covers
+        )
     assert (held >= 11).all() and missed.max() >= 10
 
 
@@ -319,7 +323,7 @@ def test_the_intercept_is_weighted_with_its_row() -> None:
 def test_a_line_at_the_radius_has_no_interval() -> None:
     method = EfficientPTR("y ~ a + b", radius=0.3)
     found = method.infer(released(method, records(5_000, 7)))
-    assert found.status == "weak" and "at_the_radius" in found.flags and not found.has_intervals
+    assert found.status == "imprecise" and "at_declared_radius" in found.flags and not found.has_intervals
     assert np.linalg.norm(found.estimates) <= 0.3 + 1e-9
 
 
@@ -331,9 +335,9 @@ def test_no_reply_is_a_result(extra: dict[str, Any]) -> None:
     """Too few records: nothing but the certificate is released, nothing raises, and there is nothing to predict from."""
     method = EfficientPTR("y ~ a + b", **extra)
     release = released(method, records(12, 8), cf.GDP(1.0, 1e-6))
-    assert release.status == "no_reply" and set(release.statistics) == ({"eigenvalue"} if not extra else set())
+    assert release.status == "declined" and set(release.statistics) == ({"eigenvalue"} if not extra else set())
     found = method.infer(release)
-    assert found.status == "no_reply" and np.isnan(found.estimates).all() and found.reason
+    assert found.status == "declined" and np.isnan(found.estimates).all() and found.reason
     assert dict(found.facts) == ({} if extra else {"Certified least eigenvalue": "none"})
     assert "declined" in found.summary() and "NaN" not in found.to_json()
     with pytest.raises(NoResult):

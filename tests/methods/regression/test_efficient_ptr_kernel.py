@@ -151,9 +151,9 @@ def test_without_noise_it_is_nadaraya_watson() -> None:
 def test_no_reply_is_a_result() -> None:
     method = EfficientPTRKernel("y ~ x", [0.3, 0.5], 0.05, least=40.0)
     release = released(method, records(30, 4))
-    assert release.status == "no_reply" and not release.statistics
+    assert release.status == "declined" and not release.statistics
     found = method.infer(release)
-    assert found.status == "no_reply" and np.isnan(found.estimates).all() and found.reason
+    assert found.status == "declined" and np.isnan(found.estimates).all() and found.reason
     assert "declined" in found.summary() and "NaN" not in found.to_json()
     for read in (lambda: found.at(0.3), lambda: found.predict({"x": [0.3]})):
         with pytest.raises(NoResult):
@@ -187,7 +187,7 @@ def test_intervals_cover_and_the_sampling_part_alone_does_not() -> None:
     for seed in range(40):
         asked = cf.ApproxDP(2.0, n**-3.0, relation="substitute")
         found = method.infer(released(method, records(n, seed), asked, SimulatedNoise(seed)))
-        assert found.status == "ok"
+        assert found.status == "valid"
         low, high = found.conf_int().to_numpy().T
         inside.append(float(((low <= target) & (target <= high)).mean()))
         naive.append(float((np.abs(found.estimates - target) <= 1.96 * np.sqrt(found.sampling_variance)).mean()))

@@ -46,12 +46,12 @@ def test_a_curved_mean_of_a_long_tailed_feature_gets_no_interval_but_a_right_one
         frame = pd.DataFrame({"x": x, "y": 3 * np.log1p(x) + generator.normal(size=n)})
         data = cf.read(frame, schema)
         result = simulated(LeastSquares("y ~ x"), data, cf.GDP(1.0), seed)
-        if result.status == "ok":
+        if result.status == "valid":
             answered += 1
             low, high = result.conf_int().loc["x"]
             assert low <= slope <= high
         else:
-            assert result.status == "weak" and "bounds of x" in result.reason
+            assert result.status == "imprecise" and "bounds of x" in result.reason
     assert answered <= 3
 
 
@@ -66,7 +66,7 @@ def test_a_feature_of_an_endless_tail_is_not_answered_for_however_far_out_its_li
         result = cf.infer(
             cf.release(LeastSquares("y ~ x"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(seed))
         )
-        assert result.status == "weak" and "bounds of x" in result.reason
+        assert result.status == "imprecise" and "bounds of x" in result.reason
 
 
 def test_bounds_are_not_far_where_a_large_residual_there_is_not_limited() -> None:
@@ -83,7 +83,7 @@ def test_a_feature_with_a_short_tail_in_wide_bounds_is_answered_for_and_the_assu
         frame = pd.DataFrame({"x": x, "y": x + generator.normal(size=10_000)})
         data = cf.read(frame, schema)
         result = simulated(LeastSquares("y ~ x"), data, cf.GDP(1.0), seed)
-        answered += result.status == "ok" and "far out in the bounds of x" in result.covers
+        answered += result.status == "valid" and "far out in the bounds of x" in result.covers
     assert answered >= 5
 
 
@@ -96,6 +96,6 @@ def test_a_plan_warns_of_bounds_far_beyond_what_is_typical() -> None:
     assert "unless private counts show a short tail" in note and note not in plan.to_json()
     wider = cf.Schema({"x": cf.Numeric(0, 1e7, typical=(5e3, 9e4)), "y": response})
     plan = cf.plan(cf.regression.LeastSquares("y ~ x"), wider, cf.GDP(1.0), n=4_000)
-    assert any("it will go unanswered" in note for note in plan.notes) and plan.forecast["ok"]["4,000"] == 0
+    assert any("it will go unanswered" in note for note in plan.notes) and plan.forecast["valid"]["4,000"] == 0
     quiet = cf.regression.LeastSquares("y ~ x", limit="none")
     assert not any("typical" in note for note in cf.plan(quiet, schema, cf.GDP(1.0)).notes)

@@ -10,10 +10,10 @@ from scipy.special import expit
 import confide as cf
 from confide.core import seal
 from confide.methods.regression.glm.coefficients import log_odds
-from confide.methods.regression.glm.noise_floor import Held, levels_of
+from confide.methods.regression.glm.noise_floor import UnidentifiedLevels, levels_of
 from confide.noise import SimulatedNoise
 from confide.regression import Logistic
-from confide.schema import Design, Practice
+from confide.schema import CodedFrame, Design
 from confide.sums.coding import Box
 
 SCHEMA = cf.Schema(
@@ -55,7 +55,7 @@ def _gram(transform: np.ndarray, hidden: str, size: float) -> np.ndarray:
 
 def test_nothing_is_held_where_the_information_stands_above_its_noise() -> None:
     moments, transform = _moments()
-    held = Held.of(_gram(transform, "d", 60.0), 5.0, transform, moments, _levels())
+    held = UnidentifiedLevels.of(_gram(transform, "d", 60.0), 5.0, transform, moments, _levels())
     assert held.levels == () and (held.basis == np.eye(len(moments))).all()
 
 
@@ -63,7 +63,7 @@ def test_nothing_is_held_where_the_information_stands_above_its_noise() -> None:
 def test_a_hidden_level_is_held_alone_and_only_its_coefficient_hangs_on_it(size: float) -> None:
     moments, transform = _moments()
     gram = _gram(transform, "d", size)
-    held = Held.of(gram, 5.0, transform, moments, _levels())
+    held = UnidentifiedLevels.of(gram, 5.0, transform, moments, _levels())
     assert [(one.column, one.name) for one in held.levels] == [("f", "d")]
     assert np.allclose(held.basis.T @ held.basis, np.eye(len(moments) - 1))
     assert np.linalg.eigvalsh(held.basis.T @ gram @ held.basis)[0] == pytest.approx(100.0)
@@ -76,8 +76,8 @@ def test_a_hidden_level_is_held_alone_and_only_its_coefficient_hangs_on_it(size:
 
 def test_a_level_of_many_records_is_never_held_nor_all_of_a_column() -> None:
     moments, transform = _moments()
-    assert Held.of(_gram(transform, "b", 1.0), 5.0, transform, moments, _levels()).levels == ()
-    held = Held.of(-np.eye(len(moments)), 5.0, transform, moments, _levels())
+    assert UnidentifiedLevels.of(_gram(transform, "b", 1.0), 5.0, transform, moments, _levels()).levels == ()
+    held = UnidentifiedLevels.of(-np.eye(len(moments)), 5.0, transform, moments, _levels())
     assert held.levels == () and (held.basis == np.eye(len(moments))).all()
 
 
@@ -85,7 +85,7 @@ def test_of_all_records_nothing_is_held() -> None:
     design = Design.of("y ~ x", SCHEMA)
     levels = levels_of(design, Box.of(design))
     assert [(one.column, one.name) for one in levels] == [("", "")]
-    held = Held.of(np.diag([50.0, 1.0]), 5.0, np.eye(2), np.eye(2), levels)
+    held = UnidentifiedLevels.of(np.diag([50.0, 1.0]), 5.0, np.eye(2), np.eye(2), levels)
     assert held.levels == () and (held.basis == np.eye(2)).all()
 
 
@@ -107,7 +107,7 @@ def test_a_cell_of_a_product_is_held_along_all_that_vanishes_outside_of_it(slope
     assert np.allclose(z @ own.weights, frame.a * frame.b)
     hidden, _ = np.linalg.qr(np.linalg.solve(transform, own.along))
     gram = 100.0 * np.eye(len(hidden)) - 99.0 * hidden @ hidden.T
-    held = Held.of(gram, 5.0, transform, moments, levels)
+    held = UnidentifiedLevels.of(gram, 5.0, transform, moments, levels)
     assert [(one.column, one.name) for one in held.levels] == [("a:b", "1:1")]
     assert held.basis.shape[1] == len(moments) - 1 - slope
     assert [design.names[j] for j in own.cell.places] == (["a:b", "a:b:x"] if slope else ["a:b"])
@@ -128,13 +128,13 @@ def test_one_rare_level_does_not_take_the_table_with_it(relation: str) -> None:
     method, n, mu = Logistic("y ~ x + f + k"), 2_000, 1.0 if relation == "add-remove" else 2.0
     plan = cf.plan(method, SCHEMA, cf.GDP(mu, relation=relation), n=n if relation == "substitute" else None)
     population = _frame(100_000, 0)
-    truth = pd.Series(dict(method.reference(Practice.of(population, SCHEMA))))
+    truth = pd.Series(dict(method.reference(CodedFrame.of(population, SCHEMA))))
     others = [name for name in truth.index if name not in ("f[T.c]", "f[T.d]")]
     answered, covered, named = 0, 0, 0
     for seed in range(20):
         frame = population.sample(n, replace=True, random_state=seed).reset_index(drop=True)
         found = method.infer(seal(method, cf.read(frame, SCHEMA), plan, SimulatedNoise(seed)))
-        if found.status in ("ok", "partial") and found.params[others].notna().all():
+        if found.status in ("valid", "partial") and found.params[others].notna().all():
             ends = found.conf_int().loc[others]
             answered += 1
             covered += int(((ends[0] <= truth[others]) & (truth[others] <= ends[1])).sum())
@@ -152,5 +152,5 @@ def test_a_table_without_intervals_does_not_say_that_others_have_one() -> None:
             "y ~ x + f + k", data, privacy=cf.GDP(0.1), ledger=None, noise=SimulatedNoise(seed)
         )
         assert ("told beside them" not in found.reason) or found.status == "partial"
-        said.append(found.status == "weak" and "leaves no slope an interval" in found.reason)
+        said.append(found.status == "imprecise" and "leaves no slope an interval" in found.reason)
     assert any(said)

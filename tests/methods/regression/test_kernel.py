@@ -168,7 +168,7 @@ def test_bands_cover_the_smoothed_curve_and_the_sampling_part_alone_does_not() -
         found = read(
             released(method, records(n, seed), cf.ApproxDP(1.0, n**-3.0, relation="substitute"), SimulatedNoise(seed))
         )
-        assert found.status == "ok"
+        assert found.status == "valid"
         if target is None:
             target = smoothed(found.points[:, 0], 0.0437, 1.0)
         low, high = found.conf_int().to_numpy().T
@@ -186,7 +186,7 @@ def test_bands_cover_the_smoothed_curve_and_the_sampling_part_alone_does_not() -
 def test_where_no_records_are_the_interval_is_all_that_is_allowed() -> None:
     frame = records(4_000, 4)
     found = read(released(Kernel("y ~ x", bandwidth=0.03), frame[frame["x"] < 0.6]))
-    assert found.status == "ok" and "thin" in found.flags
+    assert found.status == "valid" and "sparse_region" in found.flags
     assert found.at(0.9).loc[0, ["low", "high"]].tolist() == [-1.0, 1.0]
     row = found.at(0.3).iloc[0]
     assert row["high"] - row["low"] < 0.3
@@ -199,7 +199,7 @@ def test_with_next_to_no_noise_a_place_without_records_has_no_number_either() ->
         found = read(released(Kernel("y ~ x", bandwidth=0.03), frame[frame["x"] < 0.6], cf.GDP(mu)))
         row = found.at(0.9).iloc[0]
         assert (row["low"], row["high"]) == (-1.0, 1.0) and not np.isfinite(row["se"])
-        assert found.status == "ok" and "thin" in found.flags
+        assert found.status == "valid" and "sparse_region" in found.flags
 
 
 def test_a_share_without_noise_has_wilsons_interval() -> None:
@@ -233,7 +233,7 @@ def test_rare_outcomes_are_covered_where_noise_no_longer_hides_it() -> None:
 
 def test_too_few_records_give_no_band() -> None:
     found = read(released(Kernel("y ~ x"), records(20, 5)))
-    assert found.status == "weak" and found.conf_int().isna().all(axis=None) and found.reason
+    assert found.status == "imprecise" and found.conf_int().isna().all(axis=None) and found.reason
 
 
 # settings -------------------------------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ def test_what_a_plan_expects_of_a_curve_is_what_comes(width: float) -> None:
         told = limits[:, 1] - limits[:, 0] < 1.999
         low, high = said["4,000"]["curve"]
         assert low <= np.median((limits[told, 1] - limits[told, 0]) / 2 / 1.96) <= high
-        assert result.status == "ok" and said["ok"]["4,000"] == 1.0
+        assert result.status == "valid" and said["valid"]["4,000"] == 1.0
         assert 0 < said["answered"]["4,000"] < 1
 
 
@@ -316,7 +316,7 @@ def test_a_forecast_of_a_curve_follows_what_is_stated_and_asked() -> None:
     )
     assert narrow[0] < wide[0] and narrow[1] < wide[1]
     few = cf.plan(method, SCHEMA, cf.GDP(0.01), n=100).forecast
-    assert few["ok"]["100"] == 0.0 and few["100"]["curve"] is None
+    assert few["valid"]["100"] == 0.0 and few["100"]["curve"] is None
     assert (
         "enough of the curve" in " ".join(cf.plan(method, SCHEMA, cf.GDP(1.0)).summary().split())
         and "coefficient" not in cf.plan(method, SCHEMA, cf.GDP(1.0)).summary()

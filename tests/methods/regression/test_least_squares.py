@@ -16,9 +16,9 @@ from tests.messages import refuses
 from tests.simulated import simulated
 
 import confide as cf
-from confide.core import Allowance, Either, Question, Together, exact_cost, leaves
-from confide.core.statistic import Behind
-from confide.methods.regression.least_squares.draw import ScoreSums
+from confide.core import Allowance, Branches, Composed, ResultOptions, exact_cost, leaves
+from confide.core.statistic import WrappedSource
+from confide.methods.regression.least_squares.draw import ScoreStatistics
 from confide.methods.regression.least_squares.reading import LeastSquaresReading
 from confide.noise import SimulatedNoise
 from confide.regression import LeastSquares
@@ -68,18 +68,18 @@ def test_without_noise_and_limits_it_is_least_squares_to_the_grid(
     formula: str, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # of every level, the rare ones among 60 records too
-    monkeypatch.setattr("confide.methods.regression.least_squares.draw.LeftOut.of", lambda *_: None)
+    monkeypatch.setattr("confide.methods.regression.least_squares.draw.SparseLevels.of", lambda *_: None)
     frame = records(n)
     frame.loc[0, "y"] = 99.0  # clipped
     method = ols(formula, limit="none")
     release = release_of(method, frame, mu=0.4 if n == 60 else 1.0, noise=ZeroNoise())
     assert ("short gram" in release.statistics) == (n == 60)
     design = Design.of(formula, OLS_SCHEMA)
-    sandwich = LeastSquaresReading(release, Question(), design, list(range(len(design.terms)))).sandwich
+    sandwich = LeastSquaresReading(release, ResultOptions(), design, list(range(len(design.terms)))).sandwich
     known = method.about(OLS_SCHEMA).reference(frame)
     assert sandwich.estimates == pytest.approx(list(known.values()), abs=4e-4 if n == 60 else 3e-5)
     result = cf.infer(release_of(method, frame, mu=300.0, noise=ZeroNoise()))
-    assert result.status == "ok" and "unlimited" in result.flags
+    assert result.status == "valid" and "no_clipping" in result.flags
     assert result.params.to_numpy() == pytest.approx(list(known.values()), abs=4e-4 if n == 60 else 3e-5)
     assert list(known) == list(result.params.index)
 
@@ -91,7 +91,7 @@ def test_without_noise_the_sandwich_is_hc1() -> None:
     method = ols("y ~ a + b", limit="none")
     release = release_of(method, frame, mu=50.0, noise=ZeroNoise())
     design = Design.of("y ~ a + b", OLS_SCHEMA)
-    sampling = LeastSquaresReading(release, Question(), design, [0, 1]).sandwich.sampling
+    sampling = LeastSquaresReading(release, ResultOptions(), design, [0, 1]).sandwich.sampling
     x = design.matrix(frame)
     inverse = np.linalg.inv(x.T @ x)
     r = np.clip(frame.y, -10, 10).to_numpy() - x @ np.array(list(method.about(OLS_SCHEMA).reference(frame).values()))
@@ -107,10 +107,10 @@ def test_the_shares_of_both_branches_are_the_request_exactly(
     formula: str, relation: str, settings: dict[str, Any]
 ) -> None:
     allowance = Allowance.of(cf.GDP(0.8, relation=relation), ols(), OLS_SCHEMA)
-    together, statistics = ScoreSums(Design.of(formula, OLS_SCHEMA), **settings).plan(allowance)
+    together, statistics = ScoreStatistics(Design.of(formula, OLS_SCHEMA), **settings).plan(allowance)
     assert {leaf.name for leaf in leaves(together)} == set(statistics)
-    assert isinstance(together, Together)
-    (choice,) = (part for part in together.parts if isinstance(part, Either))
+    assert isinstance(together, Composed)
+    (choice,) = (part for part in together.parts if isinstance(part, Branches))
     common = sum(
         (leaf.mu_squared for part in together.parts if part is not choice for leaf in leaves(part)), Fraction(0)
     )
@@ -122,7 +122,7 @@ def test_the_shares_of_both_branches_are_the_request_exactly(
     assert cost is not None and cost.amount <= Fraction(0.8) ** 2
 
 
-class _Counted(Behind):
+class _Counted(WrappedSource):
     """A source that counts its passes."""
 
     passes = 0
@@ -149,10 +149,10 @@ def test_both_branches_take_the_passes_that_the_plan_says_at_most(n: int, passes
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
 def test_hardly_any_record_is_a_result(n: int, relation: str) -> None:
     result = cf.infer(release_of(ols(), records(50).iloc[:n], relation=relation))
-    assert result.status in ("weak", "not_identified")
+    assert result.status in ("imprecise", "not_identified")
     assert not result.has_intervals
     assert np.isnan(result.conf_int().to_numpy()).all()
-    assert np.isfinite(result.params).all() if result.status == "weak" else result.params.isna().all()
+    assert np.isfinite(result.params).all() if result.status == "imprecise" else result.params.isna().all()
     assert "records" in result.reason
     assert result.summary()
 
@@ -169,10 +169,13 @@ def test_a_release_reads_back_and_the_order_does_not_show() -> None:
 def test_a_smaller_model_has_point_estimates_alone() -> None:
     frame = records(4_000)
     release = release_of(ols(limit="none"), frame, mu=3.0)
-    part = cf.infer(release, Question(subset=("a", "b")))
+    part = cf.infer(release, ResultOptions(subset=("a", "b")))
     assert list(part.params.index) == ["Intercept", "a", "b"]
-    assert part.status == "weak" and not part.has_intervals and "smaller formula" in part.reason
-    assert "Status:      weak: point estimates" in part.summary() and "subset_points" in part.flags
+    assert part.status == "imprecise" and not part.has_intervals and "smaller formula" in part.reason
+    assert (
+        "Status         imprecise: a smaller model has point estimates alone" in part.summary()
+        and "submodel_points" in part.flags
+    )
     assert "too large beside the signal" not in part.summary()
     known = ols("y ~ a + b").about(OLS_SCHEMA).reference(frame)
     assert part.params.to_numpy() == pytest.approx(list(known.values()), abs=0.15)
@@ -216,7 +219,7 @@ def test_a_feature_whose_bounds_reach_too_far_is_not_answered_and_says_which_bou
     assert re.search(r"declare it within \[0, \d+\] \(about 10 standard deviations on either side", result.reason)
     assert re.match("the bounds of x reach", result.reason) and "Intercept moves with x" in result.reason
     narrow = cf.Schema({**{name: FAR_SCHEMA[name] for name in ("w", "y")}, "x": cf.Numeric(0, 40)})
-    assert cf.infer(release_of(ols("y ~ x + w"), frame, schema=narrow)).status == "ok"
+    assert cf.infer(release_of(ols("y ~ x + w"), frame, schema=narrow)).status == "valid"
     unlimited = cf.infer(release_of(ols("y ~ x + w", limit="none"), frame, mu=3.0, schema=FAR_SCHEMA))
     assert "no private count" not in unlimited.reason and "or ask limit=" not in unlimited.reason
 
@@ -236,13 +239,13 @@ def test_bounds_that_reach_too_far_are_named_before_any_demand_for_records(mu: f
 
 
 def test_several_coefficients_share_one_demand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("confide.methods.regression.least_squares.draw.LeftOut.of", lambda *_: None)
+    monkeypatch.setattr("confide.methods.regression.least_squares.draw.SparseLevels.of", lambda *_: None)
     g = np.random.default_rng(2)
     frame = records(3_000)
     # the base level is rare, and all coefficients of its factor suffer
     frame["g"] = np.where(np.arange(3_000) < 25, "p", g.choice(["q", "r"], 3_000))
     result = cf.infer(release_of(ols("y ~ a + b + g"), frame, mu=0.7))
-    assert result.status in ("partial", "weak")
+    assert result.status in ("partial", "imprecise")
     assert result.reason.count("more records") == 1 and "need more records" in result.reason
     assert "every coefficient of g compares with such a level" in result.reason
 
@@ -255,14 +258,14 @@ def test_the_assumption_on_tails_is_printed_with_its_price() -> None:
     result = cf.infer(release_of(ols(), frame, schema=wide))
     assert "tail_assumption" in result.flags and "times as wide" in result.covers
     unlimited = cf.infer(release_of(ols(limit="none"), frame, schema=wide))
-    assert "unlimited" in unlimited.flags or unlimited.status != "ok"
+    assert "no_clipping" in unlimited.flags or unlimited.status != "valid"
     assert dict(unlimited.facts)["Limits"] == "not limited"
 
 
 def test_the_head_names_what_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     release = release_of(ols("y ~ a + b"), records(2_000), mu=3.0)
     design = Design.of("y ~ a + b", OLS_SCHEMA)
-    reading = LeastSquaresReading(release, Question(), design, [0, 1])
+    reading = LeastSquaresReading(release, ResultOptions(), design, [0, 1])
     numbers, largest = {"score_limit": 2.0, "leverage_cap": 1.0, "sigma": 1.0}, [np.array([4.0, 4.0, 1.0])]
     public = {"weights": np.ones(1)}
     monkeypatch.setattr(LeastSquaresReading, "_number", lambda _, name: numbers[name])
@@ -306,7 +309,7 @@ def test_a_curved_mean_is_covered_as_the_line_that_fits_it_best() -> None:
         frame = pd.DataFrame({"x": x, "y": x**2 + g.normal(size=4_000)})
         result = simulated(ols("y ~ x"), cf.read(frame, schema), cf.GDP(1.0), seed)
         low, high = result.conf_int().loc["x"]
-        missed += result.status == "ok" and not low <= 4.0 <= high
+        missed += result.status == "valid" and not low <= 4.0 <= high
     # 30 runs at 95 %: 8 or more misses have a probability below 1e-4
     assert missed <= 7
 
@@ -338,7 +341,7 @@ def test_r_squared_has_an_interval_wherever_the_line_is_answered() -> None:
     for seed in range(20):
         result = cf.infer(release_of(ols("y ~ a + b"), _skewed(10_000, seed), 1.0, seed, schema=_SKEWED))
         low, high = result.rsquared_interval
-        assert result.status == "ok" and 0 <= low <= result.rsquared <= high < 1
+        assert result.status == "valid" and 0 <= low <= result.rsquared <= high < 1
         missed += not low <= truth <= high
     # 20 runs at 95 %: 6 or more misses have a probability below 1e-3
     assert missed <= 5

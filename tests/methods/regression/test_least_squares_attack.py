@@ -29,7 +29,7 @@ from confide.methods.regression.least_squares.sums import (
     score_edges,
 )
 from confide.regression import LeastSquares
-from confide.schema import Design, Practice
+from confide.schema import CodedFrame, Design
 from confide_lab.benchmarks.truth.plain import line
 
 Array = NDArray[np.float64]
@@ -85,19 +85,19 @@ DESIGNS: dict[str, tuple[Callable[[np.random.Generator], pd.DataFrame], str, dic
 
 
 @cache
-def population(name: str) -> tuple[pd.DataFrame, cf.Schema, Practice]:
+def population(name: str) -> tuple[pd.DataFrame, cf.Schema, CodedFrame]:
     made, _, columns = DESIGNS[name]
     frame, schema = made(np.random.default_rng(list(name.encode()))), cf.Schema(columns)
-    return frame, schema, Practice.of(frame, schema)
+    return frame, schema, CodedFrame.of(frame, schema)
 
 
-def table(name: str, n: int, run: int, mu: float = 1.0, seed: int = 31) -> tuple[Any, Practice]:
+def table(name: str, n: int, run: int, mu: float = 1.0, seed: int = 31) -> tuple[Any, CodedFrame]:
     """One release of a sample, and the sample."""
     frame, schema, practice = population(name)
     rows = np.random.default_rng((seed, n, run)).integers(0, len(frame), n)
     data = cf.read(frame.iloc[rows], schema)
     result = simulated(LeastSquares(DESIGNS[name][1]), data, cf.GDP(mu), seed * 1_000 + run)
-    return result, Practice(schema, {key: own[rows] for key, own in practice.codes.items()})
+    return result, CodedFrame(schema, {key: own[rows] for key, own in practice.codes.items()})
 
 
 def below(hits: Array, bound: float) -> bool:
@@ -123,7 +123,7 @@ def test_coefficients_contrasts_and_predictions_cover(name: str) -> None:
         robust_ends = line(method, sample)
         ends = np.array([robust_ends[one] for one in truth.index])
         plain.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
-        if result.status == "ok":
+        if result.status == "valid":
             asked = np.vstack([rows, np.eye(len(truth))[1] - np.eye(len(truth))[2]])
             ends = result.t_test(asked).conf_int().to_numpy()
             means.append((ends[:, 0] <= asked @ truth) & (asked @ truth <= ends[:, 1]))

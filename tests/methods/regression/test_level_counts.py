@@ -68,7 +68,7 @@ METHODS = [
 @pytest.mark.parametrize(("method", "privacy"), METHODS, ids=lambda value: getattr(value, "name", None))
 def test_a_level_without_records_is_named_with_its_noisy_count(method: Any, privacy: Any, empty: str) -> None:
     status, said = reason(method, records(3_000, "abcd".replace(empty, "")), privacy)
-    assert status in ("partial", "weak", "not_identified")  # partial: all but the coefficient of that level
+    assert status in ("partial", "imprecise", "not_identified")  # partial: all but the coefficient of that level
     named = re.findall(
         r"(?:^|; )level '(.)' of (.) has a noisy (?:weighted )?count of (-?\d+) ± (\d+): nothing can be told of it",
         said,
@@ -91,14 +91,14 @@ def test_levels_with_records_are_not_named() -> None:
         assert "level '" not in said[1], method.name
     # too small a budget for the line, with levels that are all there
     status, said = reason(AnalyzeGauss(FORMULA), records(3_000, "abcd"), cf.GDP(0.02))
-    assert status == "weak" and said.count("level '") < 5
+    assert status == "imprecise" and said.count("level '") < 5
 
 
 def test_a_column_that_a_subset_leaves_out_is_not_named() -> None:
     method, frame = cf.regression.SSP(FORMULA), records(3_000, "abc", h="u")
     assert all(f"level '{level}' of" in reason(method, frame, cf.GDP(1.0))[1] for level in "dv")
-    assert "of g has" not in reason(method, frame, cf.GDP(1.0), cf.Question(subset=("x", "h")))[1]
-    assert "level 'v' of h" in reason(method, frame, cf.GDP(1.0), cf.Question(subset=("x", "h")))[1]
+    assert "of g has" not in reason(method, frame, cf.GDP(1.0), cf.ResultOptions(subset=("x", "h")))[1]
+    assert "level 'v' of h" in reason(method, frame, cf.GDP(1.0), cf.ResultOptions(subset=("x", "h")))[1]
 
 
 @pytest.mark.parametrize("formula", ["y ~ x + g + h", "y ~ 0 + g + x", "y ~ g:x + g"])

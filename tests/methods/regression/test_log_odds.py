@@ -14,18 +14,18 @@ from tests.messages import refuses
 
 import confide as cf
 from confide.core import seal
-from confide.core.events import Either, Event, Spend, Together, exact_cost
-from confide.core.statistic import Behind
+from confide.core.events import Branches, BudgetItem, Composed, Event, exact_cost
+from confide.core.statistic import WrappedSource
 from confide.errors import PlanError
 from confide.methods.regression.glm.clipping import Sizes, beyond, chosen_kappa, lengths_at_ends
 from confide.methods.regression.glm.coefficients import FisherSandwich
 from confide.methods.regression.glm.draw import FisherRound, made_points, started
 from confide.methods.regression.glm.fisher_rows import FisherRows
-from confide.methods.regression.glm.reading import Seen
+from confide.methods.regression.glm.reading import LevelState
 from confide.methods.regression.sums.whitened_rows import Frame
 from confide.noise import SimulatedNoise
 from confide.regression import Logistic
-from confide.schema import Design, Practice
+from confide.schema import CodedFrame, Design
 from confide.sums.coding import Box
 from confide.testing import check_method
 from confide.testing.test_data import ZeroNoise
@@ -75,14 +75,14 @@ def test_audit(relation: str) -> None:
     assert found.violated == (), found
 
 
-def paths(event: Event) -> list[dict[str, Spend]]:
+def paths(event: Event) -> list[dict[str, BudgetItem]]:
     """What each run through a plan may draw."""
-    if isinstance(event, Spend):
+    if isinstance(event, BudgetItem):
         return [{event.name: event}]
-    if isinstance(event, Either):
+    if isinstance(event, Branches):
         return [path for branch in event.branches for path in paths(branch)]
-    assert isinstance(event, Together)
-    found: list[dict[str, Spend]] = [{}]
+    assert isinstance(event, Composed)
+    found: list[dict[str, BudgetItem]] = [{}]
     for part in event.parts:
         found = [{**one, **other} for one in found for other in paths(part)]
     return found
@@ -127,8 +127,8 @@ def test_replaced_records_pay_for_opposite_scores() -> None:
 def test_without_noise_it_is_maximum_likelihood_with_its_sandwich(formula: str) -> None:
     frame = records(3_000, 2)
     found, _ = released(frame, formula, mu=40.0, noise=ZeroNoise())
-    assert found.status == "ok"
-    truth = Logistic(formula).reference(Practice.of(frame, SCHEMA))
+    assert found.status == "valid"
+    truth = Logistic(formula).reference(CodedFrame.of(frame, SCHEMA))
     np.testing.assert_allclose(found.params, list(truth.values()), atol=2e-3)
     x, y = Design.of(formula.replace("y ", "z "), _numbered(SCHEMA)).matrix(frame), (frame.y == "yes").to_numpy()
     p = expit(x @ np.array(list(truth.values())))
@@ -148,7 +148,7 @@ def test_intervals_hold_the_truth_about_as_often_as_said(relation: str) -> None:
     missed = answered = 0
     for seed in range(16):
         found, _ = released(records(1_500, seed), seed=seed, relation=relation, mu=2.0)
-        if found.status == "ok":
+        if found.status == "valid":
             low, high = found.conf_int().to_numpy().T
             missed, answered = missed + int(((low > BETA) | (high < BETA)).sum()), answered + len(BETA)
     assert answered >= 70 and missed <= 13
@@ -257,7 +257,7 @@ def far_inside(n: int, seed: int) -> pd.DataFrame:
 
 def test_a_few_records_far_inside_the_bounds_do_not_break_the_slope() -> None:
     schema = cf.Schema({"x": cf.Numeric(-8.2, 8.2), "y": cf.Integer(0, 1)})
-    whole = Logistic("y ~ x").reference(Practice.of(far_inside(400_000, 0), schema))
+    whole = Logistic("y ~ x").reference(CodedFrame.of(far_inside(400_000, 0), schema))
     hits = []
     for seed in range(30):
         found, _ = released(far_inside(2_000, 100 + seed), "y ~ x", schema, mu=3.0, seed=seed)
@@ -290,9 +290,9 @@ def test_a_level_without_one_of_the_outcomes_is_named_with_all_that_hangs_on_it(
     # log-odds of -1 at u and v, of -3 at w before the last step and of -4 after it: nearly 4 records of 200, and none is seen
     before, line = np.array([-2.0, 0.0, -1.0, 0.0]), np.array([-2.5, 0.0, -1.5, 0.0])
     surprise = z.T @ (y - expit(z @ before)), 4.0 * np.eye(4)
-    (found,) = Seen(before, line, 1e-4 * np.eye(4), surprise, moments, 2_000.0, box).quiet(design)
+    (found,) = LevelState(before, line, 1e-4 * np.eye(4), surprise, moments, 2_000.0, box).quiet(design)
     assert abs(found.count.count) < 3
-    noisy = Seen(before, line, 1e2 * np.eye(4), surprise, moments, 2_000.0, box).quiet(design)
+    noisy = LevelState(before, line, 1e2 * np.eye(4), surprise, moments, 2_000.0, box).quiet(design)
     assert len(noisy) == 6  # three levels, two, and all records
     assert (found.count.column, found.count.level, found.outcome, found.places) == ("c", "w", 1, (2,))
 
@@ -302,7 +302,7 @@ def test_a_level_without_one_of_the_outcomes_is_named_with_all_that_hangs_on_it(
 
 def test_few_records_give_no_interval_and_say_what_would_do() -> None:
     found, _ = released(records(300, 1), mu=0.2)
-    assert found.status in ("weak", "not_identified") and found.conf_int().isna().all().all()
+    assert found.status in ("imprecise", "not_identified") and found.conf_int().isna().all().all()
     assert "records" in found.reason
 
 
@@ -329,7 +329,7 @@ def test_records_at_risk_widen_the_interval_and_the_table_says_its_assumption() 
     frame["y"] = (g.random(n) < expit(frame.a - frame.b)).astype(int)
     schema = cf.Schema({"a": cf.Numeric(-12, 12), "b": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)})
     found, _ = released(frame, "y ~ a + b", schema, mu=1.0)
-    assert found.status == "ok" and found.bias is not None
+    assert found.status == "valid" and found.bias is not None
     # the others hang together with it, and get no more than their part of what was seen
     assert found.bias[1] > 0 and (found.bias[[0, 2]] < 0.2 * found.bse.to_numpy()[[0, 2]]).all()
     assert (
@@ -351,8 +351,8 @@ def test_far_records_against_the_slope_are_not_answered_wrongly() -> None:
         frame = pd.DataFrame({"x": x, "y": y.astype(int)})
         schema = cf.Schema({"x": cf.Numeric(-25, 25), "y": cf.Integer(0, 1)})
         found, _ = released(frame, "y ~ x", schema, seed=seed)
-        if found.status in ("ok", "partial"):
-            own = Logistic("y ~ x").reference(Practice.of(frame, schema))["x"]
+        if found.status in ("valid", "partial"):
+            own = Logistic("y ~ x").reference(CodedFrame.of(frame, schema))["x"]
             low, high = found.conf_int().loc["x"]
             wrong += not (np.isnan(low) or low - (high - low) <= own <= high + (high - low))
     assert wrong == 0
@@ -373,7 +373,7 @@ def test_a_few_far_records_against_the_slope_hide_it() -> None:
         frame = pd.DataFrame({"x": x, "z": np.clip(z, -4, 4), "y": y.astype(int)})
         found, _ = released(frame, "y ~ x + z", schema, seed=seed)
         low, high = found.conf_int().loc["x"]
-        own = Logistic("y ~ x + z").reference(Practice.of(frame, schema))["x"]
+        own = Logistic("y ~ x + z").reference(CodedFrame.of(frame, schema))["x"]
         wrong += bool(low > own or high < own)
     assert wrong <= 1
 
@@ -397,7 +397,7 @@ def test_predicted_probabilities_have_intervals() -> None:
     )
     np.testing.assert_allclose(ends["mean"], found.predict_proba(frame)["yes"])
     weak, _ = released(records(300, 1), mu=0.2)
-    if weak.status == "weak":
+    if weak.status == "imprecise":
         assert weak.get_prediction(frame).drop(columns="mean").isna().all().all()
 
 
@@ -416,7 +416,7 @@ def test_the_meat_is_summed_at_the_released_line() -> None:
     """At the line before it the sums would be as private, and not the covariance that the table states."""
     asked = []
 
-    class Spied(Behind):
+    class Spied(WrappedSource):
         def aggregate(self, *statistics):
             asked.extend(statistics)
             return self._source.aggregate(*statistics)

@@ -139,7 +139,7 @@ def test_without_noise_it_is_logistic_regression() -> None:
     method = LogisticObjective(FORMULA, row_bound=3)
     made = cf.release(method, cf.read(frame, SCHEMA), cf.ApproxDP(30.0, 1e-6), ledger=None, noise=ZeroNoise())  # type: ignore[arg-type]
     found = method.infer(made)
-    assert found.status == "ok"
+    assert found.status == "valid"
     matrix = found.design.matrix(frame)  # type: ignore[union-attr]
     y = (frame.y == "yes").to_numpy()
 
@@ -174,7 +174,7 @@ def test_without_an_intercept_the_line_goes_through_one_half() -> None:
     frame = pd.DataFrame({"x0": g.uniform(-1, 1, 6_000), "x1": g.uniform(-1, 1, 6_000)})
     frame["y"] = (g.random(6_000) < special.expit(1.5 * frame.x0 - frame.x1)).astype(int)
     found = released(frame, schema=LINE, formula="y ~ 0 + x0 + x1")
-    assert list(found.params.index) == ["x0", "x1"] and found.status == "ok"
+    assert list(found.params.index) == ["x0", "x1"] and found.status == "valid"
     assert (np.abs(found.params - [1.5, -1.0]) < 5 * found.bse).all()
     assert found.predict_proba({"x0": [0.0], "x1": [0.0]}).to_numpy().tolist() == [[0.5, 0.5]]
 
@@ -372,7 +372,7 @@ def test_intervals_cover_and_those_without_privacy_noise_do_not() -> None:
         frame["y"] = (g.random(3_000) < special.expit(truth[0] + frame.x0 * truth[1] + frame.x1 * truth[2])).astype(int)
         release = seal(method, cf.read(frame, LINE), plan, SimulatedNoise(seed))
         found = method.infer(release)
-        assert found.status == "ok"
+        assert found.status == "valid"
         low, high = found.conf_int().to_numpy().T
         hits += int(((low <= truth) & (truth <= high)).sum())
         drawn = release["logistic"].decode()
@@ -387,10 +387,10 @@ def test_intervals_cover_and_those_without_privacy_noise_do_not() -> None:
 
 def test_few_records_give_a_weak_status_and_no_interval() -> None:
     found = released(records(60, 1))
-    assert found.status == "weak" and found.bse.isna().all() and np.isfinite(found.params).all()
+    assert found.status == "imprecise" and found.bse.isna().all() and np.isfinite(found.params).all()
     assert not found.has_intervals
     plain = released(records(60, 1), inference=False)
-    assert plain.status == "ok" and "no_interval" in plain.flags and plain.bse.isna().all()
+    assert plain.status == "valid" and "no_interval" in plain.flags and plain.bse.isna().all()
     # noise on the minimiser asks for a ridge whose bias cannot be taken off
     assert "no_interval" in released(records(20_000, 1), mechanism="output").flags
 
@@ -429,12 +429,12 @@ def test_predictions_and_odds() -> None:
 
 def test_it_draws_reports_and_reads_as_other_tables_do(tmp_path: object) -> None:
     found = released(records(20_000, 1))
-    assert "float64 solver" in found.summary() and "yes against no" in found.summary()
+    assert "float64 solver" in found.summary(verbose=True) and "yes against no" in found.summary(verbose=True)
     assert found.plot().get_figure() is not None
     assert found.report(tmp_path / "report.html").exists()  # type: ignore[operator]
     assert found.wald_test("a = 0").pvalue < 0.01
     without = found.__class__(
-        **{**found.__dict__, "status": "no_reply", "reason": "declined", "covariance": np.full((5, 5), np.nan)}
+        **{**found.__dict__, "status": "declined", "reason": "declined", "covariance": np.full((5, 5), np.nan)}
     )
     with pytest.raises(NoResult):
         without.predict(records(3, 1))

@@ -35,7 +35,7 @@ def test_a_line_comes_back_in_the_units_of_the_data_and_predicts() -> None:
         AdaSSP("y ~ a + b"), release("y ~ a + b"), design, scaled(1.5, 2.0, -0.5), reason="none was asked for"
     )
     np.testing.assert_allclose(result.params, [1.5, 2.0, -0.5], rtol=1e-12)
-    assert result.status == "ok" and "no_interval" in result.flags and not result.has_intervals
+    assert result.status == "valid" and "no_interval" in result.flags and not result.has_intervals
     assert result.bse.isna().all() and result.conf_int().isna().all().all() and isnan(result.rsquared)
     frame = pd.DataFrame({"a": [0.0, 1.0], "b": [2.0, 4.0]})
     np.testing.assert_allclose(result.predict(frame), [0.5, 1.5], rtol=1e-12)

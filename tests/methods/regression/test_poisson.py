@@ -14,7 +14,7 @@ from tests.messages import refuses
 from tests.methods.regression.test_log_odds import paths
 
 import confide as cf
-from confide.core import Gram, Question, seal
+from confide.core import Gram, ResultOptions, seal
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.glm.clipping import CountCut, counts_words, cut_assumption, missed_at_ends
 from confide.methods.regression.glm.fisher_families import LOGIT, PROBIT, Counts
@@ -24,7 +24,7 @@ from confide.methods.regression.glm.sums import CountIndices, Excess, FisherSum,
 from confide.methods.regression.sums.whitened_rows import Frame
 from confide.noise import SimulatedNoise
 from confide.regression import Logistic, Poisson
-from confide.schema import Design, Practice
+from confide.schema import CodedFrame, Design
 from confide.sums.coding import BOUND, Box
 from confide.testing import check_method
 from confide.testing.test_data import ZeroNoise
@@ -170,10 +170,10 @@ def test_a_steep_mean_that_stops_growing_is_told() -> None:
         a, b = g.standard_normal((2, 10_000))
         frame = pd.DataFrame({"a": a, "b": b, "y": g.poisson(np.exp(np.clip(1.2 * a - 0.3 * b, -6, 3))).clip(0, 30)})
         result = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(seed)))
-        if result.status == "ok":
+        if result.status == "valid":
             said.append(result.covers)
             low, high = result.conf_int().loc["a"]
-            held.append(low <= method.reference(Practice.of(frame, schema))["a"] <= high)
+            held.append(low <= method.reference(CodedFrame.of(frame, schema))["a"] <= high)
     # nine of ten are answered, the others are too far from the line where records count less
     assert len(held) >= 6 and sum(held) >= len(held) - 1
     assert "the mean may be anything at records that count less" in " ".join(said)
@@ -270,8 +270,8 @@ def test_without_noise_it_is_maximum_likelihood_with_its_sandwich(kind: str) -> 
     frame = records(3_000, 2, kind)
     method = Logistic(FORMULA, link="probit") if kind == "probit" else Poisson(FORMULA)
     found, release = released(method, frame, mu=40.0, noise=ZeroNoise())
-    assert found.status == "ok" and ("cut" in release.public) == (kind != "probit")
-    truth = np.array(list(method.reference(Practice.of(frame, COUNT if kind != "probit" else BINARY)).values()))
+    assert found.status == "valid" and ("cut" in release.public) == (kind != "probit")
+    truth = np.array(list(method.reference(CodedFrame.of(frame, COUNT if kind != "probit" else BINARY)).values()))
     np.testing.assert_allclose(found.params, truth, atol=2e-3)
     x = _design(COUNT).matrix(frame)
     eta = x @ truth
@@ -295,7 +295,7 @@ def test_intervals_hold_the_truth_about_as_often_as_said(method, relation: str) 
     missed = answered = 0
     for seed in range(12):
         found, _ = released(method, records(3_000, seed, kind), seed=seed, relation=relation, mu=2.0)
-        if found.status == "ok":
+        if found.status == "valid":
             low, high = found.conf_int().to_numpy().T
             missed, answered = missed + int(((low > beta) | (high < beta)).sum()), answered + len(beta)
     assert answered >= 40 and missed <= 10
@@ -348,7 +348,7 @@ def test_a_bound_far_beyond_the_counts_is_named() -> None:
     method, frame = Poisson(FORMULA), records(20_000, 1)
     plan = cf.plan(method, schema, cf.GDP(1.0))
     found = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(4)))
-    assert found.status == "weak" and "declare it within (0, " in found.reason
+    assert found.status == "imprecise" and "declare it within (0, " in found.reason
 
 
 def test_the_table_names_the_cut_and_what_it_assumes() -> None:
@@ -421,7 +421,9 @@ def test_the_rest_of_a_record_at_an_end_is_where_it_is_on_average_there() -> Non
 
 
 def test_what_noise_hides_at_the_ends_of_bounds_is_in_the_intervals_of_counts() -> None:
-    found, release = next(one for one in (read_inside(seed, 2_000, 1.0) for seed in range(9)) if one[0].status == "ok")
+    found, release = next(
+        one for one in (read_inside(seed, 2_000, 1.0) for seed in range(9)) if one[0].status == "valid"
+    )
     assert (
         "noise hides at the ends of bounds" in found.covers
         and "in the intervals of a;" in found.covers
@@ -430,7 +432,7 @@ def test_what_noise_hides_at_the_ends_of_bounds_is_in_the_intervals_of_counts() 
     bare = cf.infer(replace(release, public={**release.public, "missed": np.zeros(2)}))
     np.testing.assert_array_equal(bare.estimates, found.estimates)
     more = (found.conf_int() - bare.conf_int()).to_numpy()[:, 1]
-    reading = FisherReading(release, Question(), Design.of("y ~ a + b", INSIDE), None, Counts(10.0, 10.0))
+    reading = FisherReading(release, ResultOptions(), Design.of("y ~ a + b", INSIDE), None, Counts(10.0, 10.0))
     hidden = 1.645 * np.sqrt(release["excess"].variance) / BOUND
     each = float(release.public["bound"][0]) * release.public["missed"]
     assert each[0] > 0 and each[1] == 0
@@ -439,7 +441,7 @@ def test_what_noise_hides_at_the_ends_of_bounds_is_in_the_intervals_of_counts() 
 
 
 def test_far_records_that_are_seen_to_be_off_the_line_are_in_the_intervals_or_the_status() -> None:
-    """.2 % in the corner where two alike features differ, at the largest count: the release sees them, and said `ok` in nearly all runs."""
+    """.2 % in the corner where two alike features differ, at the largest count: the release sees them, and said `valid` nearly always."""
     columns = {"a": cf.Numeric(-4, 4), "b": cf.Numeric(-4, 4), "y": cf.Integer(0, 10)}
     schema, method, statuses = cf.Schema(columns), Poisson("y ~ a + b"), []
     plan = cf.plan(method, schema, cf.GDP(1.0, relation="substitute"), n=10_000)
@@ -452,13 +454,13 @@ def test_far_records_that_are_seen_to_be_off_the_line_are_in_the_intervals_or_th
             frame = pd.DataFrame({"a": np.where(out, -3.8, a), "b": np.where(out, 3.8, b), "y": np.where(out, 10, y)})
             statuses.append(method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(seed))).status)
     # with these seeds; without what is seen all are ok
-    assert statuses[:8].count("weak") >= 6 and statuses[8:].count("ok") >= 7, statuses
+    assert statuses[:8].count("imprecise") >= 6 and statuses[8:].count("valid") >= 7, statuses
 
 
 def test_an_assumption_on_far_records_that_costs_too_much_is_no_answer() -> None:
     """40 of 10,000 at a quarter of the budget: seen to be more than the line says, and far beyond where scores count in full."""
     found = [read_inside(seed, 10_000, 0.3)[0] for seed in range(12)]
-    weak = [one for one in found if one.status == "weak" and "could move every coefficient" in one.reason]
+    weak = [one for one in found if one.status == "imprecise" and "could move every coefficient" in one.reason]
     # nine of ten; fewer than seven of twelve by luck less than once in 500 times, with these seeds never
     assert len(weak) >= 7, [one.status for one in found]
 
@@ -506,14 +508,14 @@ def test_marginal_effects_of_the_logit_and_their_intervals() -> None:
     """dy/dx = b mean p (1 - p), and the mean change of the level; 12 releases hold them, 72 intervals of which at most 16 may miss."""
     method, missed, answered = Logistic(FORMULA), 0, 0
     whole = records(100_000, 9, "probit")
-    beta = np.array(list(method.reference(Practice.of(whole, BINARY)).values()))
+    beta = np.array(list(method.reference(CodedFrame.of(whole, BINARY)).values()))
     p = 1 / (1 + np.exp(-(_design(COUNT).matrix(whole) @ beta)))
     truth = beta[1:] * (p * (1 - p)).mean()
     ends = [1 / (1 + np.exp(-(_design(COUNT).matrix(whole.assign(c=level)) @ beta))) for level in "uv"]
     change = np.array([*truth[:2], (ends[1] - ends[0]).mean()])
     for seed in range(12):
         found, _ = released(method, whole.sample(3_000, random_state=seed), seed=seed)
-        if found.status == "ok":
+        if found.status == "valid":
             for kind, own in (("change", change), ("derivative", truth)):
                 effects = found.average_marginal_effects(kind=kind)
                 missed, answered = missed + int(((effects.low > own) | (effects.high < own)).sum()), answered + 3
@@ -526,7 +528,7 @@ def test_marginal_effects_of_the_logit_and_their_intervals() -> None:
 def test_what_records_that_count_less_lack_moves_the_ends_away_from_zero(sign: float) -> None:
     """The mean slope is at most `stretch` larger: an end away from zero moves by that factor, no other, and the note says how much."""
     found, _ = released(Poisson(FORMULA), records(5_000, 3), mu=2.0)
-    assert found.status == "ok" and found.mean_slope is not None
+    assert found.status == "valid" and found.mean_slope is not None
     own = replace(found.mean_slope, lacking=0.02 * found.mean_slope.value, less=0.003)
     told = replace(found, estimates=sign * found.estimates, effects=lambda: own)
     plain = replace(told, effects=lambda: replace(own, lacking=0.0))
@@ -568,7 +570,7 @@ def test_no_interval_of_effects_around_a_mean_slope_that_is_noise() -> None:
 
 def test_the_probit_says_what_it_has_not() -> None:
     found, _ = released(Logistic(FORMULA, link="probit"), records(4_000, 4, "probit"))
-    assert found.status == "ok" and found.target.startswith("probit regression of y = yes")
+    assert found.status == "valid" and found.target.startswith("probit regression of y = yes")
     with refuses(NoResult):
         found.odds_ratios()
     with refuses(NoResult):
@@ -591,7 +593,7 @@ def test_the_weighted_line_is_asked_for_and_named(method) -> None:
     assert "weighted line" in str(found) and plain.heading == ""
     assert "another elsewhere" in found.covers
     with refuses(PlanError):
-        method.reference(Practice.of(frame, COUNT if isinstance(method, Poisson) else BINARY))
+        method.reference(CodedFrame.of(frame, COUNT if isinstance(method, Poisson) else BINARY))
 
 
 def test_what_cannot_be_asked_is_refused() -> None:
@@ -611,6 +613,6 @@ def test_the_forecast_knows_the_bound_of_counts() -> None:
     for high in (12, 200):
         schema = cf.Schema({"a": cf.Numeric(-3, 3, typical=(-2, 2)), "y": cf.Integer(0, high, typical=(0, 6))})
         plan = cf.plan(Poisson("y ~ a"), schema, cf.GDP(0.3), n=2_000)
-        chance[high] = plan.forecast["ok"]["2,000"]
-        assert 0 <= plan.forecast["ok"]["2,000"] <= 1
+        chance[high] = plan.forecast["valid"]["2,000"]
+        assert 0 <= plan.forecast["valid"]["2,000"] <= 1
     assert chance[200] <= chance[12]

@@ -16,10 +16,10 @@ import confide as cf
 from confide.methods.regression.glm.coefficients import binary_design
 from confide.methods.regression.glm.fisher_families import LOGIT, PROBIT, Counts
 from confide.methods.regression.glm.fisher_rows import FisherRows
-from confide.methods.regression.glm.reading import QuietLevel, Seen, _lowest, _sds_beyond
+from confide.methods.regression.glm.reading import LevelState, SparseLevel, _lowest, _sds_beyond
 from confide.methods.regression.sums.whitened_rows import Frame
 from confide.results.base import LevelCount
-from confide.schema import Practice
+from confide.schema import CodedFrame
 from confide.sums.coding import Box
 
 SCHEMA = cf.Schema({"f": cf.Categorical(["a", "b", "c"]), "x": cf.Integer(0, 1), "y": cf.Integer(0, 1)})
@@ -31,7 +31,7 @@ def test_log_odds_that_differ_between_levels_do_not_spread_those_within_one() ->
     frame = pd.DataFrame({"f": np.repeat(list(SIZES), list(SIZES.values()))})
     frame = frame.assign(x=np.arange(len(frame)) % 2, y=0)
     design, _ = binary_design("y ~ f + x", SCHEMA, None)
-    rows, _ = Practice.of(frame, SCHEMA).rows(design)
+    rows, _ = CodedFrame.of(frame, SCHEMA).rows(design)
     box = Box.of(design)
     middle, half = box.arrays
     z = np.column_stack([np.ones(len(rows)), (rows[:, 1:] - middle) / half])
@@ -39,7 +39,7 @@ def test_log_odds_that_differ_between_levels_do_not_spread_those_within_one() ->
     log_odds = logit(frame["f"].map(RATES).to_numpy(dtype=float))
     line = np.linalg.lstsq(z, log_odds, rcond=None)[0]
     nothing = np.zeros((len(line), len(line)))
-    seen = Seen(line, line, nothing, (np.zeros(len(line)), nothing), z.T @ z / len(z), float(len(z)), box)
+    seen = LevelState(line, line, nothing, (np.zeros(len(line)), nothing), z.T @ z / len(z), float(len(z)), box)
     # every level is listed where any number is too few
     found = {one.count.level: one for one in _all(seen, design)}
     assert np.isclose(found["c"].count.count, SIZES["c"] * expit(-logit(RATES["c"])), rtol=1e-6)
@@ -47,7 +47,7 @@ def test_log_odds_that_differ_between_levels_do_not_spread_those_within_one() ->
     assert found["c"].outcome == 0
 
 
-def _all(seen: Seen, design: Any) -> list[QuietLevel]:
+def _all(seen: LevelState, design: Any) -> list[SparseLevel]:
     with patch("confide.methods.regression.glm.reading._FEWEST", np.inf):
         return [one for one in seen.quiet(design) if one.count.column == "f"]
 
@@ -82,7 +82,7 @@ def test_levels_near_where_answers_begin_have_wider_intervals_and_others_the_usu
     z = np.repeat(np.array([[1.0, -1.0, -1.0], [1.0, 1.0, -1.0], [1.0, -1.0, 1.0]]), [2_000, 1_500, 400], axis=0)
     line = np.linalg.solve(z[[0, 2_000, 3_500]], logit([0.6, 0.9, 0.965]))  # 14 records without the outcome in the last
     moments, box, nothing = z.T @ z / len(z), Box.of(design), (np.zeros(3), np.zeros((3, 3)))
-    found = Seen(line, line, 1e-3 * np.eye(3), nothing, moments, float(len(z)), box).near(design)
+    found = LevelState(line, line, 1e-3 * np.eye(3), nothing, moments, float(len(z)), box).near(design)
     by = {tuple(one.moves): one for one in found}
     last = by[0.0, 0.0, 1.0]
     count, error = 400 * 0.035, np.sqrt(0.003)

@@ -14,7 +14,7 @@ from tests.messages import refuses
 from tests.simulated import simulated
 
 import confide as cf
-from confide.core import Either, Together, exact_cost, leaves
+from confide.core import Branches, Composed, exact_cost, leaves
 from confide.core.allowance import Allowance
 from confide.methods.regression.sums.linear_rows import (
     BlockGram,
@@ -143,8 +143,8 @@ def test_blocks_of_random_pairs_stay_below_the_bound_of_a_replaced_record() -> N
 def test_the_shares_of_both_branches_add_up_to_the_request(objective: str, relation: str) -> None:
     plan = line_for(FORMULA, objective).plan(SSP2_SCHEMA, cf.GDP(0.8, relation=relation))
     together = plan.event
-    assert isinstance(together, Together)
-    (choice,) = (part for part in together.parts if isinstance(part, Either))
+    assert isinstance(together, Composed)
+    (choice,) = (part for part in together.parts if isinstance(part, Branches))
     common = sum((leaf.mu_squared for leaf in together.parts if leaf is not choice), Fraction(0))
     for branch in choice.branches:
         total = common + sum((leaf.mu_squared for leaf in leaves(branch)), Fraction(0))
@@ -161,7 +161,7 @@ def test_a_few_records_take_the_short_branch_and_prediction_is_the_plain_descent
     assert {"short round 1", "short round 2"} <= set(short.statistics)
     assert "ranges" not in short.statistics
     result = cf.infer(short)
-    assert result.status in ("weak", "not_identified")
+    assert result.status in ("imprecise", "not_identified")
     assert not result.has_intervals
     assert np.isnan(result.conf_int().to_numpy()).all()
     line = drawn(HuberLine(FORMULA, objective="prediction"), frame, seed=4)
@@ -175,7 +175,7 @@ def test_a_declared_bound_gives_a_weak_release_its_interval() -> None:
     covered = []
     for seed in range(20):
         result = simulated(robust(FORMULA, slope_bound=2.0), cf.read(frame, SSP2_SCHEMA), cf.GDP(1.0), seed)
-        if result.status != "weak":
+        if result.status != "imprecise":
             continue
         assert result.has_intervals and "bias_aware" in result.flags
         assert np.isnan(result.bse).all()
@@ -306,16 +306,16 @@ def test_order_does_not_show() -> None:
 @pytest.mark.parametrize("objective", ["inference", "prediction"])
 def test_hardly_any_record_is_a_result(n: int, objective: str) -> None:
     result = cf.infer(drawn(line_for(FORMULA, objective), table(10).iloc[:n]))
-    assert result.status in ("ok", "weak", "not_identified")
+    assert result.status in ("valid", "imprecise", "not_identified")
     assert result.summary()
 
 
 def test_subset_and_no_intercept() -> None:
     frame = table(3_000)
     release = drawn(robust(FORMULA), frame, mu=3.0)
-    part = cf.infer(release, cf.Question(subset=("a", "b")))
+    part = cf.infer(release, cf.ResultOptions(subset=("a", "b")))
     assert list(part.params.index) == ["Intercept", "a", "b"]
-    assert "subset_classical" in part.flags
+    assert "submodel_classical" in part.flags
     frame["y"] = 0.5 * frame.a - 2 * frame.b + frame.k + np.random.default_rng(1).normal(size=3_000)
     for objective in ("inference", "prediction"):
         through = cf.infer(drawn(line_for("y ~ 0 + a + b + k", objective), frame, mu=3.0))
@@ -327,10 +327,10 @@ def test_predictions_stay_within_the_declared_bounds() -> None:
     result = cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(2_000)))
     assert result.predict({"a": [1e6], "b": [0.0], "k": [0]}).iloc[0] == 10.0
     assert "no_interval" in result.flags and not result.has_intervals
-    part = cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(2_000)), cf.Question(subset=("a",)))
+    part = cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(2_000)), cf.ResultOptions(subset=("a",)))
     assert list(part.params.index) == ["Intercept", "a"]
     with refuses(cf.PlanError):
-        cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(25)), cf.Question(subset=("a",)))
+        cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(25)), cf.ResultOptions(subset=("a",)))
 
 
 def test_clipped_responses_are_flagged() -> None:
@@ -338,7 +338,7 @@ def test_clipped_responses_are_flagged() -> None:
     flagged = 0
     for seed in range(20):
         result = simulated(robust(FORMULA), cf.read(table(1_000, seed), narrow), cf.GDP(1.0), seed)
-        flagged += "y_clipping" in result.flags
+        flagged += "response_clipped" in result.flags
     assert flagged >= 18  # about a quarter of the responses lie outside; asked are 95 %
 
 
@@ -370,7 +370,7 @@ def test_the_line_has_its_name_in_every_title(tmp_path: Any) -> None:
     said = "a Huber-type line, not least squares"
     assert said in result.summary().splitlines()[0]
     assert said in result._repr_html_().split("</p>")[0]
-    assert f"<h1>Private estimates of y: {said}</h1>" in result.report(tmp_path / "r.html").read_text()
+    assert f"<h1>{result.title}</h1>" in result.report(tmp_path / "r.html").read_text()
     assert said in result.plot().get_figure().get_suptitle()
 
 

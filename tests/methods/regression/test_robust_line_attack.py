@@ -13,7 +13,7 @@ from tests.simulated import simulated
 import confide as cf
 from confide import engine
 from confide.audit.replay.replay import replay
-from confide.core import Gram, Meter, Noisy, Question, Total, seal
+from confide.core import Gram, Meter, Noisy, ResultOptions, Total, seal
 from confide.methods.regression.sums.linear_rows import BlockGram, multipliers
 from confide.methods.regression.sums.whitened_rows import Frame, LeverageCells, LeverageIndices, Round, WhitenedRows
 from confide.noise import SimulatedNoise
@@ -130,7 +130,7 @@ def test_the_meat_is_that_of_the_last_line_with_the_sd_of_its_noise() -> None:
     frame, design = table(4000), Design.of(FORMULA, SCHEMA)
     release = cf.release(robust(FORMULA), cf.read(frame, SCHEMA), cf.GDP(4.0), ledger=None, noise=SimulatedNoise(3))
     done = last_round(design, release.statistics, release.public, "add-remove")
-    meat = RoundReading("least_squares 1", None, release, Question(), design, [0, 1])._meat(done)
+    meat = RoundReading("least_squares 1", None, release, ResultOptions(), design, [0, 1])._meat(done)
     middle, half = release.public["box"]
     z = np.vstack([np.ones(len(frame)), ((frame[["a", "b"]].to_numpy() - middle) / half).T])
     u = done.frame.matrix.T @ z
@@ -156,7 +156,7 @@ def covered(
     schema: cf.Schema,
     truth: Any,
     runs: int,
-    question: cf.Question | None = None,
+    question: cf.ResultOptions | None = None,
     mu: float = 1.0,
 ) -> Any:
     """Which of the intervals cover, shape (runs, coefficients)."""
@@ -176,7 +176,7 @@ def test_a_subset_without_a_strong_regressor_covers() -> None:
         a, c = generator.uniform(-1, 1, 3000), generator.normal(size=3000)
         return pd.DataFrame({"a": a, "c": c, "y": 5 * a + 0.2 * generator.normal(size=3000)})
 
-    hits = covered(make, "y ~ a + c", schema, [0.0, 0.0], 45, cf.Question(subset=("c",)))
+    hits = covered(make, "y ~ a + c", schema, [0.0, 0.0], 45, cf.ResultOptions(subset=("c",)))
     assert (hits.sum(axis=0) > 35).all()
 
 
@@ -200,7 +200,7 @@ def test_clipped_values_of_a_derived_response_are_counted() -> None:
     frame = pd.DataFrame({"x": generator.random(3000), "y": np.exp(generator.normal(1.5, 1.5, 3000))})
     method = robust("log(y) ~ x", term_bounds={"log(y)": (0, 2)})
     release = cf.release(method, cf.read(frame, schema), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
-    assert "y_clipping" in cf.infer(release).flags
+    assert "response_clipped" in cf.infer(release).flags
 
 
 def test_heavy_residuals_are_flagged() -> None:
@@ -210,4 +210,4 @@ def test_heavy_residuals_are_flagged() -> None:
     frame["y"] = frame.x + 0.3 * generator.normal(size=1_500) + 12 * (generator.random(1_500) < 0.05)
     source = cf.read(frame, schema)
     limited = [simulated(robust("y ~ x"), source, cf.GDP(0.7), seed) for seed in range(8)]
-    assert sum("residual_clipping" in result.flags for result in limited) >= 5
+    assert sum("residuals_clipped" in result.flags for result in limited) >= 5

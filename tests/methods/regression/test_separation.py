@@ -122,12 +122,12 @@ def test_a_cell_of_two_columns_is_no_more_answered_than_the_level_of_one_factor(
 
 @pytest.mark.parametrize("model", ["logit", "probit", "poisson"])
 def test_where_all_outcomes_are_alike_a_number_has_no_slope(model: str) -> None:
-    """Without noise it was `ok`, with a finite interval, every time."""
+    """Without noise it was `valid`, with a finite interval, every time."""
     case = Case(model, "y ~ x", 0.0 if model == "poisson" else 1.0)
     plan = cf.plan(case.method, case.schema, cf.GDP(1.0))
     for noise in (ZeroNoise(), *(SimulatedNoise(seed) for seed in range(6))):
         found: Any = case.method.infer(seal(case.method, cf.read(case.frame(1), case.schema), plan, noise))
-        assert found.status in ("weak", "not_identified") and not np.isfinite(found.conf_int().to_numpy()).any()
+        assert found.status in ("imprecise", "not_identified") and not np.isfinite(found.conf_int().to_numpy()).any()
         if isinstance(noise, ZeroNoise):
             assert "all records (about 0 ±" in found.reason
 
@@ -143,7 +143,7 @@ def test_a_cell_of_a_product_is_looked_for_under_weights_too() -> None:
         frame = Case("logit", "y ~ a * b", 1.0).frame(seed)
         frame = frame.assign(w=np.random.default_rng(seed).uniform(1, 3, len(frame)))
         found: Any = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(seed)))
-        assert found.status != "ok" and not np.isfinite(found.conf_int().loc["a:b"]).any()
+        assert found.status != "valid" and not np.isfinite(found.conf_int().loc["a:b"]).any()
         partial += found.status == "partial" and "a:b[1:1]" in found.reason
     assert partial >= 3
 
@@ -250,7 +250,7 @@ def test_what_a_direction_moves_is_named() -> None:
     case = Case("logit", "y ~ a + b", 1.0)
     plan = cf.plan(case.method, case.schema, cf.GDP(3.0))
     found: Any = case.method.infer(seal(case.method, cf.read(case.frame(2), case.schema), plan, ZeroNoise()))
-    assert found.status == "weak" and not np.isfinite(found.conf_int().to_numpy()).any()
+    assert found.status == "imprecise" and not np.isfinite(found.conf_int().to_numpy()).any()
     said = [
         case.method.infer(seal(case.method, cf.read(case.frame(seed), case.schema), plan, SimulatedNoise(seed))).reason
         for seed in range(4)

@@ -95,7 +95,7 @@ def test_what_stays_the_same_within_a_person_moves_nothing() -> None:
 def test_bounds_that_are_too_wide_are_said_in_words() -> None:
     wide = cf.Schema({"x": cf.Numeric(-4e3, 4e3), "y": cf.Numeric(-4, 4)}, unit=cf.Unit("pid"))
     found = released(panel(800, 2), wide, "y ~ x", SimulatedNoise(1))
-    assert found.status in ("weak", "not_identified")
+    assert found.status in ("imprecise", "not_identified")
     assert "let rows lie" in found.reason and "apart would do" in found.reason
     assert np.isnan(found.conf_int().to_numpy()).all()
 
@@ -175,7 +175,7 @@ def test_intervals_cover() -> None:
     for seed in range(50):
         found = released(panel(800, seed), own, "y ~ x", SimulatedNoise(seed))
         low, high = found.conf_int().loc["x"]
-        inside += int(found.status == "ok" and low <= truth <= high)
+        inside += int(found.status == "valid" and low <= truth <= high)
     # fails by chance once in a thousand runs
     assert stats.binom.cdf(inside, 50, 0.95) > 0.001, inside
 
@@ -193,19 +193,20 @@ def test_the_words(tmp_path: Any) -> None:
     release = cf.release(plan, cf.read(panel(1_000, 7), own), ledger=book)
     result = cf.infer(cf.Release.from_json(release.to_json()))
     assert result.to_json() == cf.infer(release).to_json()
-    text = " ".join(result.summary().split())
+    assert "fixed effects of pid" in result.summary().splitlines()[0]
+    text = " ".join(result.summary(verbose=True).split())
     assert "clustered by pid" in text and "fixed effects" in text and "Intercept" not in text
     assert list(result.wald_test_terms().index) == ["x", "year"]
     assert result.cov_params().shape == (3, 3)
     with refuses(cf.NoResult):
         result.predict(panel(5, 1))
-    smaller = cf.infer(release, cf.Question(subset=("x",)))
-    assert list(smaller.params.index) == ["x"] and smaller.status == "weak"
+    smaller = cf.infer(release, cf.ResultOptions(subset=("x",)))
+    assert list(smaller.params.index) == ["x"] and smaller.status == "imprecise"
 
 
 def test_a_column_that_never_changes_is_not_answered() -> None:
     found = released(panel(1_000, 8), schema(), "y ~ x + sex", SimulatedNoise(1))
-    assert found.status in ("partial", "not_identified", "weak")
+    assert found.status in ("partial", "not_identified", "imprecise")
     assert np.isnan(found.conf_int().loc["sex"]).all()
 
 
@@ -239,4 +240,4 @@ def test_what_is_refused() -> None:
     with refuses(cf.PrivacyError):
         cf.plan(cf.regression.Within("y ~ x"), schema(rows=3), cf.GDP(1.0, relation="substitute"), n=10)
     with refuses(cf.PlanError):
-        cf.regression.Within("y ~ x").reference(cf.schema.Practice.of(panel(5, 1), schema()))
+        cf.regression.Within("y ~ x").reference(cf.schema.CodedFrame.of(panel(5, 1), schema()))

@@ -16,7 +16,7 @@ from tests.messages import refuses
 
 import confide as cf
 from confide.core import Total, seal
-from confide.core.statistic import Behind
+from confide.core.statistic import WrappedSource
 from confide.errors import NoConversion, NoResult, PlanError, PrivacyError
 from confide.guarantees.selection import Binomial, Fixed, Poisson, TruncatedNegativeBinomial, tradeoff_delta
 from confide.methods.selection import draw as parts
@@ -83,7 +83,7 @@ def test_intervals_are_refused() -> None:
         [cf.regression.SSP("y ~ a + b"), cf.regression.SSP("y ~ a"), cf.regression.LeastSquares("y ~ a + b")], runs=5.0
     )
     result = method.infer(released(method))
-    assert {"no_interval", "selected"} <= set(result.flags)
+    assert {"no_interval", "post_selection"} <= set(result.flags)
     assert np.isfinite(result.estimates).all()
     assert np.isnan(result.covariance).all() and np.isnan(result.bse).all() and np.isnan(result.conf_int()).all().all()
     assert result.covers.startswith("no interval") and not result.has_intervals
@@ -166,7 +166,7 @@ def test_the_split_follows_the_key_and_not_the_order() -> None:
 def test_runs_and_candidates_are_drawn_before_any_record_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """At the first pass the noise has given K, K candidates, the tie numbers and the key; afterwards there is one pass only."""
 
-    class Watched(Behind):
+    class Watched(WrappedSource):
         def __init__(self, source: Any) -> None:
             super().__init__(source)
             self.asked: list[str] = []
@@ -283,10 +283,10 @@ def test_no_run_is_no_reply() -> None:
     plan = method.plan(SCHEMA, ASKED)
     source = cf.read(records(200, 1), SCHEMA)
     made = [seal(method, source, plan, SimulatedNoise(seed)) for seed in range(20)]
-    done = next(one for one in made if one.status == "no_reply")
+    done = next(one for one in made if one.status == "declined")
     assert int(done["selected"].values[0]) == -1 and not done.public
     result = method.infer(cf.Release.from_json(done.to_json()))
-    assert result.status == "no_reply" and np.isnan(result.estimates).all() and result.summary()
+    assert result.status == "declined" and np.isnan(result.estimates).all() and result.summary()
     with pytest.raises(NoResult):
         result.predict(records(2, 1))
     assert any(one.status == "released" for one in made)

@@ -31,8 +31,8 @@ def run(*words: str, code: int = 0):
 def test_synthesize_and_refit(survey) -> None:
     call = ["synthesize", FORMULA, "survey.csv", "--schema", "schema.toml", "--mu", "1", "--ledger", "book.db"]
     said = run(*call, "-o", "t.parquet", "--release", "release.json").stdout
-    assert "wrote t.parquet with its sidecar" in said and "charged" in said and "[0.025" not in said
-    assert "[0.025" in run("refit", "t.parquet").stdout
+    assert "wrote t.parquet with its sidecar" in said and "charged" in said and "95% CI" not in said
+    assert "95% CI" in run("refit", "t.parquet").stdout
     assert "\nk  " not in run("refit", "t.parquet", "y ~ a + r").stdout
     answer = json.loads(run("refit", "t.parquet", FORMULA, "--json").stdout)
     assert answer["result"]["names"] == ["Intercept", "a", "k", "r[T.S]", "r[T.NA]", "r[T.E]"]

@@ -267,8 +267,8 @@ def test_what_is_shown_and_written(tmp_path: object) -> None:
         Counts("region * smoker + cut(age, 18, 65)", covers="population"), cf.read(records(300), SCHEMA), cf.GDP(0.2), 2
     )
     text = found.summary()
-    assert "sampling and privacy noise" in " ".join(text.split())
-    assert "below_noise" in text
+    assert "the population: sampling error and privacy noise" in " ".join(text.split())
+    assert "count_below_noise" in text and "count below noise (" in text
     frame = found.to_frame()
     assert list(frame.columns[-7:]) == ["estimate", "std_err", "low", "high", "cv", "privacy_share", "flag"]
     assert json.loads(found.to_json())["kind"] == "counts"
@@ -282,7 +282,7 @@ def test_what_is_shown_and_written(tmp_path: object) -> None:
     wide = simulated(
         Counts("region:smoker", covers="dataset"), cf.read(records(300), SCHEMA), cf.GDP(0.2), 2
     ).crosstab()
-    assert wide.loc["All", "All"] == pytest.approx(wide.iloc[:-1, :-1].to_numpy().sum())
+    assert wide.loc["Total", "Total"] == pytest.approx(wide.iloc[:-1, :-1].to_numpy().sum())
 
 
 def test_a_question_asks_for_the_other_reading() -> None:
@@ -293,11 +293,11 @@ def test_a_question_asks_for_the_other_reading() -> None:
         ledger=None,
         noise=SimulatedNoise(1),
     )
-    people, records_ = cf.infer(release), cf.infer(release, cf.Question(covers="dataset"))
+    people, records_ = cf.infer(release), cf.infer(release, cf.ResultOptions(covers="dataset"))
     assert people.params.equals(records_.params)
     assert (people.bse > records_.bse).all()
     with refuses(PlanError):
-        cf.infer(release, cf.Question(covers="both"))
+        cf.infer(release, cf.ResultOptions(covers="both"))
 
 
 def test_a_finite_population_has_narrower_intervals() -> None:
@@ -394,7 +394,7 @@ def test_the_least_budget_for_a_wished_noise() -> None:
     again = cf.Release.from_json(
         cf.release(method, cf.read(schema.sample(200, seed=1), schema), ledger=None, noise=SimulatedNoise(1)).to_json()
     )
-    assert cf.infer(again).status == "ok"
+    assert cf.infer(again).status == "valid"
 
 
 def test_a_public_total_is_not_paid_for(tmp_path: Path) -> None:

@@ -21,12 +21,12 @@ from confide.methods.tables.results import CellTable
 from confide.results.curve import Curve
 
 # words that tables print themselves, and levels that look like several
-HOSTILE = ["All", "(All)", "total", "Missing", "Other", "(none)", "overall", "a", "a, g=All", "a, g=u", "u"]
+HOSTILE = ["Total", "(Total)", "total", "Missing", "Other", "(none)", "overall", "a", "a, g=Total", "a, g=u", "u"]
 SCHEMA = cf.Schema(
     {
         "f": cf.Categorical(HOSTILE),
-        "g": cf.Categorical(["u", "All"]),
-        "variable": cf.Categorical(["All", "b"]),
+        "g": cf.Categorical(["u", "Total"]),
+        "variable": cf.Categorical(["Total", "b"]),
         "x": cf.Numeric(0, 10),
         "y": cf.Numeric(1, 9),
     }
@@ -55,12 +55,12 @@ def test_every_rendering_takes_any_level(name: str, tables: dict[str, Any], tmp_
         over = levels == own.size
         assert (frame[own.name].astype(object).to_numpy()[~over] == np.array(own.labels)[levels[~over]]).all()
         assert not set(frame[own.name][over]) & set(own.labels)
-    assert set(frame["g"][table.levels[-1] == 2]) == {"(All)"}
+    assert set(frame["g"][table.levels[-1] == 2]) == {"(Total)"}
     found = list(csv.reader(io.StringIO(table.to_csv())))
     assert len(found) == rows + 1 and len(set(found[0])) == len(found[0])
     assert json.loads(table.to_json())["labels"]["f"] == frame["f"].astype(object).tolist()
-    assert "(All)" in table.summary() and "(All)" in table.to_latex() and "(All)" in table.to_markdown()
-    assert "(All)" in table.report(tmp_path / "page.html").read_text()
+    assert "(Total)" in table.summary() and "(Total)" in table.to_latex() and "(Total)" in table.to_markdown()
+    assert "(Total)" in table.report(tmp_path / "page.html").read_text()
     both = cf.compare({"one": table, "other": table}).to_frame()
     assert len(both) == rows and (both["one"].fillna(0) == both["other"].fillna(0)).all(axis=None)
     assert len(table.plot().get_yticklabels()) > 1
@@ -68,17 +68,17 @@ def test_every_rendering_takes_any_level(name: str, tables: dict[str, Any], tmp_
 
 def test_a_wide_table_keeps_levels_and_margins_apart(tables: dict[str, Any]) -> None:
     wide = tables["counts"].crosstab()
-    assert wide.shape == (len(HOSTILE) + 1, 3) and list(wide.columns) == ["u", "All", "(All)"]
-    assert list(wide.index) == [*HOSTILE, "((All))"]
-    inner = wide.loc[HOSTILE, ["u", "All"]].to_numpy()
-    assert wide.loc["((All))", "(All)"] == pytest.approx(inner.sum(), abs=1e-6)
+    assert wide.shape == (len(HOSTILE) + 1, 3) and list(wide.columns) == ["u", "Total", "(Total)"]
+    assert list(wide.index) == [*HOSTILE, "((Total))"]
+    inner = wide.loc[HOSTILE, ["u", "Total"]].to_numpy()
+    assert wide.loc["((Total))", "(Total)"] == pytest.approx(inner.sum(), abs=1e-6)
 
 
 def test_comparisons_hold_every_pair_whatever_its_name(tables: dict[str, Any]) -> None:
     table = tables["shares"]
     every = table.diff("g")
     assert len(every) == len(HOSTILE)
-    one = table.diff({"f": "All", "g": "All"}, {"f": "All", "g": "u"})
+    one = table.diff({"f": "Total", "g": "Total"}, {"f": "Total", "g": "u"})
     assert one.iloc[0]["estimate"] == every.iloc[0]["estimate"]
     # "a, g=u" without g is called as "a" in g=u is: a name of two cells names none
     counts = tables["counts"]

@@ -57,7 +57,7 @@ def test_persons_are_counted_by_all_their_rows() -> None:
     level = pd.cut(ill, [-1, 0, 1, 4, np.inf], labels=["0", "1", "2 to 4", "5 or more"])
     known = pd.crosstab(level, male.map({False: "F", True: "M"}))
     assert found.loc[list(known.index), ["F", "M"]].to_numpy().tolist() == known.to_numpy().tolist()
-    assert found.loc["All", "All"] == data.pid.nunique()
+    assert found.loc["Total", "Total"] == data.pid.nunique()
     some = exact("any(`day of week` in (6, 7) & age >= 50)", data).crosstab()["estimate"].round(6)
     weekend = (data["day of week"].isin([6, 7]) & (data.age >= 50)).groupby(data.pid).any()
     assert some[["no", "yes"]].tolist() == [(~weekend).sum(), weekend.sum()]
@@ -67,7 +67,7 @@ def test_a_condition_on_rows_says_who_is_counted_at_all() -> None:
     data = visits()
     rows = data[data.ill == "yes"].groupby("pid").size()
     found = exact("number(1, 3)", data, where="ill == 'yes'").crosstab()["estimate"].round(6)
-    assert found[["1 to 2", "3 or more", "All"]].tolist() == [(rows < 3).sum(), (rows >= 3).sum(), len(rows)]
+    assert found[["1 to 2", "3 or more", "Total"]].tolist() == [(rows < 3).sum(), (rows >= 3).sum(), len(rows)]
 
 
 def test_the_same_persons_in_any_order_batch_file_and_spelling(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,9 +150,9 @@ def test_the_words_say_persons() -> None:
     assert "counted once, by all of them (enforced)" in " ".join(plan.summary().split())
     assert not plan.guarantee.assumptions
     table = cf.infer(cf.release(plan, cf.read(visits(), SCHEMA), ledger=None, noise=SimulatedNoise(1)))
-    assert table.title == f"Private counts of values of pid by {NUMBER}"
-    assert "Values of pid" in dict(table.head())
-    assert "count by weight" not in table.summary()
+    assert table.title == f"Distinct pid by {NUMBER}"
+    assert "n" in dict(table.head())
+    assert "count by weight" not in table.summary(verbose=True)
 
 
 def test_what_is_refused() -> None:

@@ -13,7 +13,7 @@ from tests.messages import refuses
 
 import confide as cf
 from confide import registry
-from confide.core import Question, seal
+from confide.core import ResultOptions, seal
 from confide.errors import PlanError
 from confide.methods.regression.least_squares.correlation import Correlation
 from confide.methods.regression.least_squares.reading import LeastSquaresReading
@@ -100,8 +100,8 @@ def test_the_test_of_a_correlation_is_that_of_the_slope() -> None:
         )
         found = cf.infer(release)
         own = Correlation("x + y").about(schema).way.design
-        line = LeastSquaresReading(release, Question(), own, [0]).table()
-        assert found.status == "ok" and found.statistic == "t" and found.pvalue < 0.001
+        line = LeastSquaresReading(release, ResultOptions(), own, [0]).table()
+        assert found.status == "valid" and found.statistic == "t" and found.pvalue < 0.001
         assert (found.statistics[0], found.pvalue) == (line.tvalues["x"], line.pvalues["x"])
         low, high = found.conf_int().iloc[0]
         assert low <= found.params.iloc[0] <= high < 0
@@ -145,10 +145,10 @@ def test_small_tables_are_referred_to_simulated_ones() -> None:
 def test_too_few_records_give_no_p_value() -> None:
     counts = table(Counts("region * smoker", covers="population"), records(5, 1), 0.01, 1)
     for found in (counts.test("independence"), counts.test("fit", "region"), counts.test("trend", "smoker", "region")):
-        assert found.status == "weak"
+        assert found.status == "imprecise"
         assert isnan(found.pvalue)
-    assert table(Correlation("x + y"), records(5, 1), 0.01, 1).status == "weak"
-    assert table(Means("x ~ sex", covers="population"), records(5, 1), 0.01, 1).test("t").status == "weak"
+    assert table(Correlation("x + y"), records(5, 1), 0.01, 1).status == "imprecise"
+    assert table(Means("x ~ sex", covers="population"), records(5, 1), 0.01, 1).test("t").status == "imprecise"
 
 
 def test_trend_sees_a_dose() -> None:
@@ -228,7 +228,7 @@ def test_shares_answer_the_tests_of_the_counts_behind_them() -> None:
         ("proportion", ("smoker",), {"p": 0.3}),
     ):
         found = shares.test(kind, *names, **given)
-        assert found.pvalue == counts.test(kind, *names, **given).pvalue and found.status == "ok"
+        assert found.pvalue == counts.test(kind, *names, **given).pvalue and found.status == "valid"
 
 
 def test_one_calls_refuse_what_they_cannot_read() -> None:
@@ -249,7 +249,7 @@ def test_a_mean_with_too_few_records_for_its_skewness_makes_its_test_weak() -> N
     g = np.random.default_rng(5)
     schema = cf.Schema({"sex": cf.Categorical(["f", "m"]), "y": cf.Numeric(0, 100)})
     frame = pd.DataFrame({"sex": np.repeat(["f", "m"], 60), "y": np.where(g.random(120) < 0.03, 90.0, 1.0)})
-    for column, status in (("y", "weak"), ("even", "ok")):
+    for column, status in (("y", "imprecise"), ("even", "valid")):
         shown = frame if column == "y" else frame.assign(y=g.uniform(0, 100, 120))
         release = cf.release(
             cf.tables.Means("y ~ sex", covers="population"),

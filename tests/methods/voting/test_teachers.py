@@ -183,12 +183,12 @@ def test_pate_learns_from_votes(privacy: object, settings: dict[str, object]) ->
     model.fit(x, y, public=public)  # type: ignore[attr-defined]
     truth = np.where(public[:, 0] > 0, "b", "a")
     given = np.array([one is not None for one in model.labels_])  # type: ignore[attr-defined]
-    assert model.status_ == "ok" and given.mean() > 0.5  # type: ignore[attr-defined]
+    assert model.status_ == "valid" and given.mean() > 0.5  # type: ignore[attr-defined]
     assert np.mean(model.labels_[given] == truth[given]) > 0.8  # type: ignore[attr-defined]
     assert np.mean(model.predict(public) == truth) > 0.8  # type: ignore[attr-defined]
     assert ("Noise scale" in dict(model.result_.facts)) == isinstance(privacy, cf.PureDP)  # type: ignore[attr-defined]
     again = cf.infer(cf.Release.from_json(model.release_.to_json()))  # type: ignore[attr-defined]
-    assert again.status == "ok" and "labels" in again.family
+    assert again.status == "valid" and "labels" in again.family
 
 
 @pytest.mark.parametrize("fault", ["raises", "late"])
@@ -200,7 +200,7 @@ def test_teachers_that_fail_say_so_and_give_no_labels(fault: str) -> None:
     with warns(UserWarning):
         model.fit(x, y, public=public)  # type: ignore[attr-defined]
     assert model.release_["labels"].values.tolist() == [3] * 12  # type: ignore[attr-defined]
-    assert (model.status_, model.result_.flags) == ("uninformative", ("no_interval", "blocks_failed"))  # type: ignore[attr-defined]
+    assert (model.status_, model.result_.flags) == ("no_information", ("no_interval", "most_blocks_failed"))  # type: ignore[attr-defined]
     assert model.labels_.tolist() == [None] * 12 and "0 of 12" in str(model.result_)  # type: ignore[attr-defined]
     assert cf.infer(cf.Release.from_json(model.release_.to_json())).to_json() == model.result_.to_json()  # type: ignore[attr-defined]
     with refuses(cf.NoResult):
@@ -223,11 +223,11 @@ def test_six_labels_of_failing_teachers_are_never_ok(privacy: object, settings: 
     schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing=0.0), "y": cf.Categorical(["u", "v", "w"], on_missing="u")})
     x = np.random.default_rng(1).normal(size=600)
     data = cf.read({"x": x, "y": np.where(x > 0, "v", "u")}, schema)
-    for fault, status in (("raises", "uninformative"), ("", "ok")):
+    for fault, status in (("raises", "no_information"), ("", "valid")):
         method = TeacherLabels("y", Nearest(fault), np.linspace(-2, 2, 6)[:, None], 20, **settings)  # type: ignore[arg-type]
         found = cf.infer(cf.release(method, data, privacy, ledger=None, noise=SimulatedNoise(1)))  # type: ignore[arg-type]
         assert found.status == status, fault
-        assert any(one is not None for one in found.labels) == (status == "ok")
+        assert any(one is not None for one in found.labels) == (status == "valid")
 
 
 @pytest.mark.usefixtures("blocks_in_place")
@@ -241,7 +241,7 @@ def test_a_few_labels_that_teachers_found_are_always_given(queries: int) -> None
         public = np.random.default_rng(seed).uniform(1, 3, (queries, 1)) * (-1) ** np.arange(queries)[:, None]
         method = TeacherLabels("y", Nearest(), public, 20, certificate="gaussian")
         found = cf.infer(cf.release(method, data, cf.GDP(3.0), ledger=None, noise=SimulatedNoise(1)))
-        assert (found.status, found.labels.tolist()) == ("ok", ["v", "u", "v"][:queries]), seed  # type: ignore[attr-defined]
+        assert (found.status, found.labels.tolist()) == ("valid", ["v", "u", "v"][:queries]), seed  # type: ignore[attr-defined]
 
 
 def _of_answers(answers: list[list[int]], monkeypatch: pytest.MonkeyPatch, **settings: object) -> object:
@@ -265,8 +265,8 @@ def test_queries_that_failed_wins_have_no_label_and_most_of_them_no_result(
     found: cf.Result = _of_answers([[3] * 6] * 8 + [agree + own for own in apart], monkeypatch)  # type: ignore[assignment]
     some = lost <= 3
     assert found.labels.tolist() == ["v"] * (6 - lost) * some + [None] * (lost if some else 6)  # type: ignore[attr-defined]
-    assert found.status == ("ok" if some else "uninformative")
-    assert found.flags == (("no_interval",) if some else ("no_interval", "blocks_failed"))
+    assert found.status == ("valid" if some else "no_information")
+    assert found.flags == (("no_interval",) if some else ("no_interval", "most_blocks_failed"))
     said = {"Failed": f"{lost} of 6 public records have no label, as 'failed' has the most votes"} if lost else {}
     assert {name: text for name, text in dict(found.facts).items() if name == "Failed"} == said
     if lost:
@@ -277,7 +277,7 @@ def test_of_a_threshold_those_queries_count_that_were_answered(monkeypatch: pyte
     """Two queries have a clear winner, "failed" both times: the others were not asked to say more."""
     answers = [[3, 3, k % 3, k % 3, k % 3, k % 3] for k in range(20)]
     found = _of_answers(answers, monkeypatch, confident=(15.0, 0.1))
-    assert found.status == "uninformative" and "2 of 6 public records" in str(found)  # type: ignore[attr-defined]
+    assert found.status == "no_information" and "2 of 6 public records" in str(found)  # type: ignore[attr-defined]
 
 
 class Poisoned(Nearest):
@@ -460,7 +460,7 @@ def test_a_refused_test_releases_nothing_and_no_student() -> None:
     )
     with warns(UserWarning):
         model.fit(x, y, public=public)  # type: ignore[attr-defined]
-    assert model.status_ == "no_reply" and not any(one is not None for one in model.labels_)  # type: ignore[attr-defined]
+    assert model.status_ == "declined" and not any(one is not None for one in model.labels_)  # type: ignore[attr-defined]
     with refuses(cf.NoResult):
         model.predict(public)  # type: ignore[attr-defined]
 

@@ -132,5 +132,5 @@ def test_records_never_raise(change: Callable[[Any, Any], tuple[Any, Any]]) -> N
     g = np.random.default_rng(1)
     x, y = change(g.uniform(size=(60, 2)), np.array(["no", "yes"] * 30))
     model = _pate(cf.GDP(1.0), certificate="gaussian", noise=SimulatedNoise(3)).fit(x, y, public=PUBLIC)
-    assert model.status_ == "ok" and len(model.labels_) == 5
+    assert model.status_ == "valid" and len(model.labels_) == 5
     assert set(model.predict(PUBLIC)) <= {"no", "yes"}

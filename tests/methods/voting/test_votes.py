@@ -156,9 +156,9 @@ def test_a_plurality_tells_how_sure_it_is() -> None:
         assert np.mean(low) <= 0.1 + 4 * (0.09 / 100) ** 0.5
     clear = cf.read({"g": ["a"] * 20 + ["b"] * 90}, schema)
     found = cf.voting.plurality("g", clear, privacy=cf.ApproxDP(2.0, 1e-6), ledger=None, rule="distance")
-    assert found.winner == "b" and found.status == "ok"
+    assert found.winner == "b" and found.status == "valid"
     silent = cf.voting.plurality("g", tie, privacy=cf.ApproxDP(0.1, 1e-9), ledger=None, rule="distance")
-    assert silent.status == "no_reply"
+    assert silent.status == "declined"
     with refuses(cf.NoResult):
         _ = silent.winner
 

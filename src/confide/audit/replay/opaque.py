@@ -37,7 +37,7 @@ drawn, then in the half in which what is published jumps most, down to two neigh
 published integer is
 
 - covered, where it is one step of the grid at most;
-- covered, where the plan hides the release (`Opaque.hiding`) and all published integers move by no more than the sensitivity of what
+- covered, where the plan hides the release (`OpaqueRelease.hiding`) and all published integers move by no more than the sensitivity of what
   hides them, which is noise that the meter draws;
 - covered, where other integers of noise move the same published integer by single steps, and in all as far: a later draw on it.
 
@@ -63,9 +63,9 @@ from confide.audit.replay.replay import opaque_names
 from confide.audit.runs.lower_bounds import epsilon_lower_bound, mu_lower_bound, upper_rate
 from confide.audit.searches.neighbors import Domain, Record
 from confide.audit.verdict import Finding, below_curve, curve_of
-from confide.core import Method, Noisy, Opaque, Plan, Source, Spend, Test, leaves, seal, threshold
-from confide.core.events import ADDITIVE, Either, Event, Together
-from confide.core.statistic import Behind
+from confide.core import BudgetItem, Method, Noisy, OpaqueRelease, Plan, Source, Test, leaves, seal, threshold
+from confide.core.events import ADDITIVE, Branches, Composed, Event
+from confide.core.statistic import WrappedSource
 from confide.guarantees import GDP, ApproxDP, PureDP, TradeOff
 from confide.noise import SimulatedNoise
 
@@ -87,7 +87,7 @@ _POWER = 2 / 3
 _CUT = 4.0
 
 
-class _Remembered(Behind):
+class _Remembered(WrappedSource):
     """A source whose sums are taken once: they are the same each time."""
 
     def __init__(self, source: Source) -> None:
@@ -139,7 +139,7 @@ class Setting:
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class OpaquePair:
     """One opaque release on two neighbours, everything else held at a transcript."""
 
     setting: Setting
@@ -148,7 +148,7 @@ class Held:
     transcript: Mapping[str, Noisy] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, setting: Setting, records: tuple[Sequence[Record], Sequence[Record]], seed: int) -> Held | None:
+    def of(cls, setting: Setting, records: tuple[Sequence[Record], Sequence[Record]], seed: int) -> OpaquePair | None:
         """At the transcript of one run on the first of the two; None where it cannot be released, which record and replay tells."""
         made = cls(setting, records, (setting.source(records[0]), setting.source(records[1])))
         try:
@@ -185,19 +185,19 @@ class Held:
 # where to look --------------------------------------------------------------------------------------------------------
 
 
-def certificates(event: Event) -> Iterator[tuple[Spend, Test]]:
+def certificates(event: Event) -> Iterator[tuple[BudgetItem, Test]]:
     """The shown tests of a tree that may be wrong with some probability, and their spends."""
     match event:
-        case Together(children) | Either(children):
+        case Composed(children) | Branches(children):
             for child in children:
                 yield from certificates(child)
         case Test(on, then, delta, shown):
-            if shown and delta and isinstance(on, Spend) and on.shape == (1,):
+            if shown and delta and isinstance(on, BudgetItem) and on.shape == (1,):
                 yield on, event
             yield from certificates(then)
 
 
-def _moved(held: Held, seeds: Sequence[int]) -> float:
+def _moved(held: OpaquePair, seeds: Sequence[int]) -> float:
     """How far the release moves at equal words, in its own spread; a certain difference of kind counts as six."""
     pairs = [(held.outcome(0, seed), held.outcome(1, seed)) for seed in seeds]
     kinds = [_shape(one) == _shape(other) for one, other in pairs]
@@ -226,7 +226,7 @@ def _flat(outcome: Outcome | None) -> Array:
     return np.concatenate([outcome[name] for name in sorted(outcome)])
 
 
-def _at_the_ends(held: Held, tests: Sequence[tuple[Spend, Test]]) -> Iterator[Held]:
+def _at_the_ends(held: OpaquePair, tests: Sequence[tuple[BudgetItem, Test]]) -> Iterator[OpaquePair]:
     """The same pair with each certificate as high and as low as it may be without failing under either neighbour."""
     for signs in product((-1, 1), repeat=len(tests)):
         chosen = held
@@ -242,7 +242,7 @@ def _at_the_ends(held: Held, tests: Sequence[tuple[Spend, Test]]) -> Iterator[He
             yield chosen
 
 
-def _exact(held: Held, which: int, name: str) -> int | None:
+def _exact(held: OpaquePair, which: int, name: str) -> int | None:
     """The integer behind a spend of one number."""
     release, _, noise = held.drawn(which, 0)
     own = [request for request in noise.requests if request.owner == name]
@@ -251,7 +251,7 @@ def _exact(held: Held, which: int, name: str) -> int | None:
     return int(release.statistics[name].values[0]) - own[0].values[0]
 
 
-def _worst(candidates: Sequence[Held], seed: int) -> Held | None:
+def _worst(candidates: Sequence[OpaquePair], seed: int) -> OpaquePair | None:
     """The pair and transcript at which the release moves most."""
     seeds = range(seed, seed + _PILOT)
     kept = _most(candidates, seeds)[:_KEPT]
@@ -263,13 +263,13 @@ def _worst(candidates: Sequence[Held], seed: int) -> Held | None:
     return _most([*kept, *ends], seeds)[0]
 
 
-def _most(held: Sequence[Held], seeds: Sequence[int]) -> list[Held]:
+def _most(held: Sequence[OpaquePair], seeds: Sequence[int]) -> list[OpaquePair]:
     """Those that move most first; of equals the first."""
     scored = sorted((-_moved(one, seeds), k) for k, one in enumerate(held))
     return [held[k] for _, k in scored]
 
 
-def _climbed(held: Held, seeds: Sequence[int]) -> Held:
+def _climbed(held: OpaquePair, seeds: Sequence[int]) -> OpaquePair:
     """The last record moved to where the release moves most, one coordinate at a time."""
     domain, best, value = held.setting.domain, held, _moved(held, seeds)
     for _ in range(_SWEEPS):
@@ -280,7 +280,9 @@ def _climbed(held: Held, seeds: Sequence[int]) -> Held:
             for place in dict.fromkeys(places):
                 own, other = best.records
                 record = other[-1]
-                tried = Held.of(held.setting, (own, [*other[:-1], (*record[:j], place, *record[j + 1 :])]), seeds[0])
+                tried = OpaquePair.of(
+                    held.setting, (own, [*other[:-1], (*record[:j], place, *record[j + 1 :])]), seeds[0]
+                )
                 if tried is not None and (found := _moved(tried, seeds)) > value:
                     best, value = tried, found
         if value <= before:
@@ -291,7 +293,7 @@ def _climbed(held: Held, seeds: Sequence[int]) -> Held:
 # how to tell ----------------------------------------------------------------------------------------------------------
 
 
-def _direction(held: Held, seeds: Sequence[int]) -> Callable[[Outcome | None], float] | None:
+def _direction(held: OpaquePair, seeds: Sequence[int]) -> Callable[[Outcome | None], float] | None:
     """A score that is large on the neighbour: the mean shift at equal words over the covariance. None without numbers of one shape."""
     pairs = [(held.outcome(0, seed), held.outcome(1, seed)) for seed in seeds]
     shapes = [_shape(one) for pair in pairs for one in pair if one is not None]
@@ -316,7 +318,7 @@ def _direction(held: Held, seeds: Sequence[int]) -> Callable[[Outcome | None], f
     return lambda outcome: float(standardised(_flat(outcome)) @ weights) if _shape(outcome) == usual else 0.0
 
 
-def _ratio(held: Held) -> Callable[[Outcome | None], float] | None:
+def _ratio(held: OpaquePair) -> Callable[[Outcome | None], float] | None:
     """The method's own log-likelihood ratio of the leaf on this pair, where it offers one."""
     offered = getattr(held.setting.method, "attacks", None)
     density = None if offered is None else offered(held.setting.plan).get(held.setting.leaf)
@@ -328,7 +330,7 @@ def _ratio(held: Held) -> Callable[[Outcome | None], float] | None:
 
 def attack_opaque(
     setting: Setting,
-    leaf: Opaque,
+    leaf: OpaqueRelease,
     pairs: Sequence[tuple[Sequence[Record], Sequence[Record]]],
     *,
     name: str,
@@ -343,7 +345,7 @@ def attack_opaque(
     claim = leaf.guarantee.resolve(setting.plan.relation)
     if isinstance(claim, TradeOff):  # what follows from the curve
         claim = next((own for own in setting.plan.guarantees if isinstance(own, GDP | PureDP | ApproxDP)), claim)
-    candidates = [held for pair in pairs if (held := Held.of(setting, pair, seed)) is not None]
+    candidates = [held for pair in pairs if (held := OpaquePair.of(setting, pair, seed)) is not None]
     worst = _worst(candidates, seed + 1)
     if worst is None or not isinstance(claim, GDP | PureDP | ApproxDP):
         why = "no pair released it" if worst is None else f"no attack knows {claim}"
@@ -364,7 +366,7 @@ def attack_opaque(
     ]
 
 
-def _affordable(held: Held, runs: int, seed: int) -> int:
+def _affordable(held: OpaquePair, runs: int, seed: int) -> int:
     """Runs of a release that asks for much noise are fewer."""
     asked = sum(request.size + _REQUEST for request in held.drawn(0, seed)[2].requests)
     return min(runs, max(RUNS * _NUMBERS // max(asked, 1), FEW))
@@ -446,7 +448,7 @@ Many = Callable[[int], NDArray[Any]]
 
 def attack_repeated(
     setting: Setting,
-    leaf: Opaque,
+    leaf: OpaqueRelease,
     pairs: Sequence[tuple[Sequence[Record], Sequence[Record]]],
     *,
     name: str,
@@ -571,7 +573,7 @@ def lattice(
     return tuple(
         attack.shown(leaf)
         for leaf in leaves(plan.event)
-        if isinstance(leaf, Opaque) and attack.has(attack.first, leaf.name)
+        if isinstance(leaf, OpaqueRelease) and attack.has(attack.first, leaf.name)
     )
 
 
@@ -598,7 +600,7 @@ class _Attack:
         """The places of requests that the meter made for what the plan pays by name, hiding noise among it."""
         wanted = []
         for leaf in leaves(self._plan.event):
-            spend = leaf.hiding if isinstance(leaf, Opaque) else leaf
+            spend = leaf.hiding if isinstance(leaf, OpaqueRelease) else leaf
             if spend is None or spend.law not in ADDITIVE or leaf.name not in drawn:
                 continue
             scales = (spend.scale, spend.scale / 2) if spend.norm == "frobenius" else (spend.scale,)
@@ -617,7 +619,7 @@ class _Attack:
         found = one.release.statistics[name].values.ravel()
         return found if found.shape == self.first[name].values.ravel().shape else None
 
-    def shown(self, leaf: Opaque) -> Shown:
+    def shown(self, leaf: OpaqueRelease) -> Shown:
         """The largest jump that nothing covers."""
         worst, tried = np.zeros(self.first[leaf.name].values.size, dtype=object), 0
         whole = 0

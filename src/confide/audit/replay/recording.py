@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.core import Meter, Method, Noise, Noisy, Plan, Release, Source, Statistic, meter as metering, seal
-from confide.core.statistic import Behind
+from confide.core.statistic import WrappedSource
 from confide.noise import SimulatedNoise
 
 #: One list of integers for each request.
@@ -171,7 +171,7 @@ def _text(scale: Any) -> str:
     return _OWN if isinstance(scale, Sequence | np.ndarray) else str(Fraction(scale))
 
 
-class _Watched(Behind):
+class _Watched(WrappedSource):
     """A source that notes what it was asked for."""
 
     def __init__(self, source: Source) -> None:

@@ -33,13 +33,13 @@ from confide.audit.replay.recording import ReplayNoise, Request, Run, run
 from confide.audit.verdict import Finding
 from confide.core import (
     LAWS,
+    BudgetItem,
     Method,
     Noisy,
-    Opaque,
+    OpaqueRelease,
     Plan,
     Release,
     Source,
-    Spend,
     Test,
     hidden_tests,
     leaves,
@@ -56,7 +56,7 @@ class Moved:
     the spend's norm. cost: of mu^2, rho or epsilon, exact.
     """
 
-    spend: Spend
+    spend: BudgetItem
     difference: tuple[int, ...]
     scales: tuple[Fraction, ...]
     squared: Fraction
@@ -128,7 +128,7 @@ def replay(
     >>> found.ok, sorted(found.moved)
     (True, ['clipping', 'meat', 'moments'])
     """
-    lifted = {test.on.name: [[_beyond(test)]] for test in hidden_tests(plan.event) if isinstance(test.on, Spend)}
+    lifted = {test.on.name: [[_beyond(test)]] for test in hidden_tests(plan.event) if isinstance(test.on, BudgetItem)}
 
     def once(records: Source, transcript: Mapping[str, Noisy] | None = None, words: int = seed) -> Run:
         return run(method, records, plan, ReplayNoise(words, wrap=wrap, named=lifted), transcript)
@@ -170,7 +170,7 @@ _OTHER_WORDS = (1_000_003, 2_000_003)
 
 def opaque_names(plan: Plan) -> frozenset[str]:
     """The releases of a plan whose guarantee is proved elsewhere."""
-    return frozenset(leaf.name for leaf in leaves(plan.event) if isinstance(leaf, Opaque))
+    return frozenset(leaf.name for leaf in leaves(plan.event) if isinstance(leaf, OpaqueRelease))
 
 
 def _loose(first: Run, others: Sequence[Run]) -> frozenset[str]:
@@ -221,7 +221,7 @@ def _compared(plan: Plan, first: Run, second: Run, problems: list[str], loose: f
     return Replay(moved, tuple(dict.fromkeys(problems)), choices, drawn)
 
 
-def _pieces(noisy: Noisy, spend: Spend) -> list[tuple[str, str, int]]:
+def _pieces(noisy: Noisy, spend: BudgetItem) -> list[tuple[str, str, int]]:
     """The requests that one statistic explains: law, scale, size."""
     if spend.law == "exponential":
         return [("exponential", f"{spend.scale} with sensitivity {spend.sensitivity}", spend.shape[0])]
@@ -272,13 +272,13 @@ def _by_owner(one: Run) -> dict[str, list[Request]]:
     return found
 
 
-def _spend(plan: Plan, name: str) -> Spend | None:
-    return next((leaf for leaf in leaves(plan.event) if isinstance(leaf, Spend) and leaf.name == name), None)
+def _spend(plan: Plan, name: str) -> BudgetItem | None:
+    return next((leaf for leaf in leaves(plan.event) if isinstance(leaf, BudgetItem) and leaf.name == name), None)
 
 
-def _hidden(plan: Plan) -> dict[str, Spend]:
+def _hidden(plan: Plan) -> dict[str, BudgetItem]:
     """The spends of safety tests that are released only when they pass."""
-    return {test.on.name: test.on for test in hidden_tests(plan.event) if isinstance(test.on, Spend)}
+    return {test.on.name: test.on for test in hidden_tests(plan.event) if isinstance(test.on, BudgetItem)}
 
 
 def _replied(one: Run, plan: Plan) -> frozenset[str]:
@@ -288,7 +288,7 @@ def _replied(one: Run, plan: Plan) -> frozenset[str]:
 
 def _beyond(test: Test) -> int:
     """Noise with which a safety test passes wherever data are safe."""
-    assert isinstance(test.on, Spend)
+    assert isinstance(test.on, BudgetItem)
     return 2 * threshold(test.on, test.delta)
 
 
@@ -384,7 +384,7 @@ def _requests_of(one: Run, name: str) -> list[Request]:
     return _by_owner(one).get(name, [])
 
 
-def _moved(spend: Spend, difference: NDArray[Any], asked: list[Request]) -> Moved:
+def _moved(spend: BudgetItem, difference: NDArray[Any], asked: list[Request]) -> Moved:
     if spend.norm == "frobenius":
         above = np.triu_indices(spend.shape[0], 1)
         whole = (difference * difference).sum()

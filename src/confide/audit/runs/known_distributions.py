@@ -101,7 +101,7 @@ def audit_law(
     """The exact verdict on integers (or reals) plus noise of a known law, for a neighbour that moves them by `shift`.
 
     law: "grid_gaussian", "discrete_gaussian", "grid_laplace", "discrete_laplace", or the real "gaussian", "laplace". scale:
-    sigma^2 for the Gaussian laws, s for the Laplace laws, in (squared) steps, as in a `Spend`. shift: steps; or one per
+    sigma^2 for the Gaussian laws, s for the Laplace laws, in (squared) steps, as in a `BudgetItem`. shift: steps; or one per
     independent coordinate (then scale is one number or one per coordinate). claim: a guarantee, a curve, or a
     number of `quantity` ("mu" or "epsilon"). Several coordinates are read through one integer-weighted sum of cells of the
     coordinates, near the best statistic: a post-processing, so that "violated" is exact. Errors: PrivacyError for a law or numbers that

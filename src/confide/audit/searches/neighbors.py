@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from confide._arrays import Array
-from confide.core import Opaque, Plan, Statistic, leaves
+from confide.core import OpaqueRelease, Plan, Statistic, leaves
 from confide.core.events import has_branches
 from confide.errors import PrivacyError
 from confide.guarantees.validation import is_count
@@ -568,4 +568,4 @@ def _hostile(domain: Domain) -> list[Record]:
 
 def has_opaque(plan: Plan) -> bool:
     """Whether a plan has a release whose guarantee is proved elsewhere."""
-    return any(isinstance(leaf, Opaque) for leaf in leaves(plan.event))
+    return any(isinstance(leaf, OpaqueRelease) for leaf in leaves(plan.event))

@@ -31,7 +31,7 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.audit.searches.neighbors import Axis, Domain, search
-from confide.audit.searches.sensitivity import Answer, answer, distance, shown
+from confide.audit.searches.sensitivity import Response, answer, distance, shown
 from confide.audit.verdict import Audit, Finding
 from confide.errors import PrivacyError
 from confide.methods.ptr.safety import CertifiedBound, SafetyBound, bound_name, checked_bound
@@ -275,7 +275,7 @@ _FOOTHOLD = 1e-9
 @dataclass(frozen=True)
 class _Seen:
     gamma: float
-    estimate: Answer
+    estimate: Response
 
 
 @dataclass(frozen=True)
@@ -527,13 +527,13 @@ def _fits(value: float) -> bool:
     return isfinite(value) and value >= 0
 
 
-def _undefined(said: Answer) -> bool:
+def _undefined(said: Response) -> bool:
     return not said.numbers or not all(isfinite(float(value)) for value in said.numbers)
 
 
-def _scaled(said: Answer, scales: Sequence[float] | None) -> Answer:
+def _scaled(said: Response, scales: Sequence[float] | None) -> Response:
     numbers = tuple(float(value) for value in said.numbers)
     if scales is not None:
         numbers = tuple(s * value for s, value in zip(scales, numbers, strict=True))
     # two forms of the same numbers are no violation here: only where the estimate lies counts
-    return Answer((), numbers, False)
+    return Response((), numbers, False)

@@ -24,7 +24,7 @@ NORMS = ("l1", "l2", "linf", "frobenius")
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """What a query said: its form (shape, keys, or the exception it raised) and its numbers, exact where they were integers."""
 
     form: Any
@@ -129,10 +129,10 @@ def falsify_sensitivity(
     where = Domain.of(domain, hostile=hostile)
     exact = Fraction(bound) if isinstance(bound, int | float | Fraction) else Fraction(float(bound))
 
-    def measure(data: Any) -> Answer:
+    def measure(data: Any) -> Response:
         return answer(query, data)
 
-    def gap(one: Answer, other: Answer) -> float:
+    def gap(one: Response, other: Response) -> float:
         return _ratio(one, other, norm, exact)
 
     found = search(where, measure, gap, relation=relation, n=n, restarts=restarts, seed=seed)
@@ -164,42 +164,42 @@ def falsify_sensitivity(
     )
 
 
-def answer(query: Callable[[Any], Any], data: Any) -> Answer:
+def answer(query: Callable[[Any], Any], data: Any) -> Response:
     """What a query says of data; its exception is an answer too."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return _numbers(query(data))
     except Exception as error:
-        return Answer(("raises", type(error).__name__), (), True)
+        return Response(("raises", type(error).__name__), (), True)
 
 
-def _numbers(value: Any) -> Answer:
+def _numbers(value: Any) -> Response:
     if isinstance(value, bool | np.bool_ | int | np.integer):
-        return Answer((), (int(value),), True)
+        return Response((), (int(value),), True)
     if isinstance(value, float | np.floating):
-        return Answer((), (float(value),), False)
+        return Response((), (float(value),), False)
     if isinstance(value, Fraction):
-        return Answer((), (value,), True)
+        return Response((), (value,), True)
     if isinstance(value, Mapping):
         parts = [(str(key), _numbers(value[key])) for key in sorted(value, key=str)]
         form = tuple((key, part.form) for key, part in parts)
-        return Answer(form, sum((part.numbers for _, part in parts), ()), all(part.whole for _, part in parts))
+        return Response(form, sum((part.numbers for _, part in parts), ()), all(part.whole for _, part in parts))
     if value is None or isinstance(value, str):
-        return Answer(("text", value), (), True)
+        return Response(("text", value), (), True)
     array = np.asarray(value)
     if array.dtype.kind in "iub":
-        return Answer(array.shape, tuple(array.ravel().tolist()), True)
+        return Response(array.shape, tuple(array.ravel().tolist()), True)
     if array.dtype.kind == "f":
-        return Answer(array.shape, tuple(array.astype(np.float64).ravel().tolist()), False)
+        return Response(array.shape, tuple(array.astype(np.float64).ravel().tolist()), False)
     parts_ = [_numbers(item) for item in array.ravel().tolist()] if array.dtype.kind == "O" and array.ndim else []
     if not parts_ and array.size:
         raise PrivacyError(f"a query must return numbers, got {type(value).__name__}")
     form = (array.shape, tuple(part.form for part in parts_))
-    return Answer(form, sum((part.numbers for part in parts_), ()), all(part.whole for part in parts_))
+    return Response(form, sum((part.numbers for part in parts_), ()), all(part.whole for part in parts_))
 
 
-def distance(one: Answer, other: Answer, norm: str) -> Any:
+def distance(one: Response, other: Response, norm: str) -> Any:
     """How far apart two answers are: exact (its square for l2) when all numbers are whole, a float otherwise, `inf` for two forms."""
     if one.form != other.form or len(one.numbers) != len(other.numbers):
         return inf
@@ -220,7 +220,7 @@ def distance(one: Answer, other: Answer, norm: str) -> Any:
     return fsum(steps) if norm == "l1" else max(steps, default=0.0)
 
 
-def _both(one: Answer, other: Answer) -> Any:
+def _both(one: Response, other: Response) -> Any:
     return zip(one.numbers, other.numbers, strict=True)
 
 
@@ -239,12 +239,12 @@ def _step(a: Any, b: Any) -> float:
     return apart
 
 
-def _exceeds(said: tuple[Answer, Answer], norm: str, bound: Fraction) -> bool:
+def _exceeds(said: tuple[Response, Response], norm: str, bound: Fraction) -> bool:
     apart = distance(*said, norm)
     return bool(apart > (bound**2 if norm in ("l2", "frobenius") else bound))
 
 
-def _ratio(one: Answer, other: Answer, norm: str, bound: Fraction) -> float:
+def _ratio(one: Response, other: Response, norm: str, bound: Fraction) -> float:
     apart = distance(one, other, norm)
     if apart == inf:
         return inf
@@ -266,7 +266,7 @@ def _root(value: Fraction) -> float:
 
 
 def _order(
-    domain: Domain, measure: Callable[[Any], Answer], n: int | None, seed: int
+    domain: Domain, measure: Callable[[Any], Response], n: int | None, seed: int
 ) -> tuple[tuple[tuple[Record, ...], tuple[Record, ...]] | None, int]:
     """The same records in two orders that give two answers, if there are any, and how many were compared."""
     generator = np.random.Generator(np.random.PCG64([seed, 1]))
@@ -282,7 +282,7 @@ def _order(
     return None, tried
 
 
-def _said(given: Answer) -> Any:
+def _said(given: Response) -> Any:
     if given.form and isinstance(given.form, tuple) and given.form[0] == "raises":
         return given.form[1]
     return given.numbers[0] if len(given.numbers) == 1 else given.numbers

@@ -57,12 +57,13 @@ from confide.cli.options import (
     Parameters,
     Privacy,
     Seed,
+    Verbose,
     Written,
     fields_of,
     spread,
 )
 from confide.cli.session import Refused, Session
-from confide.core import Question, Release
+from confide.core import Release, ResultOptions
 from confide.errors import PlanError
 
 if TYPE_CHECKING:
@@ -185,12 +186,12 @@ def _only(table: Any, test: str, commands: list[str]) -> str:
 
 def _commands(table: Any, path: Path, question: str | None) -> list[str]:
     """The commands of some tests that a table answers."""
-    from confide.methods.tables.comparing.chi_square import answers, some
+    from confide.methods.tables.comparing.chi_square import answers, available_answers
 
     named = [] if question is None else ["--question", question]
     return [
         shlex.join(["confide", "infer", str(path), answer.formula, *named, "--test", answer.verb])
-        for answer in some(answers(table))
+        for answer in available_answers(answers(table))
     ]
 
 
@@ -213,7 +214,7 @@ def not_of_a_release(ctx: typer.Context, value: Any) -> Any:
     return value
 
 
-def _question(release: Release, asked: dict[str, Any]) -> Question | None:
+def _question(release: Release, asked: dict[str, Any]) -> ResultOptions | None:
     """The question to a release; `PlanError` where its method does not answer it, with those that do. None where nothing is asked."""
     own = registry.get(release.plan.method.name)
     if "subset" in asked and "subset" not in own.asks:
@@ -222,7 +223,7 @@ def _question(release: Release, asked: dict[str, Any]) -> Question | None:
             "--subset fits a line again without some columns, and this release holds its own numbers alone (for a regression one line, "
             f"not the moments that another would need): leave it out; releases of --method {', '.join(others)} answer subsets"
         )
-    return Question(**asked) if asked else None
+    return ResultOptions(**asked) if asked else None
 
 
 @spread
@@ -262,6 +263,7 @@ def plan(
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Where to write the plan that `confide release` takes."),
     ] = None,
+    verbose: Verbose = False,
     written: Written,
 ) -> None:
     """Show what an analysis will spend and what it will give, before anything is spent.
@@ -305,7 +307,7 @@ def plan(
             check_relation(chosen, book)
             planned = engine.plan(chosen, found, n=n, ledger=book, **terms)
         remember(session, planned, schema, Account(ledger, dataset=dataset), book)
-        session.say(planned.summary())
+        session.say(planned.summary(verbose=session.verbose))
         if book is not None:
             quote = book.preview(planned.guarantees)
             session.say(f"fits what is left in dataset {book.dataset!r}: {quote}")
@@ -375,7 +377,7 @@ def release(
 
 
 #: A question to a release that is there: what is left out stays as the plan has it.
-_ASKED_ANEW = fields_of(Question, but=("contrasts", "formula", "loss"))
+_ASKED_ANEW = fields_of(ResultOptions, but=("contrasts", "formula", "loss"))
 
 
 @partial(spread, anew=_ASKED_ANEW)

@@ -127,7 +127,7 @@ def _or_why(ask: Callable[..., pd.DataFrame], level: dict[str, float]) -> pd.Dat
 
 def _note(name: str, frame: pd.DataFrame, result: Any) -> str:
     """Why numbers are missing from a table; nothing where none is."""
-    if not frame.isna().to_numpy().any() or result.status == "ok":
+    if not frame.isna().to_numpy().any() or result.status == "valid":
         return ""
     if name == "average_marginal_effects":
         return (

@@ -52,9 +52,9 @@ def is_publication(path: str | Path) -> bool:
 
 def asked_in(path: str | Path) -> Any:
     """The questions in a file, and what else it says."""
-    from confide.methods.publication import Asked
+    from confide.methods.publication import PublicationFile
 
-    return Asked.from_toml(path)
+    return PublicationFile.from_toml(path)
 
 
 def plan_in(path: Path) -> Plan:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.core.allowance import UNIT_SHARE, Allowance
-from confide.core.events import Event, Spend, Together, exact_cost
+from confide.core.events import BudgetItem, Composed, Event, exact_cost
 from confide.core.exact import digest
 from confide.core.plan import Plan
 from confide.core.release import Noisy, Release
@@ -87,20 +87,20 @@ def with_contributions(plan: Plan) -> Plan:
         return plan
     statistic = Contributions()
     spend = Allowance(plan.requested, level, 1).spend(NAME, statistic, UNIT_SHARE)
-    parts: tuple[Event, ...] = plan.event.parts if isinstance(plan.event, Together) else (plan.event,)
-    return replace(plan, event=Together((*parts, spend)), statistics={**plan.statistics, NAME: statistic})
+    parts: tuple[Event, ...] = plan.event.parts if isinstance(plan.event, Composed) else (plan.event,)
+    return replace(plan, event=Composed((*parts, spend)), statistics={**plan.statistics, NAME: statistic})
 
 
 def counted_once(plans: Mapping[str, Plan]) -> dict[str, Plan]:
     """The questions of a publication, of which the first that counts its units alone pays for it; the others leave its share unspent."""
     found, seen = {}, False
     for name, plan in plans.items():
-        own = isinstance(plan.statistics.get(NAME), Contributions) and isinstance(plan.event, Together)
+        own = isinstance(plan.statistics.get(NAME), Contributions) and isinstance(plan.event, Composed)
         if own and seen and len(plan.statistics) > 1:
-            assert isinstance(plan.event, Together)
-            parts = tuple(part for part in plan.event.parts if not (isinstance(part, Spend) and part.name == NAME))
+            assert isinstance(plan.event, Composed)
+            parts = tuple(part for part in plan.event.parts if not (isinstance(part, BudgetItem) and part.name == NAME))
             rest = {key: one for key, one in plan.statistics.items() if key != NAME}
-            plan = replace(plan, event=parts[0] if len(parts) == 1 else Together(parts), statistics=rest)
+            plan = replace(plan, event=parts[0] if len(parts) == 1 else Composed(parts), statistics=rest)
         seen |= own
         found[name] = plan
     return found
@@ -248,7 +248,7 @@ def _with_units(result: _Result, release: Release) -> _Result:
     if schema.get("cluster") is not None and count is not None and count.shape == (1,):
         independent = Independent.of(release, float(count.decode()[0]))
         assert independent is not None
-        flags = (*flags, "few_units") if independent.units < _FEW_UNITS else flags
+        flags = (*flags, "few_independent_units") if independent.units < _FEW_UNITS else flags
         told = "public" if schema["cluster"]["count"] else "from the noisy count and the stated size"
         facts = ((f"Clusters ({schema['cluster']['column']})", f"{independent.units:,.0f} ({told})"),)
     if found is not None:
@@ -258,10 +258,10 @@ def _with_units(result: _Result, release: Release) -> _Result:
         # nobody has rows in more levels than there are
         every = per is not None and k >= release.plan.declared[per].steps
         left_out = bool(release.plan.kept) or k > 1
-        flags = (*flags, "rows_truncated") if left_out and not every and found.truncated else flags
+        flags = (*flags, "contributions_truncated") if left_out and not every and found.truncated else flags
         independent = Independent.of(release, found.units * k)
         if independent is not None and independent.units < _FEW_UNITS:
-            flags = (*flags, "few_units")
+            flags = (*flags, "few_independent_units")
         words = found.words(k, weighted=weighted, whole=whole, per=per, every=every)
         facts = (*facts, (f"Units ({schema['unit']['column']}, noisy)", words))
     added: dict[str, tuple[Any, ...]] = {"flags": flags, "facts": facts}

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.core.exact import digest, sqrt_up
-from confide.core.statistic import Codes, MapOver, RecordMap, Source, Statistic, StatisticOver, Through
+from confide.core.statistic import Codes, MapOver, MappedSource, RecordMap, Source, Statistic, StatisticOver
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, Guarantee
 from confide.schema import Unit
@@ -208,7 +208,7 @@ def unit_words(schema: Mapping[str, Any], rule: str | None = None, *, whole: boo
         how = "enforced, all rows by weight" if rule == "weight" else "enforced"
         return f"any one {unit['column']} with all its rows; at most {worth} worth counts ({how})"
     if unit == "record" and rows == 1:
-        return "one row = one unit (declared, or by default)"
+        return "one record. Where a person has several rows, set unit in the schema"
     return f"rows per unit {rows} (declared), unit {unit}, not enforced"
 
 
@@ -259,7 +259,7 @@ def independent_words(schema: Any) -> str:
 def unit_flags(schema: Mapping[str, Any]) -> tuple[str, ...]:
     """What a result says of its unit: that it was declared and nothing enforces it."""
     declared = not isinstance(schema["unit"], Mapping) and (schema["unit"] != "record" or schema["rows_per_unit"] != 1)
-    return ("unit_declared",) if declared else ()
+    return ("unit_not_enforced",) if declared else ()
 
 
 class Keyed(dict[int, Any]):
@@ -398,7 +398,7 @@ class Weighted(StatisticOver):
 
 def weighing(source: Source, rows: int) -> Source:
     """The source with each sum over records weighted (`Weighted`), which a method's draw is handed; maps of units pass through."""
-    return Through(source, lambda one: one if by_units(one) else Weighted(one, rows))
+    return MappedSource(source, lambda one: one if by_units(one) else Weighted(one, rows))
 
 
 def per_of(schema: Any) -> str | None:

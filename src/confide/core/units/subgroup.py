@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.core.events import ADDITIVE, Either, Event, Spend, Together, leaves, nodes, with_leaves
+from confide.core.events import ADDITIVE, Branches, BudgetItem, Composed, Event, leaves, nodes, with_leaves
 from confide.core.exact import digest
 from confide.core.statistic import Codes, MapOver, RecordMap, Statistic, StatisticOver
 from confide.core.units.privacy_unit import by_units, of_rows, per_of, unit_squared
@@ -142,7 +142,7 @@ def in_subgroup(
     read: dict[str, Statistic] = {name: Subset(one, predicate) for name, one in statistics.items()}
     if relation == "substitute":
         plain = "add-remove" in method.relations and all(
-            isinstance(one, (Spend, Together, Either)) for one in nodes(event)
+            isinstance(one, (BudgetItem, Composed, Branches)) for one in nodes(event)
         )
         for leaf in leaves(event):
             if not plain or not _covered(leaf, read, schema):
@@ -152,7 +152,11 @@ def in_subgroup(
                 )
 
     def named(leaf: Any) -> Any:
-        return replace(leaf, map=read[leaf.name].map.digest) if isinstance(leaf, Spend) and leaf.name in read else leaf
+        return (
+            replace(leaf, map=read[leaf.name].map.digest)
+            if isinstance(leaf, BudgetItem) and leaf.name in read
+            else leaf
+        )
 
     return with_leaves(event, named), read
 
@@ -169,7 +173,7 @@ def check_subgroup(method: Any) -> None:
 
 def _covered(leaf: Any, statistics: Mapping[str, Statistic], schema: Any) -> bool:
     """Whether a spend's sensitivity also covers a record that enters or leaves."""
-    if not isinstance(leaf, Spend) or leaf.law not in ADDITIVE or leaf.name not in statistics:
+    if not isinstance(leaf, BudgetItem) or leaf.law not in ADDITIVE or leaf.name not in statistics:
         return False
     own, rows = statistics[leaf.name], schema.rows_per_unit
     least = unit_squared(own, "substitute", rows, per_of(schema))

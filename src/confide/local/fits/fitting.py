@@ -23,7 +23,7 @@ from confide._arrays import Array
 from confide._helpers import later
 from confide.errors import PlanError, ReleaseError
 from confide.local.fits.losses import Check, Corrected, Loss, Rows, Squared
-from confide.local.noise_levels import Protection, Told
+from confide.local.noise_levels import ProtectedColumn, Protection
 from confide.schema.formulas.names import column_named, hidden, restored, sides
 
 Minimum = tuple[float, Array]  # mean loss and parameters
@@ -484,7 +484,7 @@ def _two_sided(column: pd.Series, levels: tuple[str, ...], loss: Loss) -> Array:
     return np.asarray(np.where(column.cat.codes == 1, loss.sides[1], loss.sides[0]), dtype=np.float64)
 
 
-def _over_levels(frame: pd.DataFrame, levels: Mapping[str, Told]) -> tuple[pd.DataFrame, Array | None, int]:
+def _over_levels(frame: pd.DataFrame, levels: Mapping[str, ProtectedColumn]) -> tuple[pd.DataFrame, Array | None, int]:
     """(frame, weights, copies): each record once with every combination of these levels, as it was told first."""
     if not levels:
         return frame, None, 1
@@ -661,7 +661,7 @@ def own_intercept(
     own = theta.copy()
     own[at] = a0
     moved, spread_of = model.in_units(own, whole[np.ix_(keep, keep)])
-    return "ok", "", moved, spread_of
+    return "valid", "", moved, spread_of
 
 
 def _laplace(x: Array) -> Array:

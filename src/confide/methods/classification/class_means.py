@@ -30,7 +30,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.core import Allowance, Meter, Method, Noisy, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.core import (
+    Allowance,
+    Composed,
+    Meter,
+    Method,
+    Noisy,
+    Plan,
+    Release,
+    ResultOptions,
+    Source,
+    Statistic,
+    Total,
+)
 from confide.core.plan import check_n
 from confide.core.units.privacy_unit import independent_words
 from confide.guarantees import Guarantee
@@ -47,11 +59,11 @@ from confide.methods.classification.sums import (
 )
 from confide.results.classes import ClassModel, class_names
 from confide.schema import Schema
-from confide.schema.coded_frame import Practice
+from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.clusters.cluster_covariance import (
-    Beyond,
     Counting,
+    TruncationBias,
     independent_of,
     meat_of,
     ruler_of,
@@ -66,7 +78,7 @@ def class_truth(frame: Any, own: ClassDesign, radius: float) -> dict[str, float]
 
     NaN for the means of a class without records.
     """
-    matrix, codes = Practice.checked(frame).rows(own.design)
+    matrix, codes = CodedFrame.checked(frame).rows(own.design)
     x = matrix[:, int(own.design.intercept) :]
     middle, half = own.chart
     u = (x - middle) / half
@@ -120,7 +132,7 @@ class OfClasses(Method):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """Shares and class means of records moved as those of a release are."""
-        own = self._own(Practice.checked(frame).schema)
+        own = self._own(CodedFrame.checked(frame).schema)
         return class_truth(frame, own, self._radius(own))
 
 
@@ -188,7 +200,7 @@ class ClassMeans(OfClasses):
             self,
             schema,
             allowance,
-            Together(spends),
+            Composed(spends),
             statistics,
             n=n,
             constants={"radius": radius},
@@ -229,9 +241,9 @@ class ClassMeans(OfClasses):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> ClassModel:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> ClassModel:
         """The table of shares and means, which also predicts. A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         schema = release.plan.declared
         own = self._own(schema)
         squares = release["squares"] if self.variance != "identity" else None
@@ -252,7 +264,7 @@ class ClassMeans(OfClasses):
         cut, scales = (np.asarray(release.public[name], dtype=np.float64) for name in ("cut", "scales"))
         scores = UnitClassScores(own, self._radius(own), counting, scales=tuple(scales.tolist()), cut=float(cut[0]))
         variances = np.clip(found.variances, 0.0, 1.0)
-        more = Beyond.factor_of(release)
+        more = TruncationBias.factor_of(release)
         meat = more * noisy.decode()[: scores.width, : scores.width]
         return unit_covariance(scores, meat, more**2 * noisy.variance, found.sizes, variances, units)
 

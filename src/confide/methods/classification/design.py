@@ -21,7 +21,7 @@ _MOST_CLASSES = 64
 
 
 @dataclass(frozen=True)
-class Group:
+class FeatureGroup:
     """Terms of which at most one is 1 in a record: the levels of a factor but its base, or one 0/1 column. `terms`: positions."""
 
     name: str
@@ -88,14 +88,14 @@ class ClassDesign:
         return Box.of(self.design).arrays
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[FeatureGroup, ...]:
         """The 0/1 terms: the levels of a factor together, any other one alone."""
         found: dict[str, list[int]] = {}
         for place, term in enumerate(self.design.terms):
             if term.binary:
                 single = len(term.parts) == 1 and term.plain is None
                 found.setdefault(term.columns[0] if single else term.name, []).append(place)
-        return tuple(Group(name, tuple(places)) for name, places in found.items())
+        return tuple(FeatureGroup(name, tuple(places)) for name, places in found.items())
 
     @property
     def measured(self) -> tuple[int, ...]:

@@ -40,7 +40,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.core import SAFETY_STEPS, Allowance, Meter, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.core import (
+    SAFETY_STEPS,
+    Allowance,
+    Composed,
+    Meter,
+    Plan,
+    Release,
+    ResultOptions,
+    Source,
+    Statistic,
+    Total,
+)
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.mechanisms.ptr import reply_flags
@@ -231,7 +242,7 @@ class EfficientPTRBayes(Replying, OfClasses):
             self,
             schema,
             allowance,
-            allowance.test("safety", statistics["safety"], share, Together(tuple(then))),
+            allowance.test("safety", statistics["safety"], share, Composed(tuple(then))),
             statistics,
             n=n,
             constants={"least": least, "radius": radius, "planned reply": law.promised, "records for a reply": enough},
@@ -320,13 +331,13 @@ class EfficientPTRBayes(Replying, OfClasses):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> ClassModel:
-        """The table of shares and means, which also predicts, or a result with status "no_reply". No question: `PlanError`."""
-        (question or Question()).only()
+    def infer(self, release: Release, question: ResultOptions | None = None) -> ClassModel:
+        """The table of shares and means, which also predicts, or a result with status "declined". No question: `PlanError`."""
+        (question or ResultOptions()).only()
         own, least = self._own(release.plan.declared), int(release.plan.constants["least"])
         words: dict[str, Any] = {"target": self._target(own), "covers": self._covers()}
         flags = reply_flags(release.plan.constants["planned reply"])
-        if release.status == "no_reply":
+        if release.status == "declined":
             return silent(self, release, own, flags=flags, **words)
         safe, noisy = SafeMeans(self._rows(own), least), release["means"]
         counts, means = safe.decode(noisy.decode())

@@ -112,7 +112,7 @@ def class_model(
     names = class_names(own.classes, own.features)
     size = len(names)
     reason = _FEW_RECORDS + _small(own, found) if thin else found.weak
-    status = "weak" if few else "ok"
+    status = "imprecise" if few else "valid"
     if few or not intervals:
         covariance, noise = np.full((size, size), nan), np.full(size, nan)
     return ClassModel(
@@ -124,7 +124,7 @@ def class_model(
         noise_variance=noise,
         status=status,
         reason=reason,
-        flags=flags + (() if intervals else ("no_interval",)) + (("few_records",) if none else ()),
+        flags=flags + (() if intervals else ("no_interval",)) + (("few_complete_records",) if none else ()),
         target=target,
         covers=covers,
         facts=(("Classes of", own.response), ("Records (noisy)", f"{found.total:,.0f}")),
@@ -160,7 +160,7 @@ def silent(
         covariance=np.full((size, size), nan),
         df=nan,
         noise_variance=np.full(size, nan),
-        status="no_reply",
+        status="declined",
         reason=_NO_REPLY,
         flags=flags,
         target=target,

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.core import Allowance, Meter, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.core import Allowance, Composed, Meter, Plan, Release, ResultOptions, Source, Statistic, Total
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.mechanisms.ptr import reply_flags
@@ -35,7 +35,7 @@ from confide.methods.curves.kernel import range_of, usual_share
 from confide.methods.curves.sums import KERNELS, WEIGHT, KernelSafety, PointCurve, PointMoments, PointRows, smooth
 from confide.results.curve import Curve, point_names
 from confide.results.pages.content import check_names
-from confide.schema import Design, Practice, Schema
+from confide.schema import CodedFrame, Design, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
 from confide.sums.safety_bounds import Replying
@@ -140,7 +140,7 @@ class EfficientPTRKernel(Replying):
         law = allowance.reply(self.gamma_plan or max(d0 / WEIGHT, 2.0), self.beta)
         rest = 1 - law.spent
         shares = {"curve": rest * (1 - _SUMS - _MOMENTS), "sums": rest * _SUMS, "moments": rest * _MOMENTS}
-        then = Together(tuple(allowance.spend(name, statistics[name], part) for name, part in shares.items()))
+        then = Composed(tuple(allowance.spend(name, statistics[name], part) for name, part in shares.items()))
         return Plan.of(
             self,
             schema,
@@ -218,9 +218,9 @@ class EfficientPTRKernel(Replying):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> Curve:
-        """The values at the points, or a result with status "no_reply". A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
+    def infer(self, release: Release, question: ResultOptions | None = None) -> Curve:
+        """The values at the points, or a result with status "declined". A question has nothing to ask: `PlanError`."""
+        (question or ResultOptions()).only()
         rows, d0 = self._rows(release.plan.declared), int(release.plan.constants["d0"])
         design, m = rows.design, len(rows.points)
         low, high = float(design.response.low), float(design.response.high)
@@ -257,7 +257,7 @@ class EfficientPTRKernel(Replying):
             alone=half**2 * alone,
             middle=middle,
             bounds=(low, high),
-            status="ok" if replied else "no_reply",
+            status="valid" if replied else "declined",
             reason="" if replied else _NO_REPLY,
             flags=flags,
             target=self._target(rows),
@@ -268,7 +268,7 @@ class EfficientPTRKernel(Replying):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """E[K y]/E[K] at the points."""
-        rows = self._rows(Practice.checked(frame).schema)
+        rows = self._rows(CodedFrame.checked(frame).schema)
         features = tuple(term.name for term in rows.design.terms)
         found = smooth(frame, rows.design, np.array(rows.points), np.array(rows.bandwidths), rows.kernel)
         return dict(zip(point_names(features, rows.points), map(float, found), strict=True))

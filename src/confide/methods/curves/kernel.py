@@ -41,7 +41,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.core import Allowance, FormulaMethod, MenuEntry, Meter, Noisy, Plan, Question, Release, Source, Together
+from confide.core import (
+    Allowance,
+    Composed,
+    FormulaMethod,
+    MenuEntry,
+    Meter,
+    Noisy,
+    Plan,
+    Release,
+    ResultOptions,
+    Source,
+)
 from confide.core.plan import check_n
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -49,7 +60,7 @@ from confide.guarantees.validation import is_finite
 from confide.methods.curves.sums import UNIT, Axis, KernelRows, KernelSums, ResidualRows, smooth
 from confide.results.curve import Curve, point_names
 from confide.results.pages.content import Flag, check_names
-from confide.schema import Design, Practice, Schema
+from confide.schema import CodedFrame, Design, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
 
@@ -146,7 +157,7 @@ def turning(smooth: Smooth, x: Array, sampling: Array, noise: Array) -> float:
 
 
 _THIN = Flag(
-    "thin",
+    "sparse_region",
     "at some points the records do not stand above the privacy noise; there the interval is all that the response's "
     "bounds allow",
 )
@@ -252,7 +263,7 @@ class Kernel(FormulaMethod):
         statistics = {"curve": KernelSums(curve), "residuals": KernelSums(residuals)}
         shares = {"curve": 1 - _RESIDUALS, "residuals": _RESIDUALS}
         spends = [allowance.spend(name, statistics[name], share) for name, share in shares.items()]
-        event = Together(tuple(spends))
+        event = Composed(tuple(spends))
         facts: dict[str, Any] = {
             "passes": 2,
             "constants": {"bandwidth": h, "cells": curve.axis.cells, "residual bound": residuals.tau},
@@ -316,9 +327,9 @@ class Kernel(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> Curve:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> Curve:
         """The curve at points a twelfth of a bandwidth apart. A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         design, h = self._design(release.plan.declared), float(release.plan.constants["bandwidth"])
         rows, residuals = self._rows(design, h)
         axis, response = rows.axis, design.response
@@ -346,7 +357,7 @@ class Kernel(FormulaMethod):
             denominator_noise=np.where(lost, inf, relative),
             middle=middle,
             bounds=(float(response.low), float(response.high)),
-            status="weak" if weak else "ok",
+            status="imprecise" if weak else "valid",
             reason=_WEAK if weak else "",
             flags=(_THIN,) if lost.any() and not weak else (),
             facts=(
@@ -367,7 +378,7 @@ class Kernel(FormulaMethod):
                 "which curve is smoothed follows from the plan's number of records; for a reference write "
                 f"cf.curves.Kernel({self.formula!r}, bandwidth=0.05) with a bandwidth in units of the feature"
             )
-        design = self._design(Practice.checked(frame).schema)
+        design = self._design(CodedFrame.checked(frame).schema)
         h = self._bandwidth(design, _USUAL)
         points = _points(self._rows(design, h)[0].axis)[:, None]
         found = smooth(frame, design, points, np.array([h]))

@@ -55,7 +55,7 @@ from confide.core import SAFETY_STEPS, RecordMap
 from confide.core.exact import digest, pack
 from confide.errors import PlanError
 from confide.schema import Design
-from confide.schema.coded_frame import Practice
+from confide.schema.coded_frame import CodedFrame
 from confide.sums.cells.cell_sums import WholeSums
 from confide.sums.coding import Codes, DesignRows, only
 from confide.sums.integer_functions import FunctionOf
@@ -504,7 +504,7 @@ _AT_ONCE = 64
 
 def smooth(frame: Any, design: Design, points: Array, bandwidths: Array, kernel: str = "gaussian") -> Array:
     """E[K y]/E[K] at points (m, d), shape (m,), for a product of kernels of the given bandwidths (d,); NaN where no record is near."""
-    x, y = Practice.checked(frame).rows(design)
+    x, y = CodedFrame.checked(frame).rows(design)
     x = x[:, int(design.intercept) :]
     found = np.full(len(points), np.nan)
     for start in range(0, len(points), _AT_ONCE):

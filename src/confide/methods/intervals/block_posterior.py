@@ -34,14 +34,14 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide._helpers import later
-from confide.core import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total
+from confide.core import Meter, Method, Noise, OpaqueRelease, Plan, Proved, Release, ResultOptions, Source, Total
 from confide.core.units.contributions import shown
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import Guarantee, PureDP
 from confide.guarantees.validation import is_finite, is_whole
 from confide.methods.intervals.results import ConfidenceIntervals, Limits
 from confide.noise.sources import keyed_generator
-from confide.schema import Practice, Schema
+from confide.schema import CodedFrame, Schema
 from confide.sums.blocks.isolated_process import Answers, Room
 from confide.sums.blocks.record_block import BY, BlockWork, code_name, fresh_key, not_in_file
 from confide.sums.columns import ColumnCodes, chosen_columns
@@ -172,7 +172,7 @@ class BlockPosterior(Method):
             self,
             schema,
             proved,
-            Opaque("blocks", proved.level, _PROOF),
+            OpaqueRelease("blocks", proved.level, _PROOF),
             {"records": Total(record)},
             n=n,
             constants={
@@ -247,9 +247,9 @@ class BlockPosterior(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> ConfidenceIntervals:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> ConfidenceIntervals:
         """Centres with their intervals. There is no question to ask: `PlanError` for one."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         assert isinstance(release.plan.guarantee, PureDP)
         chosen = [int(place) for place in release["blocks"].values.ravel()]
         centres, limits = self.read(chosen, release.plan.guarantee.epsilon, release.drawn_sha256)
@@ -266,7 +266,7 @@ class BlockPosterior(Method):
                 "most blocks said what one says whose sampler fails or is late; try the sampler on schema.sample(n // blocks, seed=1), "
                 "give n= to the plan, and more seconds= or memory="
             )
-            found = replace(found, status="uninformative", reason=reason, flags=(*found.flags, "blocks_failed"))
+            found = replace(found, status="no_information", reason=reason, flags=(*found.flags, "most_blocks_failed"))
         return shown(found, release)
 
     def _alone(self, chosen: Sequence[int]) -> list[float]:
@@ -310,7 +310,7 @@ class BlockPosterior(Method):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The sampler's own means on all practice records."""
-        practice = Practice.checked(frame)
+        practice = CodedFrame.checked(frame)
         record = ColumnCodes(practice.schema, chosen_columns(practice.schema, self.columns, self.name))
         table = record.table(np.array([practice.codes[name] for name in record.columns], dtype=np.float64))
         found = self._summary(self.sampler(table, np.random.default_rng(1)))

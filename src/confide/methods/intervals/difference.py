@@ -30,7 +30,7 @@ from confide.methods.intervals.proportion import level_name
 from confide.methods.intervals.results import ConfidenceIntervals, Posterior
 from confide.methods.intervals.sums import PairRows
 from confide.noise import keyed_generator
-from confide.schema import Categorical, Integer, Practice, Schema
+from confide.schema import Categorical, CodedFrame, Integer, Schema
 from confide.schema.formulas.names import bare, column_named, sides
 from confide.sums.coding import ends
 
@@ -126,7 +126,7 @@ class Difference(IntervalMethod):
             prior=f"Dirichlet({prior:g}, ...)",
             middle=[SampledMarginal.of(middle[:, j]) for j in range(3)],
             flat=flat if prior != _CELL else None,
-            facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
+            facts=(("n", f"{n:,} (public)"), ("Noise", law.words())),
         )
 
     def confidence(self, release: Release, rows: PairRows, n: int) -> ConfidenceIntervals:
@@ -142,11 +142,11 @@ class Difference(IntervalMethod):
             middle=partial(_limits, halves),
             bounds=[(-1.0, 1.0), (0.0, 1.0), (0.0, 1.0)],
             alone=_alone(sums),
-            facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
+            facts=(("n", f"{n:,} (public)"), ("Noise", law.words())),
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        practice = Practice.checked(frame)
+        practice = CodedFrame.checked(frame)
         outcome, group = self._sides()
         y, g = practice.codes[outcome], practice.codes[group]
         first, second = float(np.mean(y[g == 0])), float(np.mean(y[g == 1]))

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.core import Question, Release
+from confide.core import Release, ResultOptions
 from confide.errors import PlanError
 from confide.guarantees.validation import is_finite
 from confide.methods.intervals.count_posteriors import ClippedPoisson, PoissonSum, rate_posterior
@@ -43,7 +43,7 @@ from confide.methods.intervals.normal_posteriors import (
 from confide.methods.intervals.results import BOX_ACTIVE, ConfidenceIntervals, Limits, Posterior
 from confide.methods.intervals.sums import STEP, ColumnSums, MomentRows, numeric
 from confide.results.pages.content import Flag
-from confide.schema import Integer, Practice, Schema
+from confide.schema import CodedFrame, Integer, Schema
 
 _SHOWN = ("mean", "variance")
 # Half of a 95 % interval in standard errors.
@@ -79,7 +79,7 @@ class MeanAndVariance(IntervalMethod):
     >>> release = cf.release(MeanAndVariance("x"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
     >>> result = cf.infer(release)
     >>> list(result.names), result.status
-    (['mean of x', 'variance of x'], 'ok')
+    (['mean of x', 'variance of x'], 'valid')
     """
 
     column: str
@@ -178,7 +178,7 @@ class MeanAndVariance(IntervalMethod):
         shown = {"mean": found.skewed, "variance": found.extreme}
         if self.of == "normal" or not any(shown[one] for one in self.show):
             return {}
-        return {"flags": (_SKEWED,), "status": "weak", "reason": _SKEWED.words}
+        return {"flags": (_SKEWED,), "status": "imprecise", "reason": _SKEWED.words}
 
     def _half(self, rows: MomentRows) -> float:
         own = numeric(rows.schema, self.column, "a mean")
@@ -193,9 +193,9 @@ class MeanAndVariance(IntervalMethod):
         box = {"mean": (middle - half, middle + half), "variance": (0.0, half**2)}
         return tuple(f"{one} of {self.column}" for one in self.show), [box[one] for one in self.show]
 
-    def infer(self, release: Release, question: Question | None = None) -> Any:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> Any:
         """The answer of a kind: of another one than the plan's, that of a method of this kind, whose title and priors it has."""
-        kind = (question or Question()).kind or self.kind
+        kind = (question or ResultOptions()).kind or self.kind
         if kind == self.kind or kind not in self.kinds:
             return super().infer(release, question)
         return replace(self, kind=kind, prior="" if _POISSON in (kind, self.kind) else self.prior).infer(
@@ -229,7 +229,7 @@ class MeanAndVariance(IntervalMethod):
             prior={"uniform": "uniform in (mean, sd) over the bounds", "reference": "1/sd^2"}.get(
                 prior, "Jeffreys of the release"
             ),
-            facts=(("Records", f"{n:,} (public)"), ("Noise", f"of the sum, in half-ranges: {sums.law1.words()}")),
+            facts=(("n", f"{n:,} (public)"), ("Noise", f"of the sum, in half-ranges: {sums.law1.words()}")),
             **said,
         )
 
@@ -273,7 +273,7 @@ class MeanAndVariance(IntervalMethod):
             bounds=bounds,
             alone=self._alone(found, half),
             estimates=estimates,
-            facts=(("Records", f"{n:,} (public)"), ("Noise", f"of the sum, in half-ranges: {found.laws[0].words()}")),
+            facts=(("n", f"{n:,} (public)"), ("Noise", f"of the sum, in half-ranges: {found.laws[0].words()}")),
             **self._said(rows.schema),
             **self._weak(found),
         )
@@ -325,7 +325,7 @@ class MeanAndVariance(IntervalMethod):
             f"rates beyond the largest count, {most}, are not ruled out: the interval ends where they are not looked at; declare a larger "
             "one, or leave kind out for the mean of the counts as they are declared"
         )
-        weak: dict[str, Any] = {"flags": (BOX_ACTIVE,), "status": "weak", "reason": reason} if beyond else {}
+        weak: dict[str, Any] = {"flags": (BOX_ACTIVE,), "status": "imprecise", "reason": reason} if beyond else {}
         return Posterior.read(
             release,
             response=self.column,
@@ -337,7 +337,7 @@ class MeanAndVariance(IntervalMethod):
             reached=lambda alpha: [(own.law.allows(own.y, 0.0, inf, alpha)[0], False)],
             prior=f"{said} on (0, {most}]",
             flat=(lambda: [rate_posterior(own)]) if prior != PRIORS[0] else None,
-            facts=(("Records", f"{n:,} (public)"), ("Noise", own.law.words())),
+            facts=(("n", f"{n:,} (public)"), ("Noise", own.law.words())),
             **self._said(rows.schema),
             **weak,
         )
@@ -354,7 +354,7 @@ class MeanAndVariance(IntervalMethod):
         """Mean and variance of the clipped column; of the normal that has them after clipping, with of="normal"; of kind="poisson" the rate
         at which the mean of clipped Poisson counts is the records' mean.
         """
-        practice = Practice.checked(frame)
+        practice = CodedFrame.checked(frame)
         if self.kind == _POISSON:
             return {f"rate of {self.column}": self._rate(practice)}
         values = practice.present(self.column)
@@ -363,7 +363,7 @@ class MeanAndVariance(IntervalMethod):
             found = self._unclipped(practice.schema, found)
         return {f"{one} of {self.column}": found[one] for one in self.show}
 
-    def _rate(self, practice: Practice) -> float:
+    def _rate(self, practice: CodedFrame) -> float:
         from scipy.optimize import brentq  # slow to load
 
         most, mean = self._most(practice.schema), float(np.mean(practice.codes[self.column]))

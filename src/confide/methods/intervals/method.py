@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source, Total
+from confide.core import Allowance, Meter, Method, Plan, Release, ResultOptions, Source, Total
 from confide.core.allowance import EITHER
 from confide.core.method import Result
 from confide.core.plan import NOTHING_ELSE
@@ -39,7 +39,7 @@ class IntervalMethod(Method):
     """Base, with the fields kind and prior. A subclass says its record map, its priors, and what `credible` and `confidence` read.
 
     kind: which one the plain table shows; prior: its prior, "" for the family's default. Both can be asked anew of a release:
-    cf.infer(release, cf.Question(kind="confidence")).
+    cf.infer(release, cf.ResultOptions(kind="confidence")).
     """
 
     kind: str
@@ -106,7 +106,7 @@ class IntervalMethod(Method):
 
     # infer ------------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> Result:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> Result:
         """The answer of a kind, under a prior; the same numbers each time for one release and question."""
         asked = question or NOTHING_ELSE
         if question is not None:

@@ -33,7 +33,7 @@ from confide.methods.intervals.marginals import BetaMixture, NoiseLaw
 from confide.methods.intervals.method import IntervalMethod, parsed_prior, share_alone
 from confide.methods.intervals.results import ConfidenceIntervals, Posterior
 from confide.methods.intervals.sums import LevelRows
-from confide.schema import Categorical, Integer, Practice, Schema
+from confide.schema import Categorical, CodedFrame, Integer, Schema
 from confide.sums.coding import ends
 
 # Of a posterior, and of confidence limits; of one share, and of all.
@@ -118,7 +118,7 @@ def exact_shares(
         limits=limits,
         bounds=[(0.0, 1.0)] * len(names),
         alone=share_alone(np.asarray(sums, dtype=np.float64) / max(n, 1), n),
-        facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
+        facts=(("n", f"{n:,} (public)"), ("Noise", law.words())),
     )
 
 
@@ -141,7 +141,7 @@ class Proportion(IntervalMethod):
     >>> schema = cf.Schema(levels)
     >>> data = cf.read(schema.sample(500, seed=1), schema)
     >>> release = cf.release(Proportion("smoker"), data, cf.PureDP(0.5), ledger=None, noise=cf.noise.SimulatedNoise(1))
-    >>> cf.infer(release, cf.Question(kind="confidence")).names
+    >>> cf.infer(release, cf.ResultOptions(kind="confidence")).names
     ('smoker=yes',)
     >>> result = cf.infer(cf.release(Proportion("g"), data, cf.GDP(0.5), ledger=None, noise=cf.noise.SimulatedNoise(1)))
     >>> list(result.names), bool(abs(result.sample(2000).sum(axis=1) - 1).max() < 1e-12)
@@ -207,7 +207,7 @@ class Proportion(IntervalMethod):
             covers=_COVERS[0],
             middle=[share_posterior(n // 2, n, law, *_DEFAULT)],
             flat=(lambda: [share_posterior(y, n, law, 1.0, 1.0)]) if prior != _DEFAULT else None,
-            facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
+            facts=(("n", f"{n:,} (public)"), ("Noise", law.words())),
         )
 
     def _of_all(self, release: Release, rows: LevelRows, n: int, prior: tuple[float, ...]) -> Posterior:
@@ -239,7 +239,7 @@ class Proportion(IntervalMethod):
             if prior == _DEFAULT
             else lambda: [level_posterior(sums, j, n, law, 1.0, 1.0) for j in range(len(names))],
             prior=f"Dirichlet({prior[0]:g}, ...)" if together else f"Beta({prior[0]:g}, {prior[1]:g}) of each",
-            facts=(("Records", f"{n:,} (public)"), ("Noise", law.words())),
+            facts=(("n", f"{n:,} (public)"), ("Noise", law.words())),
         )
 
     def confidence(self, release: Release, rows: LevelRows, n: int) -> ConfidenceIntervals:
@@ -247,7 +247,7 @@ class Proportion(IntervalMethod):
         return exact_shares(release, self.column, self._names(rows), self.sums(release), n, self.law(release), covers)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        practice = Practice.checked(frame)
+        practice = CodedFrame.checked(frame)
         codes = practice.codes[self.column]
         asked = asked_levels(practice.schema, self.column, self.level)
         return {level_name(practice.schema, self.column, code): float(np.mean(codes == code)) for code in asked}

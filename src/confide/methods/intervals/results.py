@@ -42,7 +42,7 @@ PRIOR_DOMINATES = Flag(
     "at this size and budget the interval is wider than half of what the bounds allow, or under a third of what it is with a flat prior: "
     "the prior says as much as the records; kind='confidence' of the same release holds without a prior",
 )
-BOX_ACTIVE = Flag("box_active", "the parameter may lie at an edge of what the bounds allow, or beyond")
+BOX_ACTIVE = Flag("at_parameter_bound", "the parameter may lie at an edge of what the bounds allow, or beyond")
 
 _PICTURED = 201
 # Of the range that is allowed: a credible interval that is wider says little that the prior does not.
@@ -120,11 +120,11 @@ class Posterior(_Inferred):
         middle: Sequence[Marginal] = (),
         **others: Any,
     ) -> Posterior:
-        """The result of a release; its status is "weak" where the prior says as much as the records.
+        """The result of a release; its status is "imprecise" where the prior says as much as the records.
 
         flat: the marginals of a flat prior, asked for where the prior is one's own; middle: of a release that is half-way between
         what it may be, in the order of the bounds. Where that is too wide all releases of the same size and budget are weak: those
-        alone that noise moved to an end, where intervals are narrow, would be left as "ok", and hold what they say the more rarely
+        alone that noise moved to an end, where intervals are narrow, would be left as "valid", and hold what they say the more rarely
         the fewer they are.
         """
         wide = [
@@ -135,7 +135,7 @@ class Posterior(_Inferred):
             wide += [_width(other) > _OWN * _width(one) for one, other in zip(marginals, flat(), strict=True)]
         marks = (*flags, PRIOR_DOMINATES) if any(wide) else tuple(flags)
         reason = "the prior says as much as the records; ask the same release for kind='confidence', or spend more on a new one"
-        weak = {"status": "weak", "reason": reason} if any(wide) else {}
+        weak = {"status": "imprecise", "reason": reason} if any(wide) else {}
         return cls.of(
             release,
             names=tuple(names),
@@ -197,7 +197,7 @@ class Posterior(_Inferred):
         return (
             Column("name", self.names, "name"),
             Column("estimate", self._estimates(), head="median"),
-            Column("sd", [one.sd for one in self.marginals], "std_err", head="sd"),
+            Column("sd", [one.sd for one in self.marginals], "std_err", head="posterior SD"),
             Column("low", low, "interval", head=heads[0]),
             Column("high", high, "interval", head=heads[1]),
         )
@@ -280,10 +280,10 @@ class ConfidenceIntervals(_Inferred):
         middle: Limits | None = None,
         **others: Any,
     ) -> Self:
-        """The result of a release; "uninformative" where every interval is all that is allowed.
+        """The result of a release; "no_information" where every interval is all that is allowed.
 
         middle: the limits of a release of the same size that is half-way between what it may be. Where one of those is all that is allowed
-        all releases of this size and budget are weak: those alone that noise moved to an end would be left as "ok", and hold what they
+        all releases of this size and budget are weak: those alone that noise moved to an end would be left as "valid", and hold what they
         say the more rarely the fewer they are.
         """
         limits = cache(limits)
@@ -293,11 +293,11 @@ class ConfidenceIntervals(_Inferred):
         reason = (
             "the privacy noise leaves every value within the bounds possible; more records or a larger budget would not"
         )
-        status = {"status": "uninformative", "reason": reason} if whole else {}
+        status = {"status": "no_information", "reason": reason} if whole else {}
         if not whole and middle is not None:
             ends = zip(*middle(0.05), bounds, strict=True)
             if any(a <= least and b >= most for a, b, (least, most) in ends):
-                status = {"status": "weak", "reason": _HALF_WAY}
+                status = {"status": "imprecise", "reason": _HALF_WAY}
         return cls.of(
             release,
             names=tuple(names),
@@ -348,7 +348,7 @@ _LINE, _SHADE = "#1f4e79", "#e7b58a"
 PANELS = 24
 
 
-class Drawn(Protocol):
+class PosteriorSource(Protocol):
     """What a picture reads of posteriors."""
 
     @property
@@ -361,7 +361,7 @@ class Drawn(Protocol):
     def density(self, name: str) -> pd.DataFrame: ...
 
 
-def draw_posterior(result: Drawn, ax: Axes, alpha: float) -> None:
+def draw_posterior(result: PosteriorSource, ax: Axes, alpha: float) -> None:
     """Draw on `ax`; several parameters stand one above the other, each on a scale of its own, or all on one (`one_scale`)."""
     names = result.names[:PANELS]
     panels = [ax] if len(names) == 1 else _panels(ax, len(names))
@@ -393,7 +393,7 @@ def draw_posterior(result: Drawn, ax: Axes, alpha: float) -> None:
             panel.set_xlim(min(ends) - room, max(ends) + room)
 
 
-def one_scale(result: Drawn) -> bool:
+def one_scale(result: PosteriorSource) -> bool:
     """Whether parameters are alike, shares of one column's levels, and are compared: their panels then have one scale."""
     return len(result.names) > 1 and len(set(result.bounds)) == 1 and bool(np.isfinite(result.bounds[0]).all())
 

@@ -31,10 +31,10 @@ from confide.methods.intervals.sums import STEP, ProductRows, squares_weight
 from confide.noise import keyed_generator
 from confide.results.inference import simulated_null
 from confide.results.pages.content import Flag
-from confide.schema import Design, Practice, Schema
+from confide.schema import CodedFrame, Design, Schema
 
 _CLIPPED = Flag(
-    "clipping_not_modelled",
+    "slope_attenuated",
     "the model puts a noticeable share of the responses beyond their bounds, where they were moved to: slopes are drawn to 0; take wider "
     "bounds for the response",
 )
@@ -129,9 +129,11 @@ class Slope(IntervalMethod):
         if found.rhat >= AGREED:
             weak = {"status": "not_identified", "reason": _NOT_MIXED.format(found.rhat)}
         elif found.spread < 1 - _SINGULAR:
-            weak = {"status": "weak", "reason": _HIDDEN}
+            weak = {"status": "imprecise", "reason": _HIDDEN}
         else:
-            weak = {"status": "weak", "reason": _CUT.format(_beyond(noisy, found))} if _drawn_in(noisy, found) else {}
+            weak = (
+                {"status": "imprecise", "reason": _CUT.format(_beyond(noisy, found))} if _drawn_in(noisy, found) else {}
+            )
         return Posterior.read(
             release,
             response=rows.design.response.name,
@@ -143,7 +145,7 @@ class Slope(IntervalMethod):
             prior="flat in (coefficients, variance)",
             flags=(_CLIPPED,) if _beyond(noisy, found) > _RARE else (),
             facts=(
-                ("Records", f"{n:,} (public)"),
+                ("n", f"{n:,} (public)"),
                 ("Noise", f"of products, in scaled units: {noisy.off.words()}"),
                 ("Moments drawn", f"{found.sampler}, {found.acceptance:.1%} positive definite"),
             ),
@@ -178,7 +180,7 @@ class Slope(IntervalMethod):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """Least squares of practice records."""
-        practice = Practice.checked(frame)
+        practice = CodedFrame.checked(frame)
         design = Design.of(self.formula, practice.schema, term_bounds=self.term_bounds)
         x, y = practice.rows(design)
         return dict(zip(design.names, np.linalg.lstsq(x, y, rcond=None)[0].tolist(), strict=True))

@@ -1,7 +1,7 @@
 """Classic propose-test-release: a test of the distance to data on which a function is sensitive, and its relatives.
 
 Building blocks for the `release` of a method: each is public configuration with its `guarantee`, and a verb that is handed exact
-numbers and the noise. In a plan they stand as `Opaque(name, block.guarantee, block.proof)`. What they are handed cannot be checked
+numbers and the noise. In a plan they stand as `OpaqueRelease(name, block.guarantee, block.proof)`. What they are handed cannot be checked
 here: a distance must be an integer that one record moves by at most 1 under the relation (`confide.audit.falsify_sensitivity` tries to
 break that).
 

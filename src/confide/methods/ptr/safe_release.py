@@ -39,11 +39,11 @@ from confide.core import (
     Meter,
     Method,
     Noisy,
-    Opaque,
+    OpaqueRelease,
     Plan,
     Proved,
-    Question,
     Release,
+    ResultOptions,
     Source,
     Test,
     threshold,
@@ -91,7 +91,7 @@ class SafeRelease(Method):
     >>> noise = cf.noise.SimulatedNoise(1)  # for an example: with 5 % of secure draws there is no reply
     >>> release = cf.release(method, data, cf.ApproxDP(1.0, 1e-6), ledger=None, n=1_000, noise=noise)
     >>> method.infer(release).status
-    'ok'
+    'valid'
     """
 
     bound: SafetyBound
@@ -216,7 +216,13 @@ class SafeRelease(Method):
         law = exact_reply(proved.level.epsilon, proved.approx.delta, int(self.gamma_plan), self.beta)
         alpha = classic.public_alpha(bound.alpha)
         facts = {"alpha": alpha, "gamma_plan": int(self.gamma_plan), "mu": law.mu, "planned_reply": law.table[-1]}
-        return proved, Opaque("reply", proved.level, _PROOF), {"reply": self._vector(bound, record, alpha)}, facts, ()
+        return (
+            proved,
+            OpaqueRelease("reply", proved.level, _PROOF),
+            {"reply": self._vector(bound, record, alpha)},
+            facts,
+            (),
+        )
 
     def _adaptive(self, bound: SafetyBound, record: ColumnCodes, schema: Schema, privacy: Guarantee) -> tuple[Any, ...]:
         assert isinstance(bound, CertifiedBound)
@@ -282,9 +288,9 @@ class SafeRelease(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> Estimates:
-        """The estimate with its noise, or "no_reply". A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
+    def infer(self, release: Release, question: ResultOptions | None = None) -> Estimates:
+        """The estimate with its noise, or "declined". A question has nothing to ask: `PlanError`."""
+        (question or ResultOptions()).only()
         plan, names = release.plan, tuple(map(str, release.plan.constants["names"]))
         dim, shape = len(names), np.array(plan.constants["shape"], dtype=np.float64)
         replied, cut = release.status == "released", False
@@ -308,7 +314,7 @@ class SafeRelease(Method):
             names=names,
             estimates=values,
             noise_variance=variance,
-            status="no_reply" if not replied else "weak" if cut else "ok",
+            status="declined" if not replied else "imprecise" if cut else "valid",
             reason=_NO_REPLY if not replied else _CUT if cut else "",
             flags=("no_interval",),
             facts=tuple(facts),

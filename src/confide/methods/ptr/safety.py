@@ -195,7 +195,7 @@ def all_of(*bounds: SafetyBound) -> AllOf:
 
 
 @dataclass(frozen=True)
-class After(SafetyBound):
+class LipschitzBound(SafetyBound):
     """A Lipschitz function of an estimate: `after`."""
 
     base: SafetyBound
@@ -232,7 +232,7 @@ def after(
     *,
     dim: int | None = None,
     shape: tuple[float, ...] | None = _LEFT_OUT,
-) -> After:
+) -> LipschitzBound:
     """The estimate function(estimate), alpha * lipschitz: the function's Lipschitz constant from the norm |S .| of `bound` to that of
     `shape`.
 
@@ -251,7 +251,7 @@ def after(
                 "after(bound, function, lipschitz, shape=...), lipschitz from the bound's norm to that of the new shape"
             )
         shape = None
-    return After(bound, function, float(lipschitz), bound.dim if dim is None else dim, shape)
+    return LipschitzBound(bound, function, float(lipschitz), bound.dim if dim is None else dim, shape)
 
 
 # what a plan says of a bound ------------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def asserted(bound: SafetyBound) -> tuple[str, ...]:
     """What a guarantee assumes of a bound: nothing for those that are proved here, else that its author is right."""
     if type(bound) is AllOf:
         return tuple(dict.fromkeys(text for part in bound.bounds for text in asserted(part)))
-    if type(bound) is After:
+    if type(bound) is LipschitzBound:
         function = getattr(bound.function, "__name__", "function")
         return (*asserted(bound.base), f"asserted Lipschitz constant {bound.lipschitz:g} of {function}")
     if code_name(bound) in {f"confide:{name}" for name in _BOUNDS}:

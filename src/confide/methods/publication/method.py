@@ -2,7 +2,7 @@
 
 Guarantee: mu-GDP for all questions together, under either relation (the methods' own). Each question is a release of its own method at
 GDP(mu_k), mu_k the largest double with mu_k^2 <= share_k mu^2, exactly, in fractions that add up to 1; a method with a pure guarantee
-gets the epsilon whose mu(epsilon) is at most mu_k. Composition is adaptive, and costs add up exactly: the event is the `Together` of the
+gets the epsilon whose mu(epsilon) is at most mu_k. Composition is adaptive, and costs add up exactly: the event is the `Composed` of the
 questions' own. Source: Dong, Roth, Su 2022, Corollary 3.3; pure guarantees enter by `PureDP.to_gdp`.
 
 The questions are drawn in lock step: whatever they ask of the records at the same time is one pass (`core.meter`). A question that
@@ -31,12 +31,12 @@ from confide.core import (
     Allowance,
     Meter,
     Method,
-    Opaque,
+    OpaqueRelease,
     Plan,
     Pool,
-    Question,
     Release,
     Result,
+    ResultOptions,
     Source,
     statements_hold,
 )
@@ -60,7 +60,7 @@ from confide.methods.publication.analyses import (
     weights_of,
 )
 from confide.results.pages.publication import Report
-from confide.schema import Practice
+from confide.schema import CodedFrame
 from confide.schema.formulas.conditions import overlap, parse_predicate
 
 # What questions without an exact Gaussian cost leave of the level, so that their sum, rounded up in doubles, still fits: 2^-40 of mu.
@@ -301,9 +301,9 @@ class Publication(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> Report:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> Report:
         """The results of all questions. A question to one of them is asked of its part: `cf.infer(release.child("model"), question)`."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         schema = release.plan.declared
         pooled, _ = self._pooled(schema)
         self._check_children(release.plan, pooled)
@@ -342,7 +342,7 @@ class Publication(Method):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The questions without privacy, named "model: age"."""
-        read = Practice.checked(frame)
+        read = CodedFrame.checked(frame)
         return {
             f"{name}: {key}": value
             for name, method in self._made.items()
@@ -364,7 +364,7 @@ class _Whole(Allowance):
         if exact is not None and exact.kind is type(self.level):
             return super().guarantees(event)
         # the statements of the level itself, which the questions must then be covered by
-        stated = super().guarantees(Opaque("all questions", self.level, "the level"))
+        stated = super().guarantees(OpaqueRelease("all questions", self.level, "the level"))
         if not statements_hold(event, stated):
             raise PlanError("the questions spend more than the publication may; this is an error of confide")
         return stated
@@ -393,7 +393,7 @@ share = 2"""
 
 
 @dataclass(frozen=True)
-class Asked:
+class PublicationFile:
     """What a publication's TOML file says: the questions, and where it names them the schema's path, the privacy and n."""
 
     publication: Publication
@@ -404,7 +404,7 @@ class Asked:
     cv: Mapping[str, Any] | None = None
 
     @classmethod
-    def from_toml(cls, path: str | Path) -> Asked:
+    def from_toml(cls, path: str | Path) -> PublicationFile:
         """Read a file: a table `analyses.NAME` for each question with `method`, its parameters and `share`; beside them `schema` (a path,
         from the file's own folder), `privacy` (mu, rho or epsilon, and delta, relation) and `n`. In place of privacy and shares each
         question may have an `accuracy`, as in { all = 0.02 }, of n records: half-widths of 95 % intervals; or a `cv`, as in 0.02 or

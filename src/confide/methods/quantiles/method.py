@@ -35,7 +35,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide import _special as special
-from confide.core import Allowance, MenuEntry, Meter, Method, Plan, Question, Release, Source, Statistic, Together
+from confide.core import Allowance, Composed, MenuEntry, Meter, Method, Plan, Release, ResultOptions, Source, Statistic
 from confide.core.allowance import EITHER
 from confide.core.plan import checked_reading
 from confide.errors import PlanError
@@ -45,7 +45,7 @@ from confide.methods.quantiles.reading import QuantileGroup, rank_error
 from confide.methods.quantiles.results import QuantileTable, checked_quantiles
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.results import missing_lines
-from confide.schema import Practice, Schema
+from confide.schema import CodedFrame, Schema
 from confide.schema.formulas.formula import cut
 from confide.schema.formulas.names import sides
 from confide.sums.coding import ends
@@ -216,7 +216,7 @@ class Quantiles(Method):
             self,
             schema,
             allowance,
-            spends[0] if len(spends) == 1 else Together(spends),
+            spends[0] if len(spends) == 1 else Composed(spends),
             {**trees.unreleased(), **{name: one for name, (one, _) in planned.items()}},
             n=n,
             target=f"quantiles of {trees.measure.name}, clipped to its declared bounds",
@@ -267,7 +267,7 @@ class Quantiles(Method):
 
     # infer ------------------------------------------------------------------------------------------------------------
 
-    def table(self, release: Release, about: CumulativeRounds, question: Question) -> QuantileTable:
+    def table(self, release: Release, about: CumulativeRounds, question: ResultOptions) -> QuantileTable:
         """Quantiles of each group. question: `quantiles` in place of the plan's, `covers` "population" (the default) or "dataset"."""
         covers = checked_reading(question.covers or self.covers, "cf.infer(release")
         shown = self.quantiles if question.quantiles is None else question.quantiles
@@ -285,7 +285,7 @@ class Quantiles(Method):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The quantiles of the clipped column: the least value that a share of at least q of a group's records does not exceed."""
-        practice = Practice.checked(frame)
+        practice = CodedFrame.checked(frame)
         about = self.about(practice.schema)
         rows, layout = about.rows, about.layout
         codes = practice_codes(rows, practice)

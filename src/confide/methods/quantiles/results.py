@@ -19,7 +19,15 @@ from confide.methods.quantiles.reading import BAND_DRAWS, GroupQuantiles, Quanti
 from confide.methods.tables.intervals import difference
 from confide.noise import keyed_generator
 from confide.results.base import DOMINATED, DOMINATES, BaseResult, dominated
-from confide.results.pages.content import ANSWERED, LITERAL, Column, Flag, check_alpha, level_heads, thousands
+from confide.results.pages.content import (
+    ANSWERED,
+    LITERAL,
+    Column,
+    Flag,
+    check_alpha,
+    level_heads,
+    thousands,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +37,7 @@ else:
 
 
 _DECLARED_BOUND = Flag(
-    "declared_bound",
+    "at_declared_bound",
     "an end of this interval is the declared bound alone: noise may be all that lies beyond the quantile, and the records did not move it",
 )
 
@@ -38,7 +46,7 @@ _COVERS = {
     "dataset": "these very records: privacy noise alone, in whole bins",
 }
 _FLAGS = {
-    "below_noise": "the number of records is below three standard deviations of its privacy noise",
+    "count_below_noise": "the number of records is below three standard deviations of its privacy noise",
     "whole_range": "the noise leaves every value within the bounds possible",
     str(_DECLARED_BOUND): _DECLARED_BOUND.words,
     DOMINATES: DOMINATED,
@@ -62,7 +70,7 @@ class QuantileTable(BaseResult):
 
     groups: tuple[QuantileGroup, ...]
     q: tuple[float, ...]
-    reading: str
+    reading: str  # type: ignore[misc]  # of the class in families of one reading
     drawing: str = "box"
     laid: bool = False
 
@@ -87,12 +95,12 @@ class QuantileTable(BaseResult):
             for one, whole, sides in zip(q, own.open, own.bound, strict=True)
             if any(sides) and not (whole or group.below_noise)
         ]
-        status, reason = "ok", ""
+        status, reason = "valid", ""
         few = "in every group; ask for fewer groups or a larger budget"
         if all(open_ for _, open_ in rows):
-            status, reason = "uninformative", f"the noise leaves every value within the bounds possible {few}"
+            status, reason = "no_information", f"the noise leaves every value within the bounds possible {few}"
         elif all(low or open_ for low, open_ in rows):
-            status, reason = "weak", f"the number of records does not stand above its noise {few}"
+            status, reason = "imprecise", f"the number of records does not stand above its noise {few}"
         elif bound:
             status, reason = (
                 "partial",
@@ -138,7 +146,7 @@ class QuantileTable(BaseResult):
             for whole, sides, noisy in zip(own.open, own.bound, rules, strict=True):
                 alone = any(sides) and not (whole or group.below_noise)
                 flags = (
-                    ("below_noise", group.below_noise),
+                    ("count_below_noise", group.below_noise),
                     ("whole_range", whole),
                     (str(_DECLARED_BOUND), alone),
                     (DOMINATES, noisy and not whole),
@@ -153,7 +161,7 @@ class QuantileTable(BaseResult):
         size = f"{whole.size:,.0f} (noise sd {whole.size_sd:,.3g})"
         return (
             ("Covers", self.reading),
-            ("Rows counted" if self.kept else "Records", size),
+            ("Rows counted" if self.kept else "n", size),
             ("Bins", f"{whole.bins.size:,}, {how}"),
         )
 

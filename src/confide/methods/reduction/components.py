@@ -12,8 +12,8 @@ variance of a_i'E a_j.
 Interval of an eigenvalue: all l within the normal quantile times the standard error that they would have; sampling variance in proportion
 to l^2, sum I^2/N^2 at the estimate, I its influence by record, plus one standard deviation of the noise of that sum; noise by the delta
 method. It covers the eigenvalue of the population's matrix where components are apart; where two are closer than noise and sampling can
-tell, the flag "close" says that their directions are not determined. Sources: Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022;
-influence of an eigenvalue: Critchley 1985.
+tell, the flag "eigenvalues_not_separated" says that their directions are not determined. Sources: Dwork, Talwar, Thakurta, Zhang 2014;
+Dong, Roth, Su 2022; influence of an eigenvalue: Critchley 1985.
 
 Eigenvalues and eigenvectors of noisy moments, with what a record and the noise move them by.
 
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from confide import _special as special
 from confide._arrays import Array
 from confide._helpers import later
-from confide.core import Allowance, Gram, Meter, Plan, Question, Release, Source, Together, Total
+from confide.core import Allowance, Composed, Gram, Meter, Plan, Release, ResultOptions, Source, Total
 from confide.errors import NoResult, PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
@@ -50,7 +50,7 @@ from confide.methods.reduction.correlations import (
 from confide.methods.reduction.sums import InfluenceRows, JointMomentRows, JointMoments
 from confide.results.base import BaseResult, marked, noise_share
 from confide.results.pages.content import Column, Flag, check_alpha, level_heads
-from confide.schema import Practice
+from confide.schema import CodedFrame
 from confide.schema.formulas.design import has_columns
 from confide.sums.cells.moments import Measure, practice_places
 from confide.sums.coding import BITS
@@ -170,7 +170,7 @@ else:
 
 
 CLOSE = Flag(
-    "close",
+    "eigenvalues_not_separated",
     "two eigenvalues are nearer to each other than noise and sampling can tell: the directions of these components are not determined",
 )
 _WEAK = "no eigenvalue stands above its noise; ask for a larger budget, more records, narrower bounds or fewer columns"
@@ -222,7 +222,7 @@ class Basis(BaseResult):
         sure = (errors < _LARGEST * values) & clear
         shown = np.where(sure, errors, nan)
         flags = (CLOSE,) if clear and own.close(errors).any() else ()
-        status = "ok" if sure.all() else "partial" if sure.any() else "weak"
+        status = "valid" if sure.all() else "partial" if sure.any() else "imprecise"
         by = own.spread * half if own.correlation else np.ones(len(half))
         middle = np.array([measure.middle for measure in measures])
         return cls.of(
@@ -244,9 +244,11 @@ class Basis(BaseResult):
             correlations=CorrelationMatrix.read(release, own.own, measures),
             flags=flags,
             status=status,
-            reason="" if status == "ok" else unclear(own.own, measures) or (_UNSURE if status == "partial" else _WEAK),
+            reason=""
+            if status == "valid"
+            else unclear(own.own, measures) or (_UNSURE if status == "partial" else _WEAK),
             facts=(
-                ("Records", f"{own.own.gram[0, 0]:,.0f} (noise sd {sqrt(own.own.variance):,.3g})"),
+                ("n", f"{own.own.gram[0, 0]:,.0f} (noise sd {sqrt(own.own.variance):,.3g})"),
                 ("Matrix", scale),
             ),
         )
@@ -295,7 +297,7 @@ class Basis(BaseResult):
 
         Raises `NoResult` where the release gave no components, `PlanError` for other columns.
         """
-        if self.status == "weak":
+        if self.status == "imprecise":
             raise NoResult(f"the release gave no components: {self.reason}")
         rows = self._rows(data)
         return pd.DataFrame((rows - self.centre) / self.spread @ self.vectors, columns=list(self.names))
@@ -319,11 +321,11 @@ class Basis(BaseResult):
         return (
             Column("name", self.names, "name"),
             Column("estimate", self.estimates, head="variance"),
-            Column("se", self.errors, "std_err", head="std err"),
+            Column("se", self.errors, "std_err", head="std. err."),
             Column("low", limits[0].to_numpy(), "interval", head=low),
             Column("high", limits[1].to_numpy(), "interval", head=high),
             Column("ratio", self.explained_variance_ratio.to_numpy(), "share", head="of total"),
-            Column("privacy_share", self._share, "share", head="noise share"),
+            Column("privacy_share", self._share, "share", head="privacy share"),
         )
 
     def more(self, alpha: float) -> dict[str, Any]:
@@ -401,7 +403,7 @@ class PCA(OfColumns):
         """Joint moments, then influences at the noisy components; a note says from how many records on columns are answered."""
         rows, allowance = self.about(schema), Allowance.of(privacy, self, schema)
         moments, influence = Gram(rows, entry_bits=BITS), Total(InfluenceRows(rows.measures, self.k), nonnegative=True)
-        event = Together(
+        event = Composed(
             (allowance.spend("moments", moments, 1 - _INFLUENCE), allowance.spend("influences", influence, _INFLUENCE))
         )
         names = ", ".join(measure.name for measure in rows.measures)
@@ -436,7 +438,7 @@ class PCA(OfColumns):
         half = np.array([measure.half for measure in rows.measures])
         return Spectrum.of(own, self.k, self.scale == "correlation", half)
 
-    def table(self, release: Release, about: JointMomentRows, question: Question) -> Basis:
+    def table(self, release: Release, about: JointMomentRows, question: ResultOptions) -> Basis:
         own, noisy = self._spectrum(about, joint_moments(about, release["moments"])), release["influences"]
         unit = InfluenceRows(about.measures, self.k).steps
         caps = np.asarray(release.public["caps"], dtype=np.float64)
@@ -445,7 +447,7 @@ class PCA(OfColumns):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The largest eigenvalues of practice records."""
-        practice = Practice.checked(frame)
+        practice = CodedFrame.checked(frame)
         measures = measures_of(self.columns, practice.schema, self.term_bounds)
         places = practice_places(measures, practice)
         values = places * np.array([measure.half for measure in measures])

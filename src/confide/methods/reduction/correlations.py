@@ -6,7 +6,7 @@ substitute), variance half as large off the diagonal; rounded Gaussian noise. Fo
 
 Interval: all r within the normal quantile times the standard error that they would have, (1 - r^2)^2 k/N and the variance by noise, which
 does not fall near 1; k >= 1 the influence variance from fourth moments over (1 - r^2)^2. It covers the correlation of the columns moved
-into their bounds. "weak" where a column's spread is below ten noise standard deviations, which a note of the plan says beforehand.
+into their bounds. "imprecise" where a column's spread is below ten noise standard deviations, which a note of the plan says beforehand.
 Sources: Dwork, Talwar, Thakurta, Zhang 2014 with exact noise (Dong, Roth, Su 2022); influence variance: Devlin, Gnanadesikan,
 Kettenring 1975.
 
@@ -35,13 +35,13 @@ from scipy.optimize import brentq
 from confide import _special as special
 from confide._arrays import Array
 from confide._helpers import later
-from confide.core import Gram, Method, Noisy, Plan, Question, Release, Statistic
+from confide.core import Gram, Method, Noisy, Plan, Release, ResultOptions, Statistic
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.reduction.sums import JointMomentRows, JointMoments, clear_from
 from confide.results.base import BaseResult, marked, noise_share
 from confide.results.pages.content import LITERAL, Column, check_alpha, level_heads, short
-from confide.schema import Integer, Numeric, Practice, Schema
+from confide.schema import CodedFrame, Integer, Numeric, Schema
 from confide.schema.formulas.names import parted, quoted
 from confide.sums.cells.moments import Measure, practice_places
 from confide.sums.coding import BITS, ends
@@ -202,7 +202,7 @@ class CorrelationMatrix(BaseResult):
                 r[i], own_sampling, noise[i] = own.pair(k, l).correlation()
                 kappa[i] = own_sampling / (1 - r[i] ** 2) ** 2
         known = np.isfinite(r)
-        status = "ok" if known.all() else "partial" if known.any() else "weak"
+        status = "valid" if known.all() else "partial" if known.any() else "imprecise"
         return cls.of(
             release,
             response=", ".join(columns),
@@ -215,7 +215,7 @@ class CorrelationMatrix(BaseResult):
             bias=np.array([abs(x) * float(own.chosen[list(pair)].mean()) for x, pair in zip(r, pairs, strict=True)]),
             status=status,
             reason=unclear(own, measures),
-            facts=(("Records", f"{own.gram[0, 0]:,.0f} (noise sd {sqrt(own.variance):,.3g})"),),
+            facts=(("n", f"{own.gram[0, 0]:,.0f} (noise sd {sqrt(own.variance):,.3g})"),),
         )
 
     @property
@@ -278,8 +278,8 @@ class CorrelationMatrix(BaseResult):
             Column("estimate", self.estimates, head="r"),
             Column("low", limits[0].to_numpy(), "interval", head=low),
             Column("high", limits[1].to_numpy(), "interval", head=high),
-            Column("p", 2 * special.ndtr(-np.abs(z)), "p", head="P>|z|"),
-            Column("privacy_share", self._share, "share", head="noise share"),
+            Column("p", 2 * special.ndtr(-np.abs(z)), "p", head="p"),
+            Column("privacy_share", self._share, "share", head="privacy share"),
         )
 
     def more(self, alpha: float) -> dict[str, Any]:
@@ -421,13 +421,13 @@ class Correlations(OfColumns):
         names = ", ".join(measure.name for measure in about.measures)
         return {"target": f"correlations of {names}", "covers": self.intervals}
 
-    def table(self, release: Release, about: JointMomentRows, question: Question) -> CorrelationMatrix:
+    def table(self, release: Release, about: JointMomentRows, question: ResultOptions) -> CorrelationMatrix:
         own = joint_moments(about, release["moments"])
         return CorrelationMatrix.read(release, own, about.measures)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The correlations of practice records."""
-        practice = Practice.checked(frame)
+        practice = CodedFrame.checked(frame)
         measures = measures_of(self.columns, practice.schema, self.term_bounds)
         found = np.atleast_2d(np.corrcoef(practice_places(measures, practice).T))
         names = pair_names([measure.name for measure in measures])

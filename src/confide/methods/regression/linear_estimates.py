@@ -11,6 +11,7 @@ The table of a shared release: contrasts, joint tests term by term, adjusted pre
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -21,12 +22,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from confide._helpers import later
-from confide.core import Question
+from confide.core import ResultOptions
 from confide.errors import NoResult, PlanError
 from confide.results import Estimates, check_alpha
 from confide.results.inference import simulated_null, wald
 from confide.results.inference.contrasts import Combinations, combine, labels
-from confide.results.pages.content import WITHOUT_NUMBERS, base_words, missing_words
+from confide.results.pages.content import INTERCEPT, WITHOUT_NUMBERS, base_words, missing_words
 from confide.schema import Categorical, Design, Schema
 from confide.schema.formulas.terms import factor_name
 from confide.sums.columns import columns_of
@@ -39,6 +40,8 @@ else:
 
 Vector = NDArray[np.float64]
 
+_LEVEL = re.compile(r"\[T\.[^\]]*\]")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DesignEstimates(Estimates):
@@ -46,11 +49,17 @@ class DesignEstimates(Estimates):
 
     design: Design | None = None
 
+    #: What is fitted, in the title.
+    model: ClassVar[str] = "Linear regression"
+    reading: ClassVar[str] = "population"
+
     @property
     def title(self) -> str:
         """The heading of every rendering, with the clusters that intervals count."""
+        variables = ", ".join(dict.fromkeys(_LEVEL.sub("", name) for name in self.names if name != INTERCEPT))
+        what = f"{self.model} of {self.response}{' on ' if variables else ''}{variables}{': ' if self.heading else ''}{self.heading}"
         cluster = None if self.design is None else self.design.schema.cluster
-        return super().title + ("" if cluster is None else f", clusters {cluster.column}")
+        return what + ("" if cluster is None else f", clusters {cluster.column}")
 
     def _line(self, frame: Any, alpha: float) -> tuple[Vector, Vector, Vector]:
         """The line at the rows of a public frame, its standard error, and the half-width of its interval at level 1 - alpha.
@@ -68,7 +77,7 @@ class DesignEstimates(Estimates):
 
     def _rows(self, frame: Any) -> Vector:
         """The terms of the estimates' names at the rows of a public frame."""
-        if self.design is None or self.status == "no_reply":
+        if self.design is None or self.status == "declined":
             raise NoResult("the release holds no reply, so there is no line to predict from; ask for a new release")
         if self.status in WITHOUT_NUMBERS:
             raise NoResult(f"the release gave no line to predict from, its status is {self.status!r}: {self.reason}")
@@ -81,7 +90,7 @@ class LinearEstimates(DesignEstimates):
     """Coefficients of a line in the units of the data, with predictions and R squared.
 
     `nobs` is the noisy weighted count of records, `rsquared` the share of the response's variance on the line (about zero
-    without an intercept), `rsquared_interval` its 95 % interval, NaN outside status "ok".
+    without an intercept), `rsquared_interval` its 95 % interval, NaN outside status "valid".
     """
 
     nobs: float = nan
@@ -108,7 +117,7 @@ class LinearEstimates(DesignEstimates):
     def predict(self, frame: Any) -> pd.Series[float]:
         """The line at the rows of a public frame (pandas, or a mapping of arrays), in the response's units.
 
-        At status "weak" it is the line of the rough estimates; at "partial" a row that an unanswered coefficient counts in gives NaN.
+        At status "imprecise" it is the line of the rough estimates; at "partial" a row that an unanswered coefficient counts in gives NaN.
         Raises `NoResult` when the release holds no reply, or its status says that the estimates mean nothing ("not_identified").
         """
         values = simulated_null.weighted(self._rows(frame), self.estimates)
@@ -125,7 +134,7 @@ class LinearEstimates(DesignEstimates):
         )
 
 
-def kept(design: Design, question: Question) -> list[int]:
+def kept(design: Design, question: ResultOptions) -> list[int]:
     """Indices of the terms that a question keeps."""
     if question.subset is None:
         return list(range(len(design.terms)))
@@ -290,7 +299,7 @@ class SharedEstimates(LinearEstimates):
         """Each restriction by itself: effect, standard error, t, p and interval; several as rows of one table.
 
         r_matrix: as in `wald_test`, or named contrasts as {"young - old": {"age[T.young]": 1, "age[T.old]": -1}}. The effect is the left
-        side less the right side of a restriction's names, compared with its constant. NaN outside status "ok".
+        side less the right side of a restriction's names, compared with its constant. NaN outside status "valid".
         """
         if isinstance(r_matrix, Mapping):
             named = tuple(r_matrix)

@@ -15,7 +15,7 @@ from confide._arrays import Array
 from confide.errors import PlanError
 from confide.methods.regression.glm.fisher_families import Counts, Family
 from confide.schema import Design
-from confide.schema.coded_frame import Practice
+from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.terms import Term
 
 _STEPS = 100
@@ -34,12 +34,12 @@ def least_squares(
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
-    >>> records = Practice.of({"x": [0.0, 0.5, 1.0], "y": [0.0, 0.5, 7.0]}, schema)
+    >>> records = CodedFrame.of({"x": [0.0, 0.5, 1.0], "y": [0.0, 0.5, 7.0]}, schema)
     >>> {name: round(value, 3) + 0.0 for name, value in least_squares(records, Design.of("y ~ x", schema)).items()}
     {'Intercept': 0.0, 'x': 1.0}
     """
     read = design if by is None else replace(design, terms=(*design.terms, by))
-    x, y = (frame if isinstance(frame, Practice) else Practice.of(frame, design.schema)).rows(read)
+    x, y = (frame if isinstance(frame, CodedFrame) else CodedFrame.of(frame, design.schema)).rows(read)
     own = np.ones(len(x)) if by is None else x[:, -1]
     x = x if by is None else x[:, :-1]
     # columns of very different units are brought to one size, which changes no coefficient but for rounding
@@ -69,7 +69,7 @@ def log_odds_line(frame: Any, design: Design) -> dict[str, float]:
 
     Newton's method with halved steps. Raises `PlanError` where there is no finite maximum: outcomes that a line separates.
     """
-    x, y = Practice.checked(frame).rows(design)
+    x, y = CodedFrame.checked(frame).rows(design)
     label = np.where(y >= (float(design.response.low) + float(design.response.high)) / 2, 1.0, -1.0)
     middle, scale = np.zeros(x.shape[1]), np.ones(x.shape[1])
     if len(x) and design.intercept:
@@ -91,7 +91,7 @@ def likeliest_line(frame: Any, design: Design, family: Family, by: Term | None =
     by: a column of weights, which records without one leave. Fisher scoring with halved steps on standardised features. Raises `PlanError`
     where there is no finite maximum.
     """
-    x, y = Practice.checked(frame).rows(design if by is None else replace(design, terms=(*design.terms, by)))
+    x, y = CodedFrame.checked(frame).rows(design if by is None else replace(design, terms=(*design.terms, by)))
     weight = np.ones(len(x)) if by is None else x[:, -1]
     x, weight = x if by is None else x[:, :-1], weight / max(float(weight.mean()) if len(x) else 1.0, 1e-300)
     scale_of = family.high if isinstance(family, Counts) else 1.0

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.core import Plan, Release, Source, Statistic
-from confide.core.statistic import Behind
+from confide.core.statistic import WrappedSource
 from confide.core.units.subgroup import Subset
 from confide.errors import PlanError
 from confide.results.pages.content import Flag
-from confide.schema import Categorical, Design, Practice, Schema, SurveyDesign
+from confide.schema import Categorical, CodedFrame, Design, Schema, SurveyDesign
 from confide.schema.survey import ASSUMPTION, NOT_COVERED, UNFORESEEN
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.cells.weighted_cells import CELLS, DISTANCE, Cap, CappedWeight, WeightCells, ended_words
@@ -30,7 +30,7 @@ from confide.sums.clusters.cluster_covariance import (
     FEW,
     LEAST,
     LEAST_DF,
-    Beyond,
+    TruncationBias,
     fewest_behind,
     hidden_part,
     too_few_psus,
@@ -49,7 +49,7 @@ _SD = 0.25
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SampleDesign:
     """How a sample was drawn, as passes see it. design: the schema's; weight, listed: its weights and public PSUs, where there are any."""
 
     design: SurveyDesign
@@ -57,7 +57,7 @@ class Drawn:
     listed: Listed | None
 
     @classmethod
-    def of(cls, schema: Schema) -> Drawn:
+    def of(cls, schema: Schema) -> SampleDesign:
         """From a schema with a design."""
         assert schema.design is not None
         weight = None if schema.design.weight is None else CappedWeight.named(schema.design.weight, schema)
@@ -77,7 +77,7 @@ class Drawn:
         """A statistic of those in listed PSUs."""
         return statistic if self.listed is None else Subset(statistic, self.listed)  # type: ignore[arg-type]
 
-    def cut(self, weight: float) -> Drawn:
+    def cut(self, weight: float) -> SampleDesign:
         """The same with weights cut there."""
         return replace(self, weight=None if self.weight is None else self.weight.at(weight))
 
@@ -97,13 +97,13 @@ class Drawn:
         """How fine the meat is coded where all of the plan spends mu^2 = amount."""
         return bits_for(sqrt(amount * self.meat_share))
 
-    def practice(self, frame: Any) -> Practice:
+    def practice(self, frame: Any) -> CodedFrame:
         """Practice records in listed PSUs."""
-        found = Practice.checked(frame)
+        found = CodedFrame.checked(frame)
         if self.listed is None:
             return found
         inside = self.listed(np.stack([found.codes[name] for name in self.listed.columns]))
-        return Practice(found.schema, {name: own[inside] for name, own in found.codes.items()})
+        return CodedFrame(found.schema, {name: own[inside] for name, own in found.codes.items()})
 
     # words of plans -----------------------------------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ def meat_fineness(plan: Plan) -> tuple[int, float]:
     return bits, 2.0**bits / spend.noise_sd
 
 
-class Surveyed(Behind):
+class Surveyed(WrappedSource):
     """A source whose sums are those of a survey: what rounds of records are handed. of: says how each statistic is one."""
 
     def __init__(self, source: Source, of: Any) -> None:
@@ -217,10 +217,10 @@ class Read:
         return "meat_form" in self.release.public and bool(self._number("meat_form", 1))
 
     @cached_property
-    def beyond(self) -> Beyond | None:
+    def beyond(self) -> TruncationBias | None:
         """What the cut of PSU sums left out; None without PSUs."""
         ruler = self.release.public.get("meat_beyond")
-        return None if ruler is None else Beyond.of(self.release["meat"], np.asarray(ruler, dtype=np.float64))
+        return None if ruler is None else TruncationBias.of(self.release["meat"], np.asarray(ruler, dtype=np.float64))
 
     @property
     def scale(self) -> float:
@@ -280,15 +280,15 @@ class Read:
     @property
     def flags(self) -> tuple[Flag, ...]:
         """Of every table."""
-        ended = (Flag("weights_ended", self.ended),) if self.ended else ()
-        always = (*ended, Flag("design_assumed", f"assumed: {ASSUMPTION}"), Flag("design_limits", NOT_COVERED))
+        ended = (Flag("weight_bound_too_wide", self.ended),) if self.ended else ()
+        always = (*ended, Flag("design_assumptions", f"assumed: {ASSUMPTION}"), Flag("design_exclusions", NOT_COVERED))
         if self.beyond is not None and self.beyond.words:
             told = f"PSUs are taken to be {self.design.alike}; what sums of larger or closer ones are cut by is made up for"
-            always = (*always, Flag("psus_cut", told + self.beyond.words))
+            always = (*always, Flag("psu_totals_clipped", told + self.beyond.words))
         if not self.lost:
             return always
         capped = Flag(
-            "weights_capped",
+            "weights_trimmed",
             f"weights above {self._number('cap', 0):.4g} count as that, {self.lost:.2%} of all weight with what may hide in noise; "
             f"intervals hold where the scores of those it belongs to average at most {DISTANCE:g} root mean squares",
         )
@@ -309,7 +309,7 @@ class Read:
 
     def reason(self, status: str, reason: str) -> str:
         """With what is said of weights, where there is no answer."""
-        return f"{reason}; {self.ended}" if self.ended and status != "ok" else reason
+        return f"{reason}; {self.ended}" if self.ended and status != "valid" else reason
 
 
 @dataclass(frozen=True, eq=False)

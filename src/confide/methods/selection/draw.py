@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.core import Noise, Noisy, Plan, RecordMap, Release, Source, Spend, Statistic, Total, leaves
+from confide.core import BudgetItem, Noise, Noisy, Plan, RecordMap, Release, Source, Statistic, Total, leaves
 from confide.core.exact import digest, pack, round_up
 from confide.errors import PlanError
 from confide.results import Estimates
@@ -267,7 +267,7 @@ def score_noise(mu: float) -> Fraction:
 
 
 SELECTED = Flag(
-    "selected",
+    "post_selection",
     "chosen among several candidates by a private score; intervals would ignore the choice",
 )
 
@@ -275,7 +275,7 @@ SELECTED = Flag(
 def packed(run: Release) -> dict[str, Any]:
     """A winner's numbers as public arrays: its statistics, the steps of those that no spend says, its own public numbers."""
     found: dict[str, Any] = {}
-    spends = {leaf.name for leaf in leaves(run.plan.event) if isinstance(leaf, Spend)}
+    spends = {leaf.name for leaf in leaves(run.plan.event) if isinstance(leaf, BudgetItem)}
     for name, noisy in run.statistics.items():
         found[f"statistic {name}"] = noisy.values
         if name not in spends:
@@ -285,7 +285,7 @@ def packed(run: Release) -> dict[str, Any]:
 
 def unpacked(release: Release, inner: Plan) -> Release:
     """The winner's release from the public arrays, with the laws that its plan says."""
-    spends = {leaf.name: leaf for leaf in leaves(inner.event) if isinstance(leaf, Spend)}
+    spends = {leaf.name: leaf for leaf in leaves(inner.event) if isinstance(leaf, BudgetItem)}
     statistics: dict[str, Noisy] = {}
     public: dict[str, Any] = {}
     for name, values in release.public.items():

@@ -31,7 +31,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from confide import registry
-from confide.core import Meter, Method, Noise, Opaque, Plan, Proved, Question, Release, Source, Total, seal
+from confide.core import Meter, Method, Noise, OpaqueRelease, Plan, Proved, Release, ResultOptions, Source, Total, seal
 from confide.core.plan import method_parameters
 from confide.errors import ConfideError, NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, Guarantee
@@ -221,7 +221,7 @@ class Select(Method):
             self,
             schema,
             Proved(proved.requested, level),
-            Opaque("selected", level, _PROOF),
+            OpaqueRelease("selected", level, _PROOF),
             statistics,
             n=n,
             constants={
@@ -381,7 +381,7 @@ class Select(Method):
         results = [methods[i].infer(run) for i, run in zip(chosen, runs, strict=True)]
         # a run without a reply is a public fact of that run: its score is below any other
         replied = [
-            run.status == "released" and result.status != "no_reply" for run, result in zip(runs, results, strict=True)
+            run.status == "released" and result.status != "declined" for run, result in zip(runs, results, strict=True)
         ]
         lines = [i for i, ok in enumerate(replied) if ok]
         sums = parts.losses_of(validation, [results[i] for i in lines], self._loss(), clip)
@@ -391,9 +391,9 @@ class Select(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> Estimates:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> Estimates:
         """What the winner estimates, without intervals. A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         schema, facts = release.plan.declared, release.plan.constants
         k = len(self.candidates)
         counts = (
@@ -434,7 +434,7 @@ class Select(Method):
             names=names,
             estimates=np.full(p, nan),
             df=nan,
-            status="no_reply",
+            status="declined",
             reason=_NOTHING,
             flags=("no_interval", SELECTED),
             facts=said,

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array, Whole
-from confide.core import Allowance, Event, Meter, Plan, Release, Source, Spend, Statistic, Together, leaves
+from confide.core import Allowance, BudgetItem, Composed, Event, Meter, Plan, Release, Source, Statistic, leaves
 from confide.schema import Categorical, Design, Schema
 from confide.sums.cells.cell_sums import WholeSums
 from confide.sums.coding import IndicatorRows
@@ -352,7 +352,7 @@ def plan_bins(
         allowance.spend(name, statistic, share - tree if name == "leaves" else tree / len(shapes))
         for name, statistic in statistics.items()
     ]
-    return Together(tuple(spends)), statistics
+    return Composed(tuple(spends)), statistics
 
 
 def draw_bins(meter: Meter, source: Source, plan: Plan) -> None:
@@ -380,7 +380,7 @@ def _leaves(design: Design, plan: Plan, cells: int, count: Callable[[int, Bins],
 
 def _rules(plan: Plan, columns: int) -> tuple[tuple[float, float], ...]:
     """(least count, least count per part) of each level, from the public noise."""
-    noise = {spend.name: spend.noise_sd or 0.0 for spend in leaves(plan.event) if isinstance(spend, Spend)}
+    noise = {spend.name: spend.noise_sd or 0.0 for spend in leaves(plan.event) if isinstance(spend, BudgetItem)}
     width = plan.spend("leaves").shape[1]
     promise = _PROMISE_MEANS if width > 1 + columns else _PROMISE
     own = noise["leaves"] / _unit(width)

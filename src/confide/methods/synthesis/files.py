@@ -218,7 +218,7 @@ def _rows(path: Path, kinds: Mapping[str, str]) -> pd.DataFrame:
 
 
 _NOT_CALIBRATED = Flag(
-    "not_calibrated",
+    "fit_on_rows_differs",
     "plain OLS on the rows does not return the released line",
 )
 
@@ -230,7 +230,7 @@ _ROWS_ADDED = Flag(
 _REASONS = {
     "partial": "the privacy noise hides some coefficients (refit says which and what they need); on the rows they have the values that are "
     "most likely beside the others",
-    "weak": "the privacy noise is too large beside the signal for intervals; the rows lie on a rough line",
+    "imprecise": "the privacy noise is too large beside the signal for intervals; the rows lie on a rough line",
     "not_identified": "behind the privacy noise the data do not determine the line; the rows lie on a shrunken one",
 }
 
@@ -322,7 +322,9 @@ class SyntheticData(BaseResult):
     @property
     def status_said(self) -> str:
         """What the status means."""
-        return "rows that follow from the release; no interval comes from them" if self.status == "ok" else self.reason
+        return (
+            "rows that follow from the release; no interval comes from them" if self.status == "valid" else self.reason
+        )
 
     @property
     def title(self) -> str:

@@ -30,7 +30,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from confide._arrays import Array, Whole
-from confide.core import Question, Release
+from confide.core import Release, ResultOptions
 from confide.errors import PlanError
 from confide.methods.regression.evidence.normal_equations import to_units
 from confide.methods.regression.factors.draw import FactorMeans
@@ -483,7 +483,7 @@ def line_of_release(release: Release, method: LeastSquares) -> tuple[Line, str]:
     design = table.design
     assert design is not None
     equations = _of_levels(release, design, path) if isinstance(path, FactorMeans) else _of_scores(release, design)
-    covariance = table.covariance if table.status == "ok" else None
+    covariance = table.covariance if table.status == "valid" else None
     return Line(equations.completed(table.estimates), equations.sigma, covariance), table.status
 
 
@@ -519,7 +519,7 @@ class _Equations:
 def _of_scores(release: Release, design: Design) -> _Equations:
     """Of rounds: A and b are those of delta = M'^-1 (theta - line), in coordinates v = M z."""
     terms = list(range(len(design.terms)))
-    reading = LeastSquaresReading(release, Question(), design, terms)
+    reading = LeastSquaresReading(release, ResultOptions(), design, terms)
     s, (matrix, shift) = reading.sandwich, to_units(design, terms, reading.box)
     line, metric, sigma = (np.asarray(release.public[name], dtype=np.float64) for name in ("line", "metric", "sigma"))
     variance = float(sigma[0]) ** 2

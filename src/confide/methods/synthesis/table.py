@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source, Together
+from confide.core import Allowance, Composed, Meter, Method, Plan, Release, ResultOptions, Source
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
@@ -96,11 +96,11 @@ class SyntheticTable(Method):
         share = Fraction(1, 2) if calibrated else Fraction(1)
         bins, statistics = plan_bins(design, allowance, share, cells=self.cells, label=not calibrated)
         levels = sum(1 for name in statistics if name == "leaves" or name.startswith("bins "))
-        event: Together = Together((bins,))
+        event: Composed = Composed((bins,))
         facts: dict[str, Any] = {"passes": 0, "covers": _NO_INTERVAL}
         if calibrated:
             facts = self.regression.about(schema).plan(replace(allowance, part=allowance.part * share), n)
-            event, statistics = Together((facts.pop("event"), bins)), {**facts.pop("statistics"), **statistics}
+            event, statistics = Composed((facts.pop("event"), bins)), {**facts.pop("statistics"), **statistics}
             facts["covers"] += _FROM_RELEASE
         facts |= {
             "passes": facts["passes"] + levels,
@@ -144,9 +144,9 @@ class SyntheticTable(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> SyntheticData:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> SyntheticData:
         """One file with as many rows as the noisy number of records. There is no question to ask: `PlanError` for one."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         return self.build(release)
 
     def build(
@@ -166,7 +166,7 @@ class SyntheticTable(Method):
             raise PlanError(f"files must be a whole number from 1 to 1000, got {files!r}; write files=5")
         if self.generator == "binagg":
             made = [literal_rows(release, design, options, file) for file in range(1, files + 1)]
-            return SyntheticData.from_rows(self, release, design, made, status="ok")
+            return SyntheticData.from_rows(self, release, design, made, status="valid")
         line, status = line_of_release(release, self.regression)
         made = []
         for file in range(1, files + 1):

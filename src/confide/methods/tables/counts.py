@@ -50,7 +50,7 @@ from confide.methods.tables.method import TableMethod, cell_totals, tabulated
 from confide.methods.tables.reading import cell_names, mean_weights
 from confide.methods.tables.results import CellTable
 from confide.results.hypothesis_tests import HypothesisTests
-from confide.schema import Practice
+from confide.schema import CodedFrame
 from confide.sums.cells.cell_sums import Axes, CellCounts, CellIndex
 from confide.sums.cells.weighted_cells import CountRows
 from confide.sums.coding import BITS, ends
@@ -143,7 +143,9 @@ class CountTable(CountedTable):
     """Numbers of records by cell. Estimates may be negative and are no integers: only so do they add up without bias."""
 
     kind: ClassVar[str] = "counts"
-    noun: ClassVar[str] = "Counts"
+    noun: ClassVar[str] = "Records"
+    rows_hold: ClassVar[str] = "records"
+    whole: ClassVar[bool] = True
 
     def points(self, axes: Axes, column: int) -> tuple[Array, Array]:
         y, noise, scale = self.counts(axes), self.count_variance(axes), self.layout.heaviest
@@ -175,7 +177,8 @@ class ShareTable(CountedTable):
     within: Axes = ()
 
     kind: ClassVar[str] = "shares"
-    noun: ClassVar[str] = "Shares"
+    noun: ClassVar[str] = "Shares of records"
+    rows_hold: ClassVar[str] = "share"
 
     @property
     def marginals(self) -> tuple[Axes, ...]:
@@ -442,7 +445,7 @@ class Counts(_CountMethod):
     >>> release = cf.release(Counts("region * smoker", covers="population"), data, cf.GDP(1.0), ledger=None)
     >>> table = cf.infer(release)
     >>> table.crosstab().shape, table.status
-    ((3, 3), 'ok')
+    ((3, 3), 'valid')
     >>> wished = Counts("region * smoker", covers="dataset", precision={"total": 4, "1-way": 4, "2-way": 3})
     >>> round(cf.plan(wished, schema).guarantee.mu, 2)
     0.36
@@ -535,7 +538,7 @@ class Counts(_CountMethod):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The counts of practice records."""
-        practice = Practice.checked(frame)
+        practice = CodedFrame.checked(frame)
         layout = self.about(practice.schema)
         values = np.concatenate([tabulated(layout, practice, axes) for axes in layout.shown])
         return dict(zip(cell_names(layout, layout.shown), values.tolist(), strict=True))
@@ -637,7 +640,7 @@ class Shares(_CountMethod):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The shares of practice records; NaN where no record has a base."""
-        practice = Practice.checked(frame)
+        practice = CodedFrame.checked(frame)
         layout = self.about(practice.schema)
         within, values = self._within(layout), []
         for axes in shares_shown(layout, within):

@@ -442,14 +442,14 @@ def summed(values: Array, axes: Axes) -> Array:
 
 
 # What stands in the place of a level in a margin.
-_ALL = "All"
+_ALL = "Total"
 
 
 def margin_word(levels: Sequence[str]) -> str:
     """What stands in the place of a level in a margin: a word that is none of the levels. Code tells a margin by its place alone.
 
-    >>> margin_word(["N", "S"]), margin_word(["None", "All"])
-    ('All', '(All)')
+    >>> margin_word(["N", "S"]), margin_word(["None", "Total"])
+    ('Total', '(Total)')
     """
     word = _ALL
     while word in levels:

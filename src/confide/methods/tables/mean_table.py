@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -33,12 +33,17 @@ class MeasuredTable(CellTable):
 
     # with those of `shape`
     own_columns: ClassVar[tuple[str, ...]] = (
-        "variable", *CellTable.own_columns, "mean", "sd", "skewness", "kurtosis"
+        "variable", "n", *CellTable.own_columns, "mean", "sd", "skewness", "kurtosis"
     )  # fmt: skip
 
     @property
     def measured(self) -> tuple[str, ...]:
         return tuple(measure.name for measure in self.layout.measures)
+
+    def _counts_of_rows(self) -> Mapping[str, Array]:
+        if self.layout.weight is not None:
+            return {}
+        return {"n": np.concatenate([self.sums(axes, column).n for axes, column in self._places])}
 
     def sums(self, axes: Axes, column: int) -> MeanSums:
         """Noisy sums of a marginal's cells, in units of records and half-widths."""
@@ -96,9 +101,9 @@ class MeasuredTable(CellTable):
     def sd(self, alpha: float = 0.05) -> pd.DataFrame:
         """The standard deviation of the records of each cell: estimate, std_err, low, high, in the column's units, and flag.
 
-        "below_noise": the variance, or the number of records, does not stand above three standard deviations of its privacy noise: the
-        estimate is NaN, and the interval starts at 0. "weak": a few extremes rule it (`intervals.MeanSums.extreme`), or too few records
-        for so skewed a mean.
+        "count_below_noise": the variance, or the number of records, does not stand above three standard deviations of its privacy noise:
+        the estimate is NaN, and the interval starts at 0. "skewed_few_records": a few extremes rule it (`intervals.MeanSums.extreme`), or
+        too few records for so skewed a mean.
         """
         z = float(-special.ndtri(check_alpha(alpha) / 2))
         parts, flags = [], []
@@ -106,7 +111,7 @@ class MeasuredTable(CellTable):
             sums, (_, half) = self.sums(axes, column), self._scale(column)
             parts.append([half * part for part in sums.spread_interval(z, self.part)])
             weak = (sums.extreme | sums.skewed) & (self.part > 0)
-            flags.append(np.select([~sums.clear, weak], ["below_noise", "weak"], ""))
+            flags.append(np.select([~sums.clear, weak], ["count_below_noise", "skewed_few_records"], ""))
         names = ("estimate", "std_err", "low", "high")
         found = {name: np.concatenate([part[k] for part in parts]) for k, name in enumerate(names)}
         return self.index.assign(**found, flag=np.concatenate(flags).astype(object))

@@ -43,7 +43,7 @@ from confide.methods.tables.reading import cell_names
 from confide.methods.tables.results import CellTable
 from confide.methods.tables.survey.results import SurveyTable
 from confide.results.hypothesis_tests import HypothesisTests
-from confide.schema import Practice, Schema
+from confide.schema import CodedFrame, Schema
 from confide.schema.formulas.design import checked_bounds
 from confide.schema.formulas.names import parted, sides
 from confide.sums.cells.cell_sums import Axes
@@ -62,6 +62,8 @@ class MeanTable(MeasuredTable):
 
     kind: ClassVar[str] = "means"
     noun: ClassVar[str] = "Means"
+    rows_hold: ClassVar[str] = "mean"
+    called: ClassVar[str] = "Mean {names}"
 
     def bounds(self, column: int) -> tuple[float, float]:
         middle, half = self._scale(column)
@@ -146,6 +148,8 @@ class TotalTable(MeasuredTable):
 
     kind: ClassVar[str] = "totals"
     noun: ClassVar[str] = "Totals"
+    rows_hold: ClassVar[str] = "total"
+    called: ClassVar[str] = "Total {names}"
 
     def bounds(self, column: int) -> tuple[float, float]:
         return -inf, inf
@@ -226,7 +230,7 @@ class MomentMethod(TableMethod):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The numbers of practice records; NaN where a cell has none."""
-        practice = Practice.checked(frame)
+        practice = CodedFrame.checked(frame)
         layout = self.about(practice.schema)
         values = []
         for value, whole in self._practised(layout, practice):
@@ -236,7 +240,7 @@ class MomentMethod(TableMethod):
         names = cell_names(layout, layout.shown, [measure.name for measure in layout.measures])
         return dict(zip(names, np.concatenate(values).tolist(), strict=True))
 
-    def _practised(self, layout: Layout, practice: Practice) -> Iterator[tuple[Array, Array]]:
+    def _practised(self, layout: Layout, practice: CodedFrame) -> Iterator[tuple[Array, Array]]:
         """(the values of practice records, 0 where one is missing, and 1 or 0 for whether it is there) of each column."""
         for measure in layout.measures:
             value, known = practice_values(measure, practice)
@@ -395,7 +399,7 @@ class Ratios(MomentMethod):
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
     >>> table = cf.infer(cf.release(Ratios("income / hours ~ region", covers="population"), data, cf.GDP(1.0), ledger=None))
     >>> list(table.params.index), table.status
-    (['income / hours', 'income / hours | region=N', 'income / hours | region=S'], 'ok')
+    (['income / hours', 'income / hours | region=N', 'income / hours | region=S'], 'valid')
     """
 
     formula: str
@@ -448,7 +452,7 @@ class Ratios(MomentMethod):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The ratios of practice records; NaN where the lower total is 0."""
-        practice = Practice.checked(frame)
+        practice = CodedFrame.checked(frame)
         layout = self.about(practice.schema)
         (y, complete), (x, there) = self._practised(layout, practice)
         complete *= there

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.core import Allowance, Meter, Method, Plan, Pool, Question, Release, Source, Statistic, Together
+from confide.core import Allowance, Composed, Meter, Method, Plan, Pool, Release, ResultOptions, Source, Statistic
 from confide.core.exact import digest
 from confide.core.plan import check_n, checked_reading
 from confide.core.units.privacy_unit import per_of
@@ -27,7 +27,7 @@ from confide.methods.tables.sums import UnitCells
 from confide.methods.tables.survey.draw import SurveyPath
 from confide.methods.tables.survey.reading import survey_table
 from confide.results.pages.content import check_names
-from confide.schema import Practice, Unit
+from confide.schema import CodedFrame, Unit
 from confide.sums.cells.cell_sums import Axes, CellTotals
 from confide.sums.cells.moments import Measure, MomentRows
 from confide.sums.cells.weighted_cells import CountRows, WeightedRows, places_of_weights
@@ -40,7 +40,7 @@ _SIZES = (1_000, 10_000, 100_000)
 _WEIGHED = ("counts", "shares", "means", "totals")
 
 
-def tabulated(layout: Layout, frame: Practice, axes: Axes, weights: Array | None = None) -> Array:
+def tabulated(layout: Layout, frame: CodedFrame, axes: Axes, weights: Array | None = None) -> Array:
     """Sums of practice records by cell of a marginal, (cells,); of 1 each when weights are left out."""
     cells = layout.crossing.cells(axes)
     if isinstance(layout.weight, Measure):
@@ -170,7 +170,7 @@ class TableMethod(Method):
         if known:
             facts["constants"] = {**facts.get("constants", {}), _TOTAL: n}
         facts["forecast"] = self._forecast(layout, allowance, n, known=known)
-        return Plan.of(self, schema, allowance, spends[0] if len(spends) == 1 else Together(spends), live, n=n, **facts)
+        return Plan.of(self, schema, allowance, spends[0] if len(spends) == 1 else Composed(spends), live, n=n, **facts)
 
     def value(self, layout: Layout, axes: Axes, count: float) -> float | None:
         """The number of a cell of a marginal with that many records, where public facts tell it; None: they do not."""
@@ -274,7 +274,7 @@ class TableMethod(Method):
         known = release.plan.constants.get(_TOTAL)
         return None if known is None else float(known)
 
-    def table(self, release: Release, about: Any, question: Question) -> CellTable:
+    def table(self, release: Release, about: Any, question: ResultOptions) -> CellTable:
         reading = checked_reading(question.covers or self.covers, "cf.infer(release")
         path = SurveyPath.of(self, release.plan.declared)
         if path is not None:
@@ -296,7 +296,9 @@ class TableMethod(Method):
         assert isinstance(pool, TableMethod)
         return view(self, pool, release, schema)
 
-    def combine(self, releases: Sequence[Release], methods: Sequence[Method], question: Question | None) -> CellTable:
+    def combine(
+        self, releases: Sequence[Release], methods: Sequence[Method], question: ResultOptions | None
+    ) -> CellTable:
         """The same marginals asked again: several releases of one data set as one table, by generalised least squares (`combined`)."""
         return combined(releases, methods, question)
 
@@ -304,7 +306,7 @@ class TableMethod(Method):
 # several releases ----------------------------------------------------------------------------------------------------
 
 
-def combined(releases: Sequence[Release], methods: Sequence[Any], question: Question | None = None) -> CellTable:
+def combined(releases: Sequence[Release], methods: Sequence[Any], question: ResultOptions | None = None) -> CellTable:
     """The table that the first release's method asks for, from all releases. They are of one data set, which is for the caller to know.
 
     Independent noise on the same marginals: precisions of each residual space add up (`Margins`), whatever marginals each release held. The
@@ -312,7 +314,7 @@ def combined(releases: Sequence[Release], methods: Sequence[Any], question: Ques
 
     Raises `PlanError` for releases that do not hold the same kind of numbers of the same records, and for one that is given twice.
     """
-    asked = question or Question()
+    asked = question or ResultOptions()
     asked.only(*TableMethod.asks)
     _check(releases, methods)
     first, schema = methods[0], releases[0].plan.declared

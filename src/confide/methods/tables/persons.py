@@ -19,7 +19,7 @@ another number into the schema says that it came from this release. Source: exac
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.core import MenuEntry, Method, Question, Release, Statistic
+from confide.core import MenuEntry, Method, Release, ResultOptions, Statistic
 from confide.core.allowance import UNIT_SHARE
 from confide.core.units import contributions as histogram
 from confide.core.units.privacy_unit import WHOLE
@@ -106,14 +106,9 @@ class PersonCountTable(CountTable):
 
     person: str = "person"
 
-    noun: ClassVar[str] = "Counts"
-
     @property
     def title(self) -> str:
-        return _title(self, "counts")
-
-    def head(self) -> Sequence[tuple[str, str]]:
-        return _head(super().head(), self.person)
+        return _title(self, "Distinct")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -124,19 +119,12 @@ class PersonShareTable(ShareTable):
 
     @property
     def title(self) -> str:
-        return _title(self, "shares")
-
-    def head(self) -> Sequence[tuple[str, str]]:
-        return _head(super().head(), self.person)
+        return _title(self, "Shares of distinct")
 
 
 def _title(table: Any, noun: str) -> str:
-    by = "" if table.layout.formula.strip() == "1" else f" by {table.layout.formula.strip()}"
-    return f"Private {noun} of values of {table.person}{by}"
-
-
-def _head(own: Sequence[tuple[str, str]], person: str) -> Sequence[tuple[str, str]]:
-    return tuple((f"Values of {person}" if name == "Records" else name, value) for name, value in own)
+    by = "" if table.layout.formula.strip() == "1" else f" by {table.layout.formula.strip().replace(' * ', ' and ')}"
+    return f"{noun} {table.person}{by}"
 
 
 class _OfPersons:
@@ -195,7 +183,7 @@ class PersonCounts(_OfPersons, Counts):
     >>> method = PersonCounts("any(ill == 'yes') * sex", covers="dataset")
     >>> table = cf.infer(cf.release(method, cf.read(frame, schema), cf.GDP(1.0), ledger=None))
     >>> table.title, table.crosstab().shape
-    ("Private counts of values of pid by any(ill == 'yes') * sex", (3, 3))
+    ("Distinct pid by any(ill == 'yes') and sex", (3, 3))
     """
 
     name: ClassVar[str] = "person_counts"
@@ -226,7 +214,7 @@ class PersonShares(_OfPersons, Shares):
     >>> frame["pid"] //= 3
     >>> method = PersonShares("any(ill == 'yes') * sex", within="sex", covers="population")
     >>> cf.infer(cf.release(method, cf.read(frame, schema), cf.GDP(1.0), ledger=None)).status
-    'ok'
+    'valid'
     """
 
     name: ClassVar[str] = "person_shares"
@@ -286,7 +274,7 @@ class Contributions(Method):
             "constants": {WHOLE: about.unit.column},
         }
 
-    def table(self, release: Release, about: Any, question: Question) -> ContributionTable:
+    def table(self, release: Release, about: Any, question: ResultOptions) -> ContributionTable:
         noisy = release[_NAME]
         sd = sqrt(float(noisy.scale)) * float(noisy.step)
         found = [histogram.Counted.of(noisy.decode(), sd, k) for k in _ROWS]
@@ -328,7 +316,7 @@ class ContributionTable(BaseResult):
     @property
     def title(self) -> str:
         """The heading of every rendering."""
-        return f"Private histogram of {self.response}"
+        return f"Histogram of {self.response}"
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """rows, kept, its noise, noise of a mean; one row for each k."""

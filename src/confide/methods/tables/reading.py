@@ -42,8 +42,8 @@ else:
 _Z = 1.959963984540054
 
 _REASONS = {
-    "weak": "no cell has enough records for its interval; ask for a coarser table or a larger budget",
-    "uninformative": "the noise leaves every value possible in every cell; ask for a coarser table or a larger budget",
+    "imprecise": "no cell has enough records for its interval; ask for a coarser table or a larger budget",
+    "no_information": "the noise leaves every value possible in every cell; ask for a coarser table or a larger budget",
 }
 _FEW_PSUS = (
     "no cell is known to have records in more than three PSUs, or clusters, by a noisy count, and fewer do not show how much PSUs differ; "
@@ -72,18 +72,18 @@ class CellNumbers(BaseResult):
 
     layout: Layout
     margins: Margins
-    reading: str
+    reading: str  # type: ignore[misc]  # of the class in families of one reading
     population: int | None = None
 
     kind: ClassVar[str] = "table"
 
     def __post_init__(self) -> None:
-        if self.status == "ok":
+        if self.status == "valid":
             status = self._found_status()
             self._put("status", status)
-            few = (status == "weak" and self._few_psus.any()) or (status != "ok" and self._few_psus.all())
+            few = (status == "imprecise" and self._few_psus.any()) or (status != "valid" and self._few_psus.all())
             reason = _FEW_PSUS if few else _REASONS.get(status, "")
-            self._put("reason", reason + (_NOBODY if status != "ok" and self._nobody else ""))
+            self._put("reason", reason + (_NOBODY if status != "valid" and self._nobody else ""))
         super().__post_init__()
 
     # what a subclass gives --------------------------------------------------------------------------------------------
@@ -235,10 +235,10 @@ class CellNumbers(BaseResult):
         return np.concatenate([self.few_psus(axes, column) for axes, column in self._places])
 
     def _found_status(self) -> str:
-        """The result's: "uninformative" or "weak" only where every cell is; the cells have flags of their own."""
+        """The result's: "no_information" or "imprecise" only where every cell is; the cells have flags of their own."""
         if self._open.all():
-            return "uninformative"
-        return "weak" if (self._open | self._weak | self._few_psus).all() else "ok"
+            return "no_information"
+        return "imprecise" if (self._open | self._weak | self._few_psus).all() else "valid"
 
     @property
     def _nobody(self) -> bool:
@@ -253,9 +253,9 @@ class CellNumbers(BaseResult):
         with np.errstate(all="ignore"):
             cv = errors / np.abs(estimates)
         parts = {
-            "below_noise": few,
+            "count_below_noise": few,
             "whole_range": self._open,
-            "weak": self._weak,
+            "skewed_few_records": self._weak,
             "few_psus": self._few_psus,
             "F": ~(cv < 1 / 3) & ~few,
             "E": (cv >= 0.165) & (cv < 1 / 3) & ~few,

@@ -63,7 +63,7 @@ def missing_lines(
     >>> data = cf.read(schema.sample(1_000, seed=1), schema)
     >>> release = cf.release(cf.tables.Counts("sex", covers="population"), data, cf.GDP(1.0), ledger=None)
     >>> missing_lines(release, cf.tables.Counts("sex", covers="population").about(schema))[0][1].split("; ")[:2]
-    ['a record with a missing sex is left out', 'a label that is not declared counts as missing']
+    ['records with missing sex are left out', 'a label that is not declared counts as missing']
     """
     crossing = layout.crossing
     if isinstance(crossing, UnitCrossing):
@@ -168,11 +168,12 @@ _READING_WORDS = {
     "dataset": "these very records: privacy noise alone, no sampling",
 }
 _FLAGS = {
-    "below_noise": "the number of records is below three standard deviations of its privacy noise; the interval holds over all releases, "
+    "count_below_noise": "the number of records is below three standard deviations of its privacy noise; the "
+    "interval holds over all releases, "
     "flagged or not",
     "E": "cv at least 16.5 %: use with caution",
     "F": "cv at least 33.3 %: too uncertain for most uses",
-    "weak": "too few records for so skewed a column: the interval may be short on one side",
+    "skewed_few_records": "too few records for so skewed a column: the interval may be short on one side",
     "few_psus": "too few PSUs, or clusters, are known to have records of the cell, by a noisy count: how much PSUs differ does not show, "
     "and the interval may be far too short",
     "whole_range": "the noise leaves every value possible",
@@ -199,6 +200,12 @@ class CellTable(CellNumbers):
     )  # fmt: skip
     #: What the numbers are called in the title.
     noun: ClassVar[str] = "Estimates"
+    #: What they are called of columns that are measured.
+    called: ClassVar[str] = "{noun} of {names}"
+    #: What the column of estimates is called.
+    rows_hold: ClassVar[str] = "estimate"
+    #: Whether they are printed as whole numbers, as counts are.
+    whole: ClassVar[bool] = False
 
     @classmethod
     def read(cls, release: Release, layout: Layout, margins: Margins, reading: str, **others: Any) -> Self:
@@ -239,7 +246,7 @@ class CellTable(CellNumbers):
     @property
     def _counted(self) -> str:
         """What the rows of a cell are: records, or what is kept of each unit's."""
-        return "Rows counted" if self.kept else "Records"
+        return "Rows counted" if self.kept else "n"
 
     def _weighted_head(self) -> list[tuple[str, str]]:
         """The sum of the weights, and Kish's effective number of records."""
@@ -270,6 +277,7 @@ class CellTable(CellNumbers):
         with np.errstate(all="ignore"):
             cv = np.where(estimates != 0, errors / np.abs(estimates), inf)
         return self.index.assign(
+            **self._counts_of_rows(),
             estimate=self.displayed(estimates),
             std_err=errors,
             low=low,
@@ -279,18 +287,23 @@ class CellTable(CellNumbers):
             flag=self.marks,
         )
 
+    def _counts_of_rows(self) -> Mapping[str, Array]:
+        """`n`: the noisy number of records behind each row. Override where rows are no counts themselves."""
+        return {}
+
     def columns(self, alpha: float) -> Sequence[Column]:
         """The levels of each cell, its number with its interval, and its flags."""
         frame, (low, high) = self.to_frame(alpha), level_heads(alpha)
         about = [Column(str(name), frame[name].astype(object).to_numpy(), "text") for name in self.index.columns]
         return (
             *about,
-            Column("estimate", frame["estimate"].to_numpy(), head="estimate"),
-            Column("std_err", frame["std_err"].to_numpy(), "std_err", head="std err"),
+            *(Column(name, sizes, "number", whole=True) for name, sizes in self._counts_of_rows().items()),
+            Column("estimate", frame["estimate"].to_numpy(), head=self.rows_hold, whole=self.whole),
+            Column("std_err", frame["std_err"].to_numpy(), "std_err", head="std. err."),
             Column("low", frame["low"].to_numpy(), "interval", head=low),
             Column("high", frame["high"].to_numpy(), "interval", head=high),
             Column("cv", frame["cv"].to_numpy(), "number", printed=False),
-            Column("privacy_share", frame["privacy_share"].to_numpy(), "share", head="noise share"),
+            Column("privacy_share", frame["privacy_share"].to_numpy(), "share", head="privacy share"),
             Column("flag", frame["flag"].to_numpy(), "text", head="flag"),
         )
 
@@ -342,15 +355,20 @@ class CellTable(CellNumbers):
 
     @property
     def title(self) -> str:
-        what = f" of {', '.join(self.measured)}" if any(self.measured) else ""
+        names, whose = ", ".join(self.measured), whose_words(self.layout.crossing.schema)
+        # per level of a column persons are counted, no records
+        noun = "Number" if self.noun == "Records" and whose.startswith(" of values of ") else self.noun
+        what = self.called.format(noun=noun, names=names) if names else f"{noun}{whose}"
         right = both_sides(self.layout.words)[1].strip().replace("`", "")
-        what = what or whose_words(self.layout.crossing.schema)
-        return f"Private {self.noun.lower()}{what}" + (f" by {right}" if right != "1" else "")
+        return what + (f" by {' and '.join(map(str.strip, right.split('*')))}" if right != "1" else "")
 
     @property
     def shown(self) -> Sequence[int] | None:
-        """The first rows, where there are many."""
-        return range(_PRINTED) if len(self.index) > _PRINTED else None
+        """The first rows, where there are many; else all, level by level with totals last."""
+        if len(self.index) > _PRINTED:
+            return range(_PRINTED)
+        codes = self.index["variable"].cat.codes if any(self.measured) else np.zeros(len(self.index))
+        return [int(place) for place in np.lexsort((*self.levels[::-1], codes))]
 
     def more(self, alpha: float) -> Mapping[str, Any]:
         """What a reader of the JSON needs beside the columns."""

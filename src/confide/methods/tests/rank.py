@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source, Together
+from confide.core import Allowance, Composed, Meter, Method, Plan, Release, ResultOptions, Source
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.tests.reading import Scored, Shape, power_note, scores_of
 from confide.methods.tests.results import RankTest, Rounds, read_one, read_several, read_two
 from confide.noise import keyed_generator
-from confide.schema import Practice, Schema
+from confide.schema import CodedFrame, Schema
 from confide.schema.formulas.formula import cut
 from confide.schema.formulas.names import column_named, parted, sides
 from confide.sums.cells.cell_sums import Attribute, Crossing
@@ -127,7 +127,7 @@ class _Ranks(Method):
         allowance, about = Allowance.of(privacy, self, schema), self.about(schema)
         about = replace(about, second=replace(about.second, count=_count(allowance.relation)))
         first, second = BinTotals(about.first), BinTotals(about.second)
-        event = Together((allowance.spend("cumulative", first, _FIRST), allowance.spend("scores", second, _SECOND)))
+        event = Composed((allowance.spend("cumulative", first, _FIRST), allowance.spend("scores", second, _SECOND)))
         live = {"histograms": Histograms(about.first), "cumulative": first, "scores": second}
         made = Plan.of(self, schema, allowance, event, live, n=n, **self.facts(about))
         return (
@@ -155,7 +155,7 @@ class _Ranks(Method):
         shape = about.shape(first.decode(), first.variance)
         return about, shape, about.scored(shape, second.decode(), second.variance)
 
-    def table(self, release: Release, about: RankAbout, question: Question) -> RankTest:
+    def table(self, release: Release, about: RankAbout, question: ResultOptions) -> RankTest:
         """The test, with what it tests: an estimate and its interval, or mean ranks."""
         about, shape, scored = self._rounds(release)
         generator = keyed_generator(release.drawn_sha256, "rank test")
@@ -216,7 +216,7 @@ def _by_group(formula: str, schema: Any, example: str) -> RankAbout:
 
 def _values(method: _Ranks, frame: Any) -> tuple[RankAbout, NDArray[np.int64], Array]:
     """The group, the number of groups for none, and the value of each practice record."""
-    practice = Practice.checked(frame)
+    practice = CodedFrame.checked(frame)
     about = method.about(practice.schema)
     rows = about.first
     place, coded = rows.coded(practice_codes(rows, practice))

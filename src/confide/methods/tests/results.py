@@ -37,7 +37,7 @@ _POOR = (
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RankTest(BaseResult):
-    """A statistic and its p-value. statistic: t, or F for several groups; df: its degrees of freedom; pvalue: NaN at status "weak"."""
+    """A statistic and its p-value. statistic: t, or F for several groups; df: its degrees of freedom; pvalue: NaN at status "imprecise"."""
 
     statistic: float
     df: tuple[float, ...]
@@ -49,8 +49,8 @@ class RankTest(BaseResult):
         """The test in one line."""
         letter = "F" if len(self.df) == 2 else "t"
         freedom = ", ".join("inf" if one == inf else f"{one:,.4g}" for one in self.df)
-        p = "-" if np.isnan(self.pvalue) else f"{self.pvalue:.4f}" if self.pvalue >= 1e-4 else "< 0.0001"
-        found = "-" if np.isnan(self.statistic) else f"{self.statistic:.4g}"
+        p = "n/a" if np.isnan(self.pvalue) else f"{self.pvalue:.4f}" if self.pvalue >= 1e-4 else "< 0.0001"
+        found = "n/a" if np.isnan(self.statistic) else f"{self.statistic:.4g}"
         return (("Test", f"{letter}({freedom}) = {found}"), ("P-value", p))
 
     def notes(self) -> tuple[tuple[str, str], ...]:
@@ -78,20 +78,20 @@ class RankEstimate(RankTest):
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """estimate, std_err, privacy_share, low, high: one row."""
         (low, high), (below, above) = level_heads(alpha), self._ends(alpha)
-        found, known = self.found, self.status == "ok"
-        estimate = found.estimate if self.status != "weak" else nan
+        found, known = self.found, self.status == "valid"
+        estimate = found.estimate if self.status != "imprecise" else nan
         return (
             Column("name", [self.name], "name", head=self.rows_are),
             Column("estimate", [estimate]),
-            Column("std_err", [found.se if known else nan], "std_err", head="std err"),
+            Column("std_err", [found.se if known else nan], "std_err", head="std. err."),
             Column("low", [below], "interval", head=low),
             Column("high", [above], "interval", head=high),
-            Column("privacy_share", self._share if known else [nan], "share", head="noise share"),
+            Column("privacy_share", self._share if known else [nan], "share", head="privacy share"),
         )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.status == "ok":
+        if self.status == "valid":
             self._put("flags", marked(self.flags, [self.name], self._share))
 
     @property
@@ -99,7 +99,7 @@ class RankEstimate(RankTest):
         return noise_share([self.found.se], [sqrt(self.found.sampling)])
 
     def _ends(self, alpha: float) -> tuple[float, float]:
-        if self.status != "ok":
+        if self.status != "valid":
             return nan, nan
         half = float(simulated_null.quantile(alpha / 2, self.found.df)) * self.found.se
         return max(self.found.estimate - half, -0.5), min(self.found.estimate + half, 0.5)
@@ -138,7 +138,7 @@ class MeanRanks(RankTest):
         return (
             Column("name", self.groups, "name", head=self.rows_are),
             Column("mean_rank", self.ranks, head="mean rank"),
-            Column("records", self.sizes, "number"),
+            Column("records", self.sizes, "number", whole=True),
         )
 
 
@@ -163,7 +163,7 @@ class Rounds:
 def _stated(rounds: Rounds, *, intervals: bool) -> dict[str, str]:
     scored, shape = rounds.scored, rounds.shape
     if scored.told.sum() < min(len(scored.n), 2):
-        return {"status": "weak", "reason": too_few(_lost(rounds))}
+        return {"status": "imprecise", "reason": too_few(_lost(rounds))}
     if intervals and shape.level(scored.all) > POOR:
         return {"status": "partial", "reason": _POOR}
     if intervals and shape.lumped(scored.all) > LUMPED:
@@ -179,12 +179,12 @@ def _lost(rounds: Rounds) -> tuple[str, ...]:
 def _facts(rounds: Rounds) -> tuple[tuple[str, str], ...]:
     scored = rounds.scored
     sizes = ", ".join(f"{name} {size:,.0f}".strip() for name, size in zip(rounds.groups, scored.n, strict=True))
-    return (("Records", f"{sizes} (noise sd {np.sqrt(scored.v0):,.3g})"),)
+    return (("n", f"{sizes} (noise sd {np.sqrt(scored.v0):,.3g})"),)
 
 
 def _estimated(rounds: Rounds, name: str, found: Contrast) -> RankTest:
     stated = _stated(rounds, intervals=True)
-    weak = stated.get("status") == "weak"
+    weak = stated.get("status") == "imprecise"
     t = nan if weak else found.estimate / found.se
     p = nan if weak else float(simulated_null.two_sided(t, found.df))
     return RankEstimate.of(

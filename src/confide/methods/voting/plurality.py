@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from confide import _special as special
 from confide._arrays import Array
 from confide._helpers import later
-from confide.core import Allowance, Meter, Method, Opaque, Plan, Proved, Question, Release, Source
+from confide.core import Allowance, Meter, Method, OpaqueRelease, Plan, Proved, Release, ResultOptions, Source
 from confide.core.allowance import EITHER
 from confide.errors import NoResult, PlanError
 from confide.guarantees import ApproxDP, Guarantee, PureDP
@@ -322,7 +322,7 @@ class Plurality(ColumnVote):
         proof = StableRelease.proof if rule == "distance" else _PROOF
         if rule != "distance":
             facts["notes"] = _sure(vote_rule(rule, proved.level, proved.relation))
-        return Plan.of(self, schema, proved, Opaque("answer", proved.level, proof), {"answer": counts}, **facts)
+        return Plan.of(self, schema, proved, OpaqueRelease("answer", proved.level, proof), {"answer": counts}, **facts)
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """The noisy counts; or the number of the winner from 1 on, 0 for no answer."""
@@ -367,7 +367,7 @@ class Plurality(ColumnVote):
         assert isinstance(level, PureDP | ApproxDP)
         return vote_rule(_rule_of(plan), level, plan.relation)
 
-    def table(self, release: Release, about: Crossing, question: Question) -> PluralityVote | Vote:
+    def table(self, release: Release, about: Crossing, question: ResultOptions) -> PluralityVote | Vote:
         labels = about.attributes[0].labels
         if _rule_of(release.plan) == "noisy_max":
             return self._counted(release, labels)
@@ -376,7 +376,7 @@ class Plurality(ColumnVote):
             "response": self.column,
             "label": labels[answer - 1] if answer else None,
             "flags": ("no_interval",),
-            "status": "ok" if answer else "no_reply",
+            "status": "valid" if answer else "declined",
             "reason": "" if answer else _SILENT,
         }
         if len(labels) > 2:

@@ -41,7 +41,7 @@ from confide.core import Meter, Method, Plan, Source
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import ApproxDP, PureDP
 from confide.methods.ptr.classic import StableRelease
-from confide.schema import Categorical, Practice, Schema
+from confide.schema import Categorical, CodedFrame, Schema
 from confide.sums.cells.cell_sums import Crossing
 
 #: The rules, the one that errs least first; those that know two sides alone.
@@ -267,7 +267,7 @@ class ColumnVote(Method):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The share of votes for each level."""
-        practice = Practice.checked(frame)
+        practice = CodedFrame.checked(frame)
         return _vote_shares(self.about(practice.schema), practice)
 
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
@@ -281,7 +281,7 @@ def ballots(schema: Any, column: str) -> Crossing:
     return Crossing.of((column,), whole)
 
 
-def _vote_shares(ballot: Crossing, practice: Practice) -> dict[str, float]:
+def _vote_shares(ballot: Crossing, practice: CodedFrame) -> dict[str, float]:
     """The share of votes for each level, of practice records."""
     place = ballot.places(practice.codes[ballot.columns[0]][None, :].astype(np.float64), (0,))
     counts = np.bincount(place, minlength=ballot.cells((0,)) + 1)[:-1]

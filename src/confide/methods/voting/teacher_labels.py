@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from confide._arrays import Array
-from confide.core import Allowance, Meter, Method, Opaque, Plan, Proved, Question, Release, Source, Total
+from confide.core import Allowance, Meter, Method, OpaqueRelease, Plan, Proved, Release, ResultOptions, Source, Total
 from confide.core.allowance import EITHER
 from confide.core.exact import digest, pack, round_up
 from confide.errors import PlanError, PrivacyError
@@ -379,7 +379,7 @@ class TeacherLabels(Method):
 
     def _budget(
         self, schema: Any, privacy: Guarantee, classes: int
-    ) -> tuple[Allowance | Proved, Opaque, VoteBudget, tuple[str, ...]]:
+    ) -> tuple[Allowance | Proved, OpaqueRelease, VoteBudget, tuple[str, ...]]:
         queries = self.public.queries
         if self.certificate == "laplace" or (self.certificate == "auto" and isinstance(privacy, PureDP)):
             pure = Proved.of(
@@ -390,7 +390,7 @@ class TeacherLabels(Method):
                 raise PlanError(
                     f"Laplace noise for {queries} labels at {privacy} needs a scale of at least {b:.4g}, got {self.sigma:g}"
                 )
-            return pure, Opaque("labels", pure.level, _PROOF), VoteBudget(self.sigma or b, 0.0, 0.0), ()
+            return pure, OpaqueRelease("labels", pure.level, _PROOF), VoteBudget(self.sigma or b, 0.0, 0.0), ()
         if self.certificate != "gaussian" and isinstance(privacy, ApproxDP):
             proved = Proved.of(privacy, self, schema, who="a certified vote", instead="take certificate='gaussian'")
             level = proved.approx
@@ -410,7 +410,7 @@ class TeacherLabels(Method):
                     f"{PureDP(level.epsilon).to_gdp().mu:.3g}; the plain Gaussian mechanism at this guarantee costs mu = "
                     f"{calibrate_gaussian(level):.3g}"
                 )
-                return proved, Opaque("labels", level, _PROOF), budget, (said,)
+                return proved, OpaqueRelease("labels", level, _PROOF), budget, (said,)
         elif self.certificate == "distance":
             raise PrivacyError(
                 f"a certificate is proved in epsilon and delta, got {privacy}; write cf.ApproxDP(1.5, 1e-5)"
@@ -430,7 +430,7 @@ class TeacherLabels(Method):
             raise PrivacyError(
                 f"teachers protect single records, got rows_per_unit={allowance.rows_per_unit}; enforce one row: unit=cf.Unit(...)"
             )
-        event = Opaque("labels", replace(allowance.level, mu=mu), _PROOF)
+        event = OpaqueRelease("labels", replace(allowance.level, mu=mu), _PROOF)
         return allowance, event, VoteBudget(self.sigma or least, 0.0, 0.0), ()
 
     def _least_sigma(self, mu: float) -> float:
@@ -504,16 +504,16 @@ class TeacherLabels(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def table(self, release: Release, about: Any, question: Question) -> VotedLabels:
+    def table(self, release: Release, about: Any, question: ResultOptions) -> VotedLabels:
         facts = release.plan.constants
-        status, reason = ("ok", "") if release.status == "released" else ("no_reply", _REFUSED)
+        status, reason = ("valid", "") if release.status == "released" else ("declined", _REFUSED)
         own = np.array([int(v) for v in release["labels"].values], dtype=np.int64)
         flags: tuple[str, ...] = ("no_interval",)
         failed = own > len(facts["classes"])
         lost, answered = int(failed.sum()), int((own > 0).sum())
         own[failed] = 0
         if 2 * lost > answered:
-            own[:], status, reason, flags = 0, "uninformative", _FAILED, (*flags, "blocks_failed")
+            own[:], status, reason, flags = 0, "no_information", _FAILED, (*flags, "most_blocks_failed")
         shown = [
             ("Certificate", str(facts["certificate"])),
             ("Teachers", f"{facts['teachers']:,}"),

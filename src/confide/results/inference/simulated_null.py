@@ -47,13 +47,13 @@ _GRID = (np.arange(400) + 0.5) / 400
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyMeat:
+class NoisyMiddleMatrix:
     """A released covariance of scores, (k, k): `values` = M + noise.
 
     sd (k, k): of the noise on the diagonal, and sqrt(2) times it off the diagonal (one number for a symmetric Gaussian matrix, 0 where
     nothing was drawn); shape (k, k): M if residual variances are equal; shape_sd: the relative standard deviation of shape's size.
 
-    >>> NoisyMeat(np.eye(2), np.full((2, 2), 0.1), np.eye(2), 0.05).draws(np.random.default_rng(1), 3).shape
+    >>> NoisyMiddleMatrix(np.eye(2), np.full((2, 2), 0.1), np.eye(2), 0.05).draws(np.random.default_rng(1), 3).shape
     (3, 2, 2)
     """
 
@@ -161,7 +161,7 @@ class JointLaw:
     stand behind each estimate; correlation (m, m) of the responses' residuals, None where it is not known (a test that ties r responses
     then counts each one's sampling r times, an upper bound for any correlation); key: a digest of what was drawn (`Release.drawn_sha256`).
 
-    >>> meat = NoisyMeat(np.eye(2), np.full((2, 2), 0.1), np.eye(2))
+    >>> meat = NoisyMiddleMatrix(np.eye(2), np.full((2, 2), 0.1), np.eye(2))
     >>> law = JointLaw(np.eye(2), np.zeros((2, 2)), (meat,), np.array([200.0, 200.0]), ("drawn",))
     >>> 0.045 < law.tail(np.eye(2) / np.sqrt(law.covariance(np.eye(2))[0, 0]), 6.0)[0] < 0.065  # chi-square: .0498
     True
@@ -169,7 +169,7 @@ class JointLaw:
 
     units: Vector
     noise: Vector
-    meats: tuple[NoisyMeat, ...]
+    meats: tuple[NoisyMiddleMatrix, ...]
     records: Vector
     key: tuple[str, ...]
     correlation: Vector | None = None

@@ -242,7 +242,7 @@ def wald_test(
     df: float | Vector,
     law: JointLaw | None = None,
     bias: Vector | None = None,
-    status: str = "ok",
+    status: str = "valid",
 ) -> WaldTest:
     """The test of matrix @ b = value; NaN in statistic and p-value when the covariance is, or nothing is restricted.
 
@@ -304,7 +304,7 @@ def _left(away: Vector, moves: Vector) -> Vector:
 
 def _missing(status: str) -> str:
     hidden = ": a coefficient that it names is not answered" if status == "partial" else ""
-    return "not available" if status == "ok" else f"not available at status {status}{hidden}"
+    return "not available" if status == "valid" else f"not available at status {status}{hidden}"
 
 
 def _independent(rows: Vector, goal: Vector) -> tuple[Vector, Vector]:

@@ -1,12 +1,11 @@
 """What a result says of itself: the fields that all have, what a family gives, its columns; the renderers read this and nothing else.
 
 What a status, a flag and a relation mean, in plain words.
-
-The words are written once, so that the table, the notebook and the report say the same.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
@@ -15,10 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from confide._helpers import clean
+from confide._helpers import clean, is_flag, severity, status_severity
 from confide.core import STATUSES, Release
 from confide.errors import PlanError, PrivacyError
-from confide.guarantees import ApproxDP, Guarantee, PureDP
+from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.schema import Categorical, Design
 from confide.schema.columns import Column as SchemaColumn
 from confide.schema.formulas.terms import Indicator, Value
@@ -31,16 +30,23 @@ if TYPE_CHECKING:
 #: "estimate"; "std_err"; "interval": an end of one, infinite where it is open; "statistic"; "p"; "share": a part, printed in per cent.
 KINDS = ("name", "text", "number", "estimate", "std_err", "interval", "statistic", "p", "share")
 
+#: What intervals are about, in one line: a population that the records are a sample of, or these records.
+INTERVALS_FOR = {
+    "population": "the population: sampling error and privacy noise",
+    "dataset": "exactly these records: privacy noise only, no sampling error",
+}
+
 # The statuses at which there are intervals.
-ANSWERED = ("ok", "partial")
+ANSWERED = ("valid", "partial")
 
 
 @dataclass(frozen=True)
 class Column:
     """One column of a table: what it is called in the frame, its values, their kind (`KINDS`), its printed head.
 
-    words: how to read it, for the page, where the kind does not say it all; printed: False for what stands in the frame alone. Standard
-    errors and ends of intervals belong to the estimate before them and are printed with as many digits as its standard error deserves.
+    words: how to read it, for the page, where the kind does not say it all; printed: False for what stands in the frame alone; whole:
+    whether an estimate and its interval are printed as whole numbers, as counts are. Standard errors and ends of intervals belong to the
+    estimate before them and are printed with as many digits as its standard error deserves.
     """
 
     name: str
@@ -49,6 +55,7 @@ class Column:
     head: str | None = None
     words: str = ""
     printed: bool = True
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -70,7 +77,7 @@ class Shown:
 
     method: str
     response: str = ""
-    status: str = "ok"
+    status: str = "valid"
     reason: str = ""
     flags: tuple[str, ...] = ()
     requested: Guarantee
@@ -93,6 +100,8 @@ class Shown:
     rows_are: ClassVar[str] = ""
     #: What several of them are.
     rows_called: ClassVar[str] = "estimates"
+    #: What its intervals are about, where that is all records of these two (`INTERVALS_FOR`); a field in families that are read both ways.
+    reading: ClassVar[str] = ""
     #: The columns of its frames and files, where columns of the records stand beside them by their own names (`check_names`).
     own_columns: ClassVar[tuple[str, ...]] = ()
 
@@ -141,8 +150,13 @@ class Shown:
     @property
     def title(self) -> str:
         """The heading of every rendering."""
-        what = f"Private {self.family}" + (f" of {self.response}" if self.response else "")
+        what = f"{self.family[:1].upper()}{self.family[1:]}" + (f" of {self.response}" if self.response else "")
         return f"{what}: {self.heading}" if self.heading else what
+
+    @property
+    def published(self) -> str:
+        """What may be done with it: the line below every title."""
+        return SIMULATED if self.simulated else PUBLISHED
 
     def head(self) -> Sequence[tuple[str, str]]:
         """Facts above the table, between the status and `facts`."""
@@ -247,11 +261,11 @@ def level_heads(alpha: float) -> tuple[str, str]:
 def _check_status(result: Shown) -> None:
     if result.status not in STATUSES:
         raise PlanError(
-            f"status must be one of {', '.join(STATUSES)}, got {result.status!r}; write status='ok' for valid estimates"
+            f"status must be one of {', '.join(STATUSES)}, got {result.status!r}; write status='valid' for valid estimates"
         )
-    if bool(result.reason) == (result.status == "ok"):
+    if bool(result.reason) == (result.status == "valid"):
         raise PlanError(
-            f"status {result.status!r} came with the reason {result.reason!r}; write reason='' at status 'ok', "
+            f"status {result.status!r} came with the reason {result.reason!r}; write reason='' at status 'valid', "
             "and a reason at every other status"
         )
 
@@ -272,16 +286,17 @@ LITERAL: dict[str, Any] = {"parse_math": False, "usetex": False}
 # A value that is put in for a missing one is shown as it was declared where the grid moves it by less than this part of the range.
 _GRID = 1e-5
 
-SIMULATED = "SIMULATED NOISE: protects nobody"
+PUBLISHED = "Differentially private, may be published"
+SIMULATED = "SIMULATED NOISE: protects no one"
 
 STATUS_WORDS = {
-    "ok": "the intervals are valid under the assumptions stated here",
+    "valid": "the intervals are valid under the assumptions stated here",
     "partial": "the intervals that are printed are valid under the assumptions stated here; the reason says what the others need",
-    "weak": "the privacy noise is too large beside the signal for intervals; read the estimates as rough",
+    "imprecise": "the privacy noise is too large beside the signal for intervals; read the estimates as rough",
     "not_identified": "behind the privacy noise the data do not determine the estimates; do not interpret them",
-    "no_reply": "the mechanism declined to answer: there are no estimates, and the release costs its guarantee all the same",
+    "declined": "the mechanism declined to answer: there are no estimates, and the release costs its guarantee all the same",
     "failed": "the question failed after its budget was charged: there are no estimates, and that it failed has no guarantee",
-    "uninformative": "the privacy noise leaves every value possible; the result says nothing about the data",
+    "no_information": "the privacy noise leaves every value possible; the result says nothing about the data",
 }
 
 _BIAS = (
@@ -291,14 +306,14 @@ _BIAS = (
 
 _SHARE = (
     (
-        "Noise share",
+        "Privacy share",
         "the part of the squared half-width of a 95 % interval that sampling alone would not give: privacy noise, and what is allowed for "
         "because of it, as far as noise tells",
     ),
 )
 
 #: The statuses at which an estimate means nothing: renderings show dashes in its place, and the plot says why.
-WITHOUT_NUMBERS = ("not_identified", "no_reply", "uninformative", "failed")
+WITHOUT_NUMBERS = ("not_identified", "declined", "no_information", "failed")
 
 #: What a model calls its constant; no term of a formula may be called so.
 INTERCEPT = "Intercept"
@@ -327,25 +342,27 @@ class Flag(str):
 
 # Of flags that several families raise.
 _FLAG_WORDS = {
-    "unit_declared": "who a unit is and how many rows it has was declared, and nothing enforces it: a unit with more rows is protected "
+    "unit_not_enforced": "who a unit is and how many rows it has was declared, and nothing enforces it: a unit with more rows is protected "
     'less than stated; unit=cf.Unit("person_id") in the schema, with the id column of the data, enforces it',
-    "rows_truncated": "a noticeable share of the rows is beyond what their units may count; the estimates weigh each unit as stated, not "
+    "contributions_truncated": "a noticeable share of the rows is beyond what their units may count; the "
+    "estimates weigh each unit as stated, not "
     "each row",
-    "few_units": "the intervals rest on fewer than 40 independent units of equal weight, of which a sandwich covariance tells little; with "
+    "few_independent_units": "the intervals rest on fewer than 40 independent units of equal weight, of "
+    "which a sandwich covariance tells little; with "
     "several rows of each unit, rows=1 leaves more",
-    "y_clipping": "a noticeable share of the values of the response lay outside its declared bounds and was moved to "
+    "response_clipped": "a noticeable share of the values of the response lay outside its declared bounds and was moved to "
     "them; the estimates describe the clipped response",
-    "clipping_unchecked": "it was not checked how many values of the response lay outside its declared bounds and were "
+    "clipping_not_checked": "it was not checked how many values of the response lay outside its declared bounds and were "
     "moved to them (clipping_check=False)",
-    "few_records": "the noisy count of complete records does not stand above its noise; if there are more, look for what "
+    "few_complete_records": "the noisy count of complete records does not stand above its noise; if there are more, look for what "
     "leaves them out: missing values, labels that are no levels, decimal commas, a column of another kind than declared",
-    "upper_bound": "the noise of the robust covariance outweighs what it measures; each standard error is an upper bound "
+    "se_upper_bound": "the noise of the robust covariance outweighs what it measures; each standard error is an upper bound "
     "(95 %), and the intervals are wider than they need to be",
     "no_interval": "this method gives point estimates alone; no interval is better than a wrong one",
     "conditional_on_reply": "a reply was less likely than 95 %; given that there was one, intervals miss at most 5 % over that "
     "probability",
-    "blocks_failed": "most blocks failed or were late; the released values say nothing of the question",
-    "subset_classical": "the smaller model's standard errors assume equal residual variances, because the released robust "
+    "most_blocks_failed": "most blocks failed or were late; the released values say nothing of the question",
+    "submodel_classical": "the smaller model's standard errors assume equal residual variances, because the released robust "
     "covariance belongs to the full model",
 }
 
@@ -353,17 +370,17 @@ _FLAG_WORDS = {
 def status_words(result: Shown) -> str:
     """What a result's status means, as far as intervals go."""
     if not result.has_intervals and (
-        result.status == "ok" or (result.status == "weak" and "no_interval" in result.flags)
+        result.status == "valid" or (result.status == "imprecise" and "no_interval" in result.flags)
     ):
         return "point estimates, without intervals"
-    if result.status == "weak" and "subset_points" in result.flags:
+    if result.status == "imprecise" and "submodel_points" in result.flags:
         return "point estimates, without intervals: the released robust covariance belongs to the full model"
-    if result.status == "weak" and result.has_intervals:
+    if result.status == "imprecise" and result.has_intervals:
         return (
             "the privacy noise is too large beside the signal for normal intervals; read the estimates as rough, and the "
             "intervals with the assumption that they name"
         )
-    if result.status == "ok" and result.family == "test":
+    if result.status == "valid" and result.family == "test":
         return "p-values and intervals are valid under the assumptions stated here"
     return STATUS_WORDS[result.status]
 
@@ -429,8 +446,8 @@ def notes(result: Shown) -> tuple[tuple[str, str], ...]:
         (
             "Intervals",
             result.covers
-            if result.has_intervals or result.status == "ok"
-            else f"none at this status; at status ok they account for: {result.covers}",
+            if result.has_intervals or result.status == "valid"
+            else f"none at this status; at status valid they account for: {result.covers}",
         ),
         *bias_words(result),
         *(_SHARE if any(column.kind == "share" for column in result.columns(0.5)) else ()),
@@ -439,6 +456,133 @@ def notes(result: Shown) -> tuple[tuple[str, str], ...]:
         ("Release SHA", result.release_sha256),
     ]
     return tuple((label, clean(text)) for label, text in lines if text)
+
+
+#: Of the facts and notes that a family gives, those that stand below every table, and their labels there.
+_BRIEF = {
+    "Winner": "Winner",
+    "P(another leads)": "P(another leads)",
+    "Labelled": "Labelled",
+    "Failed": "Failed",
+    "Selected": "Selected",
+    "Prior": "Prior",
+    "Made": "Made",
+    "Test": "Test",
+    "P-value": "P-value",
+    "Line": "Line",
+    "Null distribution": "p-values",
+    "Clipped responses": "Clipped",
+    "Missing": "Missing",
+    "Compared with": "Reference",
+    "No protection at all": "Unprotected",
+    "Levels": "Levels",
+    "Cells": "Cells",
+    "Subgroup": "Subgroup",
+}
+# Rules for missing values that say which records count; what else is said of missing values stands in the report.
+_RULE = ("records with", "a missing", "a row with", "rows with")
+_ASSUMED = re.compile(r"\bassumed(?: for [^:]+)?: .*", re.DOTALL)
+
+
+def brief(result: Shown, *, alone: bool = True) -> tuple[tuple[str, str], ...]:
+    """The few notes below a printed table: status, cautions and alarms, what intervals are about, privacy, missing values, release.
+
+    alone: False for one of several tables, which share what is true of their release.
+    """
+    own = [(label, text) for label, text in (*result.head(), *result.facts, *result.notes(), *result.legend) if text]
+    lines = [("Status", _status_line(result)), *_warnings(result, own)]
+    if result.has_intervals:
+        lines.append(("Intervals for", INTERVALS_FOR.get(result.reading, result.covers)))
+    elif result.status == "valid":  # what they are about says here why there is none
+        lines.append(("Intervals", result.covers))
+    lines += [("Privacy", privacy_line(result))] if alone else []
+    for label, text in own:
+        if label in _BRIEF:
+            parts = [part for part in text.split("; ") if part.startswith(_RULE)] if label == "Missing" else [text]
+            lines.append((_BRIEF[label], "; ".join(parts)))
+    lines += bias_words(result)
+    if alone:
+        lines.append(("Release ID", result.release_sha256[:8]))
+    return tuple((label, clean(text)) for label, text in lines if text)
+
+
+def _status_line(result: Shown) -> str:
+    """The status, with its reason, or with what is assumed and what intervals would be without it."""
+    said = result.status.replace("_", " ")
+    if result.reason:
+        return f"{said}: {result.reason}"
+    if not result.has_intervals:
+        return f"{said}: {result.status_said}"
+    assumed = _ASSUMED.search(result.covers)
+    return said if assumed is None else f"{said}; {assumed[0]}"
+
+
+def _warnings(result: Shown, own: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Flags of the result and of its rows that are a caution or an alarm, in words."""
+    found = [(flag, f"{flag.replace('_', ' ')}: {flag_words(flag)}") for flag in result.flags]
+    marks = [str(mark).split() for one in result.columns(0.05) if one.name == "flag" for mark in one.values if mark]
+    found += _of_rows(marks, own) if marks else []
+    lines = [(severity(flag).capitalize(), words) for flag, words in found]
+    return sorted((line for line in lines if line[0] != "Note"), key=lambda line: line[0] != "Alarm")
+
+
+def _of_rows(marks: Sequence[Sequence[str]], own: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Flags of rows, with how many rows have them, in the words of a family's notes."""
+    found = []
+    for label, words in own:
+        name = label.removeprefix("Flag ")
+        rows = sum(name in mark for mark in marks)
+        if is_flag(name) and rows:
+            found.append((name, f"{name.replace('_', ' ')} ({rows} row{'' if rows == 1 else 's'}): {words}"))
+    return found
+
+
+def box(result: Shown) -> str:
+    """How much care a result asks for: "good", "caution" or "alarm", by its status and its flags; notes ask for none."""
+    grave = {severity(flag) for flag in result.flags} - {"note"}
+    worst = status_severity(result.status)
+    if worst == "alarm" or "alarm" in grave:
+        return "alarm"
+    return "caution" if worst == "caution" or grave else "good"
+
+
+_KINDS_OF_DP: tuple[tuple[type[Any], str, tuple[str, ...]], ...] = (
+    (GDP, "Gaussian DP", ("mu",)),
+    (PureDP, "pure DP", ("epsilon",)),
+    (ZCDP, "zero-concentrated DP", ("rho",)),
+    (ApproxDP, "approximate DP", ("epsilon", "delta")),
+)
+
+
+def privacy_line(result: Any) -> str:
+    """The guarantee of a release in one line: its kind and numbers, what they imply, whom it protects from what, and what it assumes."""
+    guarantee = result.guarantee
+    if result.simulated:
+        return f"none: the noise is simulated. With secure noise: {guarantee}"
+    return _stated(guarantee, result.requested)
+
+
+def _stated(guarantee: Guarantee, requested: Guarantee) -> str:
+    """A guarantee in words: its kind, numbers rounded up, what they imply, one unit and its relation, assumptions."""
+    said = str(guarantee)
+    for kind, words, fields in _KINDS_OF_DP:
+        if type(guarantee) is kind:
+            # a bound on a risk is rounded up
+            levels = [
+                Context(3, ROUND_CEILING).create_decimal(Decimal(repr(getattr(guarantee, one)))) for one in fields
+            ]
+            said = ", ".join(
+                [words, *(f"{one} = {float(level):.3g}" for one, level in zip(fields, levels, strict=True))]
+            )
+    implied = approx_words(guarantee, requested=requested).removeprefix(", at most (").removesuffix(")")
+    if implied:
+        epsilon, delta = implied.split(", ")
+        said += f" (implies epsilon {float(epsilon):#.3g} at delta {delta})".replace(". at", " at")
+    whole = " with all its rows" if guarantee.unit != "record" or several_rows(guarantee) else ""
+    said += f", one {guarantee.unit}{whole} "
+    said += "added or removed" if guarantee.relation == "add-remove" else "replaced, their number public"
+    said += "" if guarantee.trust == "central" else f", {guarantee.trust}"
+    return "; ".join([said, *(f"assumes {assumption}" for assumption in guarantee.assumptions)])
 
 
 def bias_words(result: Shown) -> tuple[tuple[str, str], ...]:
@@ -465,7 +609,7 @@ def missing_words(columns: Mapping[str, SchemaColumn], design: Design) -> str:
     >>> from confide.schema import Design, Integer, Numeric, Schema
     >>> schema = Schema({"age": Numeric(0, 99), "z": Integer(0, 1, on_missing="midpoint"), "y": Numeric(0, 1)})
     >>> missing_words(schema.columns, Design.of("y ~ age + z", schema))
-    'a record with a missing age or y is left out; a missing z counts as 0'
+    'records with missing age or y are left out; a missing z counts as 0'
     """
     derived = any(
         isinstance(part, Value) and part.name not in columns
@@ -478,7 +622,7 @@ def missing_words(columns: Mapping[str, SchemaColumn], design: Design) -> str:
 def missing_rules(used: Mapping[str, SchemaColumn], *, derived: bool = False) -> str:
     """The same of columns by name. derived: whether a term of them may have no finite value."""
     dropped = [name for name, column in used.items() if column.on_missing == "drop"]
-    parts = [f"a record with a missing {either(dropped)} is left out"] if dropped else []
+    parts = [f"records with missing {either(dropped)} are left out"] if dropped else []
     parts += [f"a missing {name} counts as {_put_in(used[name])}" for name in used if name not in dropped]
     if any(isinstance(column, Categorical) for column in used.values()):
         parts.append("a label that is not declared counts as missing")

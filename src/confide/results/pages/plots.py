@@ -122,13 +122,13 @@ def chosen(names: Sequence[str]) -> list[int]:
 def caption(result: Shown, alpha: float) -> str:
     """How to read a picture of rows."""
     if not result.has_intervals:
-        why = "this method has none" if result.status == "ok" else "none is valid at this status"
+        why = "this method has none" if result.status == "valid" else "none is valid at this status"
         return f"No intervals are drawn, because {why}."
     kinds = [column.kind for column in result.columns(alpha)]
     if "share" not in kinds:
         return f"Bars: the {level_words(alpha)} interval; an arrow, where it has no end."
     said = f"Thin bars: the whole {level_words(alpha)} interval."
-    if result.status != "weak":
+    if result.status != "imprecise":
         said += " Thick bars inside: the interval that sampling alone would give. What lies between their ends is the price of privacy."
     return said
 
@@ -190,7 +190,7 @@ def _draw(result: Shown, alpha: float, ax: Axes, rows: _Rows, *, empty: bool) ->
         f"estimate{units}, with {level_words(alpha)} interval"
         + ("; status partial: the others are not answered" if result.status == "partial" else "")
         if result.has_intervals
-        else f"estimate{units}; no intervals" + ("" if result.status == "ok" else f": status {result.status}"),
+        else f"estimate{units}; no intervals" + ("" if result.status == "valid" else f": status {result.status}"),
         wrap=True,
         **LITERAL,
     )
@@ -214,7 +214,7 @@ def _bars(result: Shown, ax: Axes, rows: _Rows, places: NDArray[np.int_]) -> Non
     label = "interval" if rows.share is None else "sampling and privacy noise"
     ax.errorbar(rows.estimates, places, xerr=np.maximum(sides, 0.0), fmt="none", label=label, **whole)
     # an interval that is not symmetric has no part that sampling alone would give
-    if rows.share is not None and result.status != "weak":
+    if rows.share is not None and result.status != "imprecise":
         inner = sides[1] * np.sqrt(1 - np.nan_to_num(rows.share))
         ends = (rows.estimates - inner, rows.estimates + inner)
         ax.hlines(places, *ends, color=_SAMPLING, linewidth=5, zorder=3, capstyle="butt", label="sampling alone")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from html import escape
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,8 @@ from confide.core import Release, Result
 from confide.errors import NoResult, PlanError
 from confide.guarantees import Guarantee
 from confide.results.base import BaseResult
-from confide.results.pages import export
-from confide.results.pages.content import SIMULATED, notes
+from confide.results.pages import export, table
+from confide.results.pages.content import PUBLISHED, SIMULATED, notes, privacy_line
 from confide.results.pages.table import Document, environment, view
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
+
+_NAMES = 20  # columns that a name has in the printed contents
 
 #: What is said of a question that failed after the charge.
 FAILED = (
@@ -74,7 +77,7 @@ class Report:
             shares=dict(shares),
             wheres={name: child.where for name, child in children.items()},
             targets={name: results.get(name, child).target for name, child in children.items()},
-            flags=("failed_questions",) if len(results) < len(children) else (),
+            flags=("analyses_failed",) if len(results) < len(children) else (),
             requested=plan.requested,
             guarantee=release.charged,
             target=plan.target,
@@ -97,7 +100,7 @@ class Report:
 
     @property
     def status(self) -> str:
-        """ "ok" where every question is; the questions' own where they agree; else "partial"."""
+        """ "valid" where every question is; the questions' own where they agree; else "partial"."""
         found = set(self.statuses.values())
         return "partial" if len(found) > 1 or "failed" in found else found.pop()
 
@@ -183,43 +186,71 @@ class Report:
             for name, row in zip(self.statuses, self.to_frame().itertuples(index=False), strict=True)
         ]
         cells = tuple(tuple(clean(str(cell)) for cell in row) for row in rows)
-        note = " ".join([*([f"{SIMULATED}."] if self.simulated else []), *(f"{line}." for line in self._statement())])
-        heads = ("question", "status", "of mu^2", "noise", "estimated")
-        contents = Document(f"A publication of {len(self)} questions", cells, heads, clean(note))
+        note = " ".join(
+            [
+                *([f"{SIMULATED}."] if self.simulated else []),
+                *(f"{label}: {words}." for label, words in self._statement(whole=True)),
+            ]
+        )
+        heads = ("analysis", "status", "% of cost", "privacy share", "content")
+        contents = Document(f"Publication of {len(self)} analyses", cells, heads, clean(note))
         found = (export.document(one, one._alpha(None)) for one in self.results.values() if isinstance(one, BaseResult))
         return [contents, *found]
 
-    def summary(self) -> str:
-        """The contents and the statement for the file, then the table of each question."""
-        lines = [SIMULATED] if self.simulated else []
-        lines += [
-            f"A publication of {len(self)} questions, status {self.status}",
-            "",
-            *self._contents(),
-            "",
-            *self._statement(),
-        ]
+    def summary(self, *, verbose: bool = False) -> str:
+        """The contents, the table of each question, then the statement for the file.
+
+        verbose: each table with every fact and note that the report has.
+        """
+        lines = [f"Publication of {len(self)} analyses", self._published, "", *self._contents()]
         for name in self.statuses:
-            own = self.results[name].summary() if name in self.results else FAILED
-            lines += ["", f"== {name} ".ljust(78, "="), own]
+            one = self.results.get(name)
+            if isinstance(one, BaseResult):
+                title = f"{name}: {one.title}; {one.kept}" if one.kept else f"{name}: {one.title}"
+                lines += [
+                    "",
+                    *table.wrapped(clean(title), table.WIDEST),
+                    "",
+                    table.text(one, one._alpha(None), verbose=verbose, alone=False),
+                ]
+            else:
+                lines += (
+                    ["", *table.wrapped(f"{name}: {FAILED}", table.WIDEST)]
+                    if one is None
+                    else ["", f"{name}:", one.summary()]
+                )
+        lines.append("")
+        for label, words in self._statement(whole=verbose):
+            lines += table.labelled(label, clean(words), table.WIDEST)
         return "\n".join(line if "\n" in line else clean(line) for line in lines)
 
-    def _contents(self) -> list[str]:
-        wide = max(8, *map(len, self.statuses)) + 2
-        head = f"{'question':<{wide}}{'status':<16}{'of mu^2':>8}{'noise':>8}  estimated"
-        rows = [
-            f"{name:<{wide}}{row.status:<16}{row.budget_share:>8.1%}{_percent(row.privacy_share):>8}  {row.target}"
-            for name, row in zip(self.statuses, self.to_frame().itertuples(index=False), strict=True)
-        ]
-        return [head, *rows]
+    @property
+    def _published(self) -> str:
+        return SIMULATED if self.simulated else PUBLISHED
 
-    def _statement(self) -> list[str]:
-        failed = [name for name, status in self.statuses.items() if status == "failed"]
+    def _contents(self) -> list[str]:
+        wide = min(max(8, *map(len, self.statuses)), _NAMES)
+        room = table.WIDEST - wide - 29
+        lines = [f"{'analysis':<{wide}}  {'status':<14}  {'% of cost':>9}  content", "-" * table.WIDEST]
+        for name, target in self.targets.items():
+            status, share = self.statuses[name].replace("_", " "), f"{self.shares[name]:.0%}"
+            names, words = table.wrapped(clean(name), wide), table.wrapped(clean(target), room)
+            lines.append(f"{table.padded(names[0], wide)}  {status:<14}  {share:>9}  {words[0]}")
+            lines += [
+                f"{table.padded(more, wide)}{' ' * 29}{rest}".rstrip()
+                for more, rest in zip_longest(names[1:], words[1:], fillvalue="")
+            ]
+        return lines
+
+    def _statement(self, *, whole: bool) -> list[tuple[str, str]]:
+        """What holds for all together. whole: with all digits of the release's ID."""
+        failed = [(name, FAILED) for name, status in self.statuses.items() if status == "failed"]
         return [
-            f"Guarantee of all questions together: {self.guarantee}, requested {self.requested}",
-            f"Intervals: {self.covers}",
-            *(f"{name}: {FAILED}" for name in failed),
-            f"Release SHA: {self.release_sha256}",
+            ("Status", f"{self.status}; each interval has its level by itself, not all at once"),
+            ("Intervals for", self.covers),
+            ("Privacy", f"{privacy_line(self)}; for all {len(self)} together"),
+            *failed,
+            ("Release ID", self.release_sha256 if whole else self.release_sha256[:8]),
         ]
 
     def plot(self) -> Any:
@@ -248,7 +279,7 @@ class Report:
 
     def _table(self) -> str:
         """The contents as HTML; on a narrow page each question is a card."""
-        heads = ("question", "status", "share of the budget", "privacy noise", "subgroup", "estimated")
+        heads = ("analysis", "status", "% of cost", "privacy share", "subgroup", "content")
         rows = []
         for place, (name, row) in enumerate(zip(self.statuses, self.to_frame().itertuples(index=False), strict=True)):
             cells = (row.status, f"{row.budget_share:.1%}", _percent(row.privacy_share), row.where or "all", row.target)
@@ -271,11 +302,12 @@ class Report:
             environment()
             .get_template("publication.html.j2")
             .render(
-                title=f"A publication of {len(self)} questions",
+                title=f"Publication of {len(self)} analyses",
                 simulated=SIMULATED if self.simulated else "",
+                published=self._published,
                 guarantee=clean(str(self.guarantee)),
                 contents=Markup(self._table()),
-                statement=[clean(line) for line in self._statement()],
+                statement=[clean(f"{label}: {words}") for label, words in self._statement(whole=True)],
                 level=clean(self.guarantee.describe()),
                 sections=[self._section(name) for name in self.statuses],
             )
@@ -321,7 +353,7 @@ def _noise_share(result: Any) -> float:
 
 
 def _percent(share: Any) -> str:
-    return "-" if share != share else f"{share:.1%}"
+    return table.DASH if share != share else f"{share:.1%}"
 
 
 def _text(value: Any) -> str:

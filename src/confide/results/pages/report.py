@@ -19,6 +19,7 @@ from confide.guarantees import Guarantee
 from confide.results.pages.content import (
     approx_words,
     bias_words,
+    box,
     flag_words,
     level_words,
     relation_words,
@@ -50,6 +51,8 @@ def page(result: Shown, alpha: float, below: Sequence[Document] = ()) -> str:
         heading="Estimates" if seen.first("estimate") is not None else "Rows",
         level=level,
         status=result.status,
+        box=box(result),
+        published=result.published,
         intervals=result.has_intervals,
         status_words=clean(result.status_said),
         reason=clean(result.reason),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import floor, inf, isfinite, isnan, log10
 from typing import TYPE_CHECKING, Any
 
 from confide._helpers import clean, later
-from confide.results.pages.content import SIMULATED, WITHOUT_NUMBERS, notes
+from confide.results.pages.content import SIMULATED, WITHOUT_NUMBERS, brief, notes
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -19,12 +20,18 @@ else:
     terminal = later("rich.cells")
 
 
-NARROWEST = 78  # the width of statsmodels' tables
-WIDEST = 100
-_LEAST = 8  # of the first column, which wraps
-DASH = "-"  # where there is no valid number
+WIDEST = 80
+_LEAST = 18  # of the first column, which wraps, where it is that wide
+_INDENT = 15  # of notes
+DASH = "n/a"  # where there is no valid number
 _FLAG = "flag"  # the head of a column that says what the rows are worth
 OPEN = "none"  # an end that an interval does not have
+
+# Facts and notes whose content stands in the few lines below every table.
+_SAID = ("Status", "Reason", "n")
+
+# Columns that say nothing where every row is so.
+_NEEDLESS = (("privacy_share", "100%"),)
 
 _SCALED = ("estimate", "std_err", "interval")
 _LABELS = ("name", "text", "number")
@@ -55,6 +62,12 @@ class View:
         return tuple(
             ", ".join(f"{head} = {cell}" for head, cell in zip(heads[:k], row[:k], strict=True)) for row in self.rows
         )
+
+    @property
+    def flags(self) -> list[str]:
+        """What stands in the column of flags."""
+        at = self.heads.index(_FLAG) if _FLAG in self.heads else None
+        return [row[at] if at is not None else "" for row in self.rows]
 
     @property
     def labels(self) -> int:
@@ -124,13 +137,20 @@ def _cells(result: Shown, columns: Sequence[Column], place: int) -> tuple[str, .
         values = [column.values[place] for column in group]
         scaled = [float(v) for column, v in zip(group, values, strict=True) if column.kind in _SCALED]
         digits = _digits(scaled, _error(group, values)) if scaled else None
+        whole = any(column.whole for column in group if column.kind == "estimate")
         for column, value in zip(group, values, strict=True):
             if column.kind in ("name", "text"):
                 cells.append(clean(str(value)))
             elif hidden and column.kind != "number":
                 cells.append(DASH)
+            elif column.name == "privacy_share" and isfinite(value):
+                cells.append("<1%" if 0 < value < 0.005 else ">99%" if 0.995 <= value < 0.9995 else f"{value:.0%}")
+            elif whole and column.kind in ("estimate", "interval"):
+                cells.append(_cell(column.kind, float(value), 0))
             else:
-                cells.append(_cell(column.kind, float(value), digits))
+                cells.append(
+                    _cell(column.kind, float(value), digits if column.kind in _SCALED else 0 if column.whole else None)
+                )
     return tuple(cells)
 
 
@@ -162,8 +182,10 @@ def _cell(kind: str, value: float, digits: int | None) -> str:
     if kind in _SCALED:
         return number(value, digits)
     if kind == "statistic":
-        return number(value, 3 if abs(value) < 1e6 else None)
-    return {"p": pvalue, "share": "{:.1%}".format, "number": "{:.6g}".format}[kind](value)
+        return number(value, 2 if abs(value) < 1e6 else None)
+    if kind == "number":
+        return f"{value:.6g}" if digits is None else number(value, digits)
+    return {"p": pvalue, "share": "{:.1%}".format}[kind](value)
 
 
 def number(value: float, digits: int | None) -> str:
@@ -178,7 +200,7 @@ def number(value: float, digits: int | None) -> str:
 def _digits(values: Sequence[float], error: float) -> int | None:
     """Decimals for one row: two digits of its standard error, three of the number without one; None for too much room.
 
-    >>> _digits((3.6486, 0.1226), 0.1226), _digits((-581.3, 149.0), 149.0), _digits((1e7, 1.0), 1.0)
+    >>> _digits((3.6486, 0.1226), 0.1226), _digits((-581.3, 149.0), 149.0), _digits((1e16, 1.0), 1.0)
     (2, 0, None)
     """
     sizes = [abs(value) for value in values if isfinite(value)]
@@ -186,7 +208,7 @@ def _digits(values: Sequence[float], error: float) -> int | None:
         return 2
     known = isfinite(error) and error > 0
     decimals = max(0, (1 if known else 2) - floor(log10(error if known else max(sizes))))
-    return decimals if decimals <= 8 and max(sizes) < 1e6 else None
+    return decimals if decimals <= 8 and max(sizes) < 1e15 else None
 
 
 def with_interval(value: float, low: float, high: float) -> str:
@@ -195,7 +217,7 @@ def with_interval(value: float, low: float, high: float) -> str:
     >>> with_interval(17_288.3, 16_861.9, 17_710.4), with_interval(0.1213, 0.1194, 0.1231)
     ('17,290 [16,860, 17,710]', '0.1213 [0.1194, 0.1231]')
     >>> with_interval(float("nan"), 0.0, 0.1231)
-    '- [0.0000, 0.1231]'
+    'n/a [0.0000, 0.1231]'
     """
     size = max((abs(one) for one in (low, high, value) if not isnan(one)), default=0.0)
     decimals = 3 - floor(log10(size)) if isfinite(size) and size > 0 else 0
@@ -219,87 +241,124 @@ def pvalue(value: float) -> str:
 # --- text -------------------------------------------------------------------------------------------------------------
 
 
-def text(result: Shown, alpha: float) -> str:
-    """The table as text: head, rows, notes; between 78 and 100 columns wide."""
+def text(result: Shown, alpha: float, *, verbose: bool = False, alone: bool = True) -> str:
+    """The table as text, at most 80 columns wide: title, what may be done with it, rows, a few notes.
+
+    verbose: with every fact and note below; alone: False for one of several tables, whose title and common notes are printed elsewhere.
+    """
     seen = view(result, alpha)
-    sizes = [
-        max(terminal.cell_len(cells[place]) for cells in (seen.heads, *seen.rows)) + 2
-        for place in range(1, len(seen.heads))
-    ]
-    dropped, flags = "", [""] * len(seen.rows)
-    if _LEAST + sum(sizes) > WIDEST:
-        seen, dropped, flags = _fitted(seen, sizes)
-        sizes = sizes[: len(seen.heads) - 1]
-    first = max(terminal.cell_len(row[0]) for row in (seen.heads, *seen.rows))
-    names = min(first, WIDEST - sum(sizes))
-    width = max(names + sum(sizes), NARROWEST)
-    names = width - sum(sizes)
-    lines = [_padded(part, width, 0.5) for part in _wrap(seen.title, width)]
-    if seen.simulated:
-        lines.append(_padded(f"*** {seen.simulated} ***", width, 0.5))
-    lines += ["=" * width, *_head(seen.facts, width), "=" * width]
-    lines += [_line(seen.heads[0], seen.heads[1:], names, sizes, seen), "-" * width]
-    for row, flag in zip(seen.rows, flags, strict=True):
-        start, *more = [row[0]] if terminal.cell_len(row[0]) <= names else _wrap(row[0], names - 2)
-        more += _wrap(f"{_FLAG}: {flag}", width - 2) if flag else []
-        lines += [_line(start, row[1:], names, sizes, seen), *(f"  {part}" for part in more)]
-    lines.append("=" * width)
-    for words in (seen.note, dropped):
-        lines += _wrap(words, width) if words else []
-    for label, note in notes(result):
-        lines += labelled(f"{label}:", note, width)
+    laid = _laid(result, seen, alpha)
+    sizes = [max(map(terminal.cell_len, (one.head, *one.cells))) for one in laid]
+    dropped: list[str] = []
+    if sum(sizes) + 2 * (len(sizes) - 1) > WIDEST:
+        laid, sizes, dropped = _narrowed(laid, sizes)
+    width = sum(sizes) + 2 * (len(sizes) - 1)
+    flags = seen.flags if _FLAG in dropped else [""] * len(seen.rows)
+    lines = _titled(result, seen, max(width, 60)) if alone else []
+    top = len(lines)
+    for flag, cells in zip(["", *flags], zip(*((one.head, *one.cells) for one in laid), strict=True), strict=True):
+        start, *more = [cells[0]] if terminal.cell_len(cells[0]) <= sizes[0] else wrapped(cells[0], sizes[0] - 2)
+        more += wrapped(f"{_FLAG}: {flag}", width - 2) if flag else []
+        row = zip([start, *cells[1:]], laid, sizes, strict=True)
+        lines += [
+            "  ".join(padded(cell, size, not one.left) for cell, one, size in row),
+            *(f"  {part}" for part in more),
+        ]
+        if len(lines) == top + 1 + len(more):
+            lines.append("-" * width)
+    lines += wrapped(seen.note, WIDEST) if seen.note else []
+    if left := ", ".join(head for head in dropped if head != _FLAG):
+        lines += wrapped(f"further columns, in to_frame(): {left}", WIDEST)
+    lines.append("")
+    said = brief(result, alone=alone)
+    said += _details(result, seen) if verbose else ()
+    for label, note in said:
+        lines += labelled(label, note, WIDEST)
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _fitted(seen: View, sizes: Sequence[int]) -> tuple[View, str, list[str]]:
-    """The view without the columns that no line has room for, what is said of them, and flags that stand below their rows in place of a
-    column. sizes: of all columns but the first.
+def _narrowed(laid: list[_Printed], sizes: list[int]) -> tuple[list[_Printed], list[int], list[str]]:
+    """Columns that fit a line, their widths, and the heads of those that were left out; the first one wraps."""
+    heads = [one.head for one in laid]
+    while len(laid) > 1 and min(sizes[0], _LEAST) + sum(2 + size for size in sizes[1:]) > WIDEST:
+        # a statistic follows from the estimate and its standard error; else what stands last
+        place = next((at for at, one in enumerate(laid) if one.spare), len(laid) - 1)
+        laid, sizes = [*laid[:place], *laid[place + 1 :]], [*sizes[:place], *sizes[place + 1 :]]
+    first = min(sizes[0], WIDEST - sum(2 + size for size in sizes[1:]))
+    kept = [one.head for one in laid]
+    return laid, [first, *sizes[1:]], [head for head in heads if head not in kept]
+
+
+def _details(result: Shown, seen: View) -> tuple[tuple[str, str], ...]:
+    """Every fact and note that the few lines below a table do not have."""
+    meaning = ("Meaning", clean(f"{result.status.replace('_', ' ')}: {result.status_said}"))
+    said = brief(result)
+    return tuple(one for one in (meaning, *seen.facts, *notes(result)) if one not in said and one[0] not in _SAID)
+
+
+@dataclass(frozen=True)
+class _Printed:
+    """A column of text: its head, its cells, whether they stand at the left, and whether it is the first to go where room is short."""
+
+    head: str
+    cells: Sequence[str]
+    left: bool
+    spare: bool
+
+
+def _laid(result: Shown, seen: View, alpha: float) -> list[_Printed]:
+    """The printed columns: both ends of an interval are one, and a column of flags without any is none."""
+    found: list[_Printed] = []
+    place = 0
+    while place < len(seen.columns):
+        column, head, cells = seen.columns[place], seen.heads[place], [row[place] for row in seen.rows]
+        after = seen.columns[place + 1] if place + 1 < len(seen.columns) else None
+        if column.kind == "interval" and after is not None and after.kind == "interval":
+            ends = [row[place + 1] for row in seen.rows]
+            cells = [low if low == high == DASH else f"{low} to {high}" for low, high in zip(cells, ends, strict=True)]
+            what = "band" if column.name.startswith("band") else "credible" if result.family == "posterior" else "CI"
+            head = f"{100 * (1 - alpha):.6g}% {what}"
+            place += 1
+        elif column.kind == "name":
+            cells = [_level_name(cell) for cell in cells]
+        place += 1
+        same = len(cells) > 1 and len(set(cells)) == 1 and (column.name, cells[0]) in _NEEDLESS
+        if not same and (head != _FLAG or any(cells)) and not (column.name == "variable" and len(set(cells)) == 1):
+            found.append(
+                _Printed(head, cells, not found or column.kind in ("name", "text"), column.kind == "statistic")
+            )
+    return found
+
+
+def _level_name(name: str) -> str:
+    """A coefficient's name as it is printed: "region: south" for "region[T.south]"; in frames and formulas it keeps its own.
+
+    >>> _level_name("region[T.south]"), _level_name("sex[T.male]:age"), _level_name("age")
+    ('region: south', 'sex: male * age', 'age')
     """
-    kept = 1 + sum(_LEAST + sum(sizes[:place]) <= WIDEST for place in range(1, len(sizes) + 1))
-    flags = [row[seen.heads.index(_FLAG)] for row in seen.rows] if _FLAG in seen.heads[kept:] else [""] * len(seen.rows)
-    left = ", ".join(head for head in seen.heads[kept:] if head != _FLAG)
-    cut = {"columns": seen.columns[:kept], "heads": seen.heads[:kept], "rows": tuple(row[:kept] for row in seen.rows)}
-    return View(**{**vars(seen), **cut}), f"further columns, in to_frame(): {left}" if left else "", flags
+    if "[T." not in name:
+        return name
+    return " * ".join(re.sub(r"\[T\.(.*)\]$", r": \1", part) for part in re.split(r":(?![^\[]*\])", name))
 
 
-def _line(first: str, cells: Sequence[str], names: int, sizes: Sequence[int], seen: View) -> str:
-    """The first column and labels to the left, numbers to the right."""
-    found = [_padded(first, names)]
-    for cell, size, column in zip(cells, sizes, seen.columns[1:], strict=True):
-        found.append("  " + _padded(cell, size - 2) if column.kind == "text" else _padded(cell, size, 1))
-    return "".join(found)
-
-
-def _head(pairs: Sequence[tuple[str, str]], width: int) -> list[str]:
-    """Two columns of facts, filled downwards; a fact that is too long for one gets lines of its own below."""
-    half = (width - 2) // 2
-    short = [pair for pair in pairs if terminal.cell_len(pair[0]) + terminal.cell_len(pair[1]) + 3 <= half]
-    left = short[: (len(short) + 1) // 2]
-    right = short[len(left) :]
-    lines = [_fact(pair, half) for pair in left]
-    for place, pair in enumerate(right):
-        lines[place] += " " * (width - 2 * half) + _fact(pair, half)
-    for label, value in pairs:
-        if (label, value) not in short:
-            lines += labelled(f"{label}:", value, width)
-    return lines
-
-
-def _fact(pair: tuple[str, str], size: int) -> str:
-    label = f"{pair[0]}:"
-    return label + _padded(pair[1], size - terminal.cell_len(label), 1)
+def _titled(result: Shown, seen: View, width: int) -> list[str]:
+    """The title, what may be done with the table, and the number of records where the family tells one."""
+    count = dict(seen.facts).get("n", "").split(" (noise")[0]
+    size = f"n = {count}" if count[:1].isdigit() else ""
+    gap = width - terminal.cell_len(result.published) - terminal.cell_len(size)
+    below = [f"{result.published}{' ' * gap}{size}"] if gap > 1 else [result.published, size]
+    return [*wrapped(seen.title, WIDEST), *below, ""]
 
 
 def labelled(label: str, value: str, width: int) -> list[str]:
     """A label and its text with a hanging indent."""
-    indent = 13
-    if terminal.cell_len(label) >= indent:
-        return [*_wrap(label, width), *(" " * indent + part for part in _wrap(value, width - indent))]
-    first, *more = _wrap(value, width - indent)
-    return [_padded(label, indent) + first, *(" " * indent + part for part in more)]
+    if terminal.cell_len(label) >= _INDENT:
+        return [*wrapped(label, width), *(" " * _INDENT + part for part in wrapped(value, width - _INDENT))]
+    first, *more = wrapped(value, width - _INDENT)
+    return [padded(label, _INDENT) + first, *(" " * _INDENT + part for part in more)]
 
 
-def _wrap(value: str, width: int) -> list[str]:
+def wrapped(value: str, width: int) -> list[str]:
     """Lines of at most `width` columns on the screen; words that are longer are cut."""
     lines = [""]
     for word in value.split():
@@ -312,7 +371,7 @@ def _wrap(value: str, width: int) -> list[str]:
     return lines
 
 
-def _padded(value: str, width: int, right: float = 0.0) -> str:
+def padded(value: str, width: int, right: float = 0.0) -> str:
     """A text with spaces to a width: to the left of the column, or at its right end (1) or middle (.5)."""
     room = max(width - terminal.cell_len(value), 0)
     return " " * int(room * right) + value + " " * (room - int(room * right))
@@ -337,4 +396,4 @@ def environment() -> Environment:
 def html(result: Shown, alpha: float) -> str:
     """The table as HTML for a notebook: the same cells and notes as the text."""
     page = environment().get_template("table.html.j2")
-    return page.render(table=view(result, alpha), notes=notes(result), notebook=True)
+    return page.render(table=view(result, alpha), notes=brief(result), published=result.published, notebook=True)

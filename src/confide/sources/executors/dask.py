@@ -15,7 +15,7 @@ from typing import Any
 
 from confide.errors import SourceError
 from confide.sources.coding import Part, guarded
-from confide.sources.executors.worker import FAILED, Coding, Group, Portion, Work, bounded, dealt, portions
+from confide.sources.executors.worker import FAILED, Coding, Portion, UnitGroup, Work, bounded, dealt, portions
 from confide.sources.grouping.sampling import Keep
 
 #: Seconds for which a scheduler is looked for, and for which one may have no worker.
@@ -103,7 +103,7 @@ def _coarser(records: list[Portion], most: int) -> list[tuple[Portion, ...]]:
 
 
 # What fails on a worker is written into its log and told to the scheduler: in fixed words.
-def _alone(portion: Portion, coding: Coding, rule: Keep) -> Group:
+def _alone(portion: Portion, coding: Coding, rule: Keep) -> UnitGroup:
     own = guarded(FAILED, partial(dealt, portion, coding, 1))
     return guarded(FAILED, partial(bounded, 0, 1, own, coding.rows, rule))
 
@@ -113,7 +113,7 @@ def _dealt(several: tuple[Portion, ...], coding: Coding, groups: int) -> list[li
     return [[own[label] for own in parts if own[label] is not None] for label in range(groups)]
 
 
-def _bounded(label: int, groups: int, dealt_to: list[list[Any]], rows: tuple[str, ...], rule: Keep) -> Group:
+def _bounded(label: int, groups: int, dealt_to: list[list[Any]], rows: tuple[str, ...], rule: Keep) -> UnitGroup:
     return guarded(FAILED, partial(bounded, label, groups, [one for own in dealt_to for one in own], rows, rule))
 
 

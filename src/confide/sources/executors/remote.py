@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 from numpy.typing import NDArray
 
 from confide.core import Statistic
-from confide.core.statistic import Behind
+from confide.core.statistic import WrappedSource
 from confide.core.units.privacy_unit import UNIT_ROW, WHOLE_ROW
 from confide.errors import SourceError
 from confide.schema import Unit
@@ -71,7 +71,7 @@ class Executor(Protocol):
         ...
 
 
-class RemoteSource(Behind):
+class RemoteSource(WrappedSource):
     """A source for one release, whose passes run on workers. Made by `RecordSource.opened` or `bounded`, closed by it.
 
     It belongs to the private wing: it hands records to nobody, cannot be pickled, and shows nothing.

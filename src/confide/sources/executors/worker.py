@@ -347,7 +347,7 @@ def unit_blocks(pieces: Iterator[list[NDArray[Any]]], mark: int) -> Iterator[lis
 
 
 @dataclass(frozen=True)
-class Group:
+class UnitGroup:
     """Codes of whole, bounded units, with the row `UNIT_ROW`: what later passes of a draw read on a worker."""
 
     rows: tuple[str, ...]
@@ -359,16 +359,16 @@ class Group:
             yield np.array([own[at] for at in picks], dtype=np.float64)
 
 
-def bounded(label: int, groups: int, portions: Sequence[Rows | None], rows: tuple[str, ...], rule: Keep) -> Group:
+def bounded(label: int, groups: int, portions: Sequence[Rows | None], rows: tuple[str, ...], rule: Keep) -> UnitGroup:
     """One group's rows of all portions, bounded."""
     held = [one for one in portions if one is not None]
     if not held:
-        return Group((*rows, UNIT_ROW), [])
+        return UnitGroup((*rows, UNIT_ROW), [])
     whole = joined(held)
     if (group_of(whole.ids, groups) != label).any():
         raise SourceError(_APART)
     codes, sizes = rule(whole)
-    return Group((*rows, UNIT_ROW), [*codes, sizes])
+    return UnitGroup((*rows, UNIT_ROW), [*codes, sizes])
 
 
 @dataclass(frozen=True)

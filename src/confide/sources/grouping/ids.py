@@ -51,7 +51,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from confide.sources.coding import Cells, Coded, is_one_of
+from confide.sources.coding import Cells, Coded, matches_type
 
 # Files at once: each then has to hold a 64th of the records, so that 64 times the memory's limit are finished in one round, and 4,096 times
 # where each is dealt out once more.
@@ -176,7 +176,7 @@ def is_id(kind: Any) -> bool:
     (True, True, False, False)
     """
     t = pa.types
-    return is_one_of(kind, "iufOUS", (t.is_integer, t.is_floating, t.is_date, t.is_null, _is_text, _is_binary))
+    return matches_type(kind, "iufOUS", (t.is_integer, t.is_floating, t.is_date, t.is_null, _is_text, _is_binary))
 
 
 def canonical(cells: Cells) -> pa.Array:

@@ -29,7 +29,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from confide.core import Statistic
-from confide.core.statistic import Behind, StatisticOver
+from confide.core.statistic import StatisticOver, WrappedSource
 from confide.core.units.privacy_unit import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, by_units
 from confide.errors import SourceError
 from confide.schema import Categorical, Schema, Unit
@@ -203,7 +203,7 @@ def words_of(schema: Schema) -> tuple[str, ...]:
     return (*schema.names, *(f"outside({name})" for name in numeric))
 
 
-class UnitSource(Behind):
+class UnitSource(WrappedSource):
     """A source for one draw whose units are bounded. Made by `RecordSource.bounded`, closed by it.
 
     It belongs to the private wing, as the source behind it does: it hands records to nobody, cannot be pickled, and shows nothing.

@@ -35,7 +35,7 @@ from scipy import special
 from confide._arrays import Array, Whole
 from confide.core.exact import digest
 from confide.errors import PlanError
-from confide.schema import Design, Integer, Numeric, Practice, Schema
+from confide.schema import CodedFrame, Design, Integer, Numeric, Schema
 from confide.schema.formulas.design import checked_bounds
 from confide.schema.formulas.expression import parse_expression
 from confide.schema.formulas.terms import Term, numeric_term
@@ -148,7 +148,7 @@ class Measure:
         return np.clip(np.nan_to_num(u, nan=0.0), -1.0, 1.0), keep
 
 
-def practice_values(measure: Measure, practice: Practice) -> tuple[Array, NDArray[np.bool_]]:
+def practice_values(measure: Measure, practice: CodedFrame) -> tuple[Array, NDArray[np.bool_]]:
     """The values of practice records in the column's units, and which records have one."""
     codes, keep = measure.design.codes(practice_codes(measure, practice))
     known = np.ones(codes.shape[1], dtype=np.bool_) if keep is None else keep
@@ -175,7 +175,7 @@ class OfMeasures:
         return values, keep
 
 
-def practice_places(measures: Sequence[Measure], practice: Practice) -> Array:
+def practice_places(measures: Sequence[Measure], practice: CodedFrame) -> Array:
     """u of practice records that have all values, (records, p)."""
     own = OfMeasures(tuple(measures))
     values, keep = own.places(practice_codes(own, practice))

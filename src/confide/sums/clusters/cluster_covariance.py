@@ -296,11 +296,11 @@ _TOLD = 1.05
 
 
 @dataclass(frozen=True)
-class Beyond:
+class TruncationBias:
     """What the cut of PSU sums left out, from a released meat. run: the sums of ramps, in PSUs; sd: of their noise; part: G^2 over the
     sum of squares that M holds, in all coordinates.
 
-    >>> Beyond((4.0, 1.0, 0.0, 0.0, 0.0), 0.2, 1 / 60).factor
+    >>> TruncationBias((4.0, 1.0, 0.0, 0.0, 0.0), 0.2, 1 / 60).factor
     1.4
     """
 
@@ -309,7 +309,7 @@ class Beyond:
     part: float
 
     @classmethod
-    def of(cls, noisy: Noisy, ruler: NDArray[np.float64]) -> Beyond:
+    def of(cls, noisy: Noisy, ruler: NDArray[np.float64]) -> TruncationBias:
         """Of a released meat, and what was made public of its statistic, which says more where it counts clusters too."""
         found, sd = noisy.decode(), sqrt(noisy.variance)
         width = len(found) - RAMPS - (COUNTED if len(ruler) > 2 else 0)
@@ -401,7 +401,7 @@ class _ClusterRows(MapOver):
 
 
 @dataclass(frozen=True)
-class ClusterMeat(Statistic):
+class ClusterCovariance(Statistic):
     """M = sum T T' over clusters in the first `width` rows and columns, and behind it what the cut leaves out and how many clusters there
     are. scores: a map of units; spread: g, at least 1; caps: of the units in a cluster, those with a score.
     """
@@ -446,7 +446,7 @@ class ClusterMeat(Statistic):
     @property
     def ruler(self) -> NDArray[np.float64]:
         """(what a ramp that one cluster has run counts, G, what a unit counts) in whole numbers of this statistic, and the caps, for
-        `Beyond.of` and `fewest_behind`.
+        `TruncationBias.of` and `fewest_behind`.
         """
         return np.array(
             [float(self._fine * moved_ramps(self.cut)), float(self.cut), float(self._moved // 3), *self.caps]
@@ -512,22 +512,22 @@ class ClusterMeat(Statistic):
 
 def meat_of(scores: RecordMap, cluster: Clusters | None) -> Statistic:
     """The Gram matrix of units, or of clusters of them."""
-    return Gram(scores) if cluster is None else ClusterMeat(scores, cluster.spread)
+    return Gram(scores) if cluster is None else ClusterCovariance(scores, cluster.spread)
 
 
 def scores_of(meat: Statistic) -> Any:
     """The map behind a meat."""
-    return meat.scores if isinstance(meat, ClusterMeat) else meat.map
+    return meat.scores if isinstance(meat, ClusterCovariance) else meat.map
 
 
 def ruler_of(meat: Statistic) -> dict[str, NDArray[np.float64]]:
     """The public numbers that what stands behind a meat of clusters is read with, by name; none of units."""
-    return {"meat_beyond": meat.ruler} if isinstance(meat, ClusterMeat) else {}
+    return {"meat_beyond": meat.ruler} if isinstance(meat, ClusterCovariance) else {}
 
 
 def with_scores(meat: Statistic, scores: RecordMap, schema: Schema, records: float) -> Statistic:
     """The meat of another map of the same bounds. records: their noisy number, which sets the caps of units in a cluster."""
-    if isinstance(meat, ClusterMeat):
+    if isinstance(meat, ClusterCovariance):
         assert schema.cluster is not None
         return replace(meat, scores=scores, caps=unit_caps(schema.cluster, records / schema.rows_per_unit))
     assert isinstance(meat, Gram)

@@ -228,14 +228,14 @@ class _Meat(Statistic):
 
 
 @dataclass(frozen=True)
-class PersonMeat(_Meat):
+class PersonCovariance(_Meat):
     """M over persons, shape (width, width)."""
 
     scores: PersonScores
     bits: int = 40
     norm: str = "frobenius"
 
-    def at(self, scores: PersonScores) -> PersonMeat:
+    def at(self, scores: PersonScores) -> PersonCovariance:
         """The same guarantee for scores at other estimates."""
         return replace(self, scores=scores.of_length(self.longest))
 
@@ -262,7 +262,7 @@ class PersonMeat(_Meat):
 
 
 @dataclass(frozen=True)
-class PsuMeat(PsuSums, _Meat):
+class PsuCovariance(PsuSums, _Meat):
     """M over PSUs in the first `width` rows and columns, and behind it on the diagonal what its cut leaves out. spread: G/s; centred:
     within the strata of public lists; rough: how many times as far one person moves M as the ramps behind it, whose noise grows with that:
     3 costs M 5 % more noise, 2 costs 12 %; caps: of the persons in a PSU, those with a score, None where PSUs are not counted.
@@ -277,7 +277,9 @@ class PsuMeat(PsuSums, _Meat):
     caps: tuple[int, int] | None = None
     norm: str = "frobenius"
 
-    def at(self, scores: PersonScores, spread: float, centred: bool, caps: tuple[int, int] | None = None) -> PsuMeat:
+    def at(
+        self, scores: PersonScores, spread: float, centred: bool, caps: tuple[int, int] | None = None
+    ) -> PsuCovariance:
         """The same guarantee for scores at other estimates, another G/s, either form, and other caps."""
         assert (caps is None) == (self.caps is None)
         own = replace(self, spread=spread, centred=centred, caps=caps)
@@ -311,8 +313,8 @@ class PsuMeat(PsuSums, _Meat):
 
     @property
     def ruler(self) -> NDArray[np.float64]:
-        """(what a ramp that one PSU has run counts, G) in whole numbers of this statistic, for `Beyond.of`; where PSUs are counted also
-        what a person counts, and the caps, for `fewest_behind`.
+        """(what a ramp that one PSU has run counts, G) in whole numbers of this statistic, for `TruncationBias.of`; where PSUs are
+        counted also what a person counts, and the caps, for `fewest_behind`.
         """
         cut = self._cut(self.scores.longest)
         counted = () if self.caps is None else (float(self._person), *self.caps)

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 
 import confide as cf
-from confide.core import Allowance, Either, Meter, Plan, Source, Spend, Together
+from confide.core import Allowance, Branches, BudgetItem, Composed, Meter, Plan, Source
 from confide.core.exact import digest
 from confide.methods.synthesis import bins as table_bins
 from confide.methods.synthesis.table import SyntheticTable
@@ -35,9 +35,9 @@ class _Alternatives(BinAgg):
 
     def plan(self, schema: Any, privacy: Any, *, n: int | None = None, public: Any = None) -> Plan:
         made = super().plan(schema, privacy, n=n, public=public)
-        assert isinstance(made.event, Together)
+        assert isinstance(made.event, Composed)
         *levels, cells, clipping = made.event.parts
-        return replace(made, event=Together((Either(tuple(levels)), cells, clipping)))
+        return replace(made, event=Composed((Branches(tuple(levels)), cells, clipping)))
 
 
 @dataclass(frozen=True)
@@ -126,12 +126,12 @@ class _ForgottenRelation(BinAgg):
         table = made.statistics["cells"]
         assert isinstance(table, CellSums)
         rows = CellSums(_Nameless(table.map.design, table.map.replaced), table.size)
-        assert isinstance(made.event, Together)
+        assert isinstance(made.event, Composed)
         parts = tuple(
-            replace(part, map=rows.map.digest) if isinstance(part, Spend) and part.name == "cells" else part
+            replace(part, map=rows.map.digest) if isinstance(part, BudgetItem) and part.name == "cells" else part
             for part in made.event.parts
         )
-        return replace(made, event=Together(parts), statistics={**made.statistics, "cells": rows})
+        return replace(made, event=Composed(parts), statistics={**made.statistics, "cells": rows})
 
 
 # synthetic tables -----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pandas as pd
 import confide as cf
 from confide.audit.verdict import Audit
 from confide.classification import ClassMeans, EfficientPTRBayes
-from confide.core import SAFETY_STEPS, Allowance, Plan, Test, Together, Total
+from confide.core import SAFETY_STEPS, Allowance, Composed, Plan, Test, Total
 from confide.methods.classification.efficient_ptr import ClassSafety, SafeMeans
 from confide.methods.classification.sums import ClassRows, ClassTotal
 from confide_lab.benchmarks.planted.kinds import Fault, replayed
@@ -67,7 +67,7 @@ class FaultySums(ClassMeans):
             _RootTwo(rows) if self.fault == "substitute" else ClassTotal(_Long(rows.own, rows.radius, rows.per_count))
         )
         spend = Allowance.of(privacy, self, schema).spend("sums", wrong, Fraction(1))
-        return replace(plan, event=Together((spend,)), statistics={"sums": wrong})
+        return replace(plan, event=Composed((spend,)), statistics={"sums": wrong})
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import confide as cf
 from confide.audit.replay.opaque import lattice
 from confide.audit.verdict import Audit
-from confide.core import Opaque, Plan, Test
+from confide.core import OpaqueRelease, Plan, Test
 from confide.methods.regression.certified.sums import moments
 from confide_lab.aggregates.digits import in_digits, numbers
 from confide_lab.aggregates.posterior import Posterior, normal_steps, sample_step
@@ -54,7 +54,7 @@ def _old(posterior: Posterior, noise: Any, lam: float, gamma: float, lower: floa
 def _bare(plan: Plan) -> Plan:
     """The plan without the noise that hides the sample."""
     first = plan.event
-    assert isinstance(first, Test) and isinstance(first.then, Test) and isinstance(first.then.then, Opaque)
+    assert isinstance(first, Test) and isinstance(first.then, Test) and isinstance(first.then.then, OpaqueRelease)
     return replace(plan, event=replace(first, then=replace(first.then, then=replace(first.then.then, hiding=None))))
 
 

@@ -20,13 +20,13 @@ import confide as cf
 from confide import engine
 from confide.audit.replay.replay import replay
 from confide.audit.verdict import Audit
-from confide.core import Allowance, Event, Gram, Meter, Plan, Source, Statistic, Together, Total
+from confide.core import Allowance, Composed, Event, Gram, Meter, Plan, Source, Statistic, Total
 from confide.core.exact import digest
 from confide.errors import PlanError
-from confide.methods.regression.evidence.sparse_levels import CellCounts, LeftOut
+from confide.methods.regression.evidence.sparse_levels import CellCounts, SparseLevels
 from confide.methods.regression.factors.draw import FactorMeans
-from confide.methods.regression.least_squares.draw import ScoreSums, Standing, Weighing, _Draw
-from confide.methods.regression.least_squares.rounds import ScorePath
+from confide.methods.regression.least_squares.draw import RoundState, ScoreStatistics, ScoreWeights, _Draw
+from confide.methods.regression.least_squares.rounds import LeastSquaresRounds
 from confide.methods.regression.least_squares.sums import Limits, Maxima
 from confide.methods.regression.sums.linear_rows import Present
 from confide.methods.regression.sums.scores import LimitedFeatures, LimitedScores, SizeIndices
@@ -89,23 +89,23 @@ class FaultyLine(LeastSquares):
 
     def about(self, schema: Any) -> Any:
         path = super().about(schema)
-        if isinstance(path, ScorePath):
+        if isinstance(path, LeastSquaresRounds):
             return _Line(path.schema, path.design, path.limit, path.clipping_check, self.fault)
         assert isinstance(path, FactorMeans)
         return _Means(path.label, path.schema, path.design, path.levels, path.clipping_check, self.fault)
 
 
 @dataclass(frozen=True)
-class _Line(ScorePath):
+class _Line(LeastSquaresRounds):
     fault: str = ""
 
     @property
-    def _sums(self) -> ScoreSums:
+    def _sums(self) -> ScoreStatistics:
         return _Sums(self.design, self.limit, self.clipping_check, self.fault)
 
 
 @dataclass(frozen=True)
-class _Sums(ScoreSums):
+class _Sums(ScoreStatistics):
     fault: str = ""
 
     def plan(self, allowance: Allowance) -> tuple[Event, dict[str, Statistic]]:
@@ -113,9 +113,9 @@ class _Sums(ScoreSums):
             allowance = replace(allowance, rows_per_unit=1)
         event, statistics = super().plan(allowance)
         if self.fault == "overspent":
-            assert isinstance(event, Together)
+            assert isinstance(event, Composed)
             dear = allowance.spend("meat", statistics["meat"], Fraction(9, 100))
-            event = Together(tuple(dear if getattr(one, "name", "") == "meat" else one for one in event.parts))
+            event = Composed(tuple(dear if getattr(one, "name", "") == "meat" else one for one in event.parts))
         return event, statistics
 
     def _statistics(self, relation: str) -> dict[str, Statistic]:
@@ -126,7 +126,7 @@ class _Sums(ScoreSums):
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> dict[str, NDArray[Any]]:
         peeking: Any = Peeking(meter, _PEEKED.get(self.fault, ()))
-        return _Run(self, source, plan, peeking, Weighing()).run()
+        return _Run(self, source, plan, peeking, ScoreWeights()).run()
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,11 +135,11 @@ class _Run(_Draw):
 
     of: _Sums
 
-    def _round(self, name: str, frame: Frame, cap: float, before: CellCounts | None = None) -> Standing:
+    def _round(self, name: str, frame: Frame, cap: float, before: CellCounts | None = None) -> RoundState:
         found = super()._round(name, frame, cap, before)
         return replace(found, sigma=found.sigma * (1 + self._count() / 1e6)) if self._is("exact count") else found
 
-    def _limits(self, standing: Standing, frame: Frame, maxima: Maxima, branch: str) -> Limits:
+    def _limits(self, standing: RoundState, frame: Frame, maxima: Maxima, branch: str) -> Limits:
         if self._is("maxima of the records"):
             maxima = replace(maxima, score=sqrt(self._square(LimitedScores(self.of.design).at(frame, 1e3))))
         if self._is("unpaid histogram"):
@@ -165,12 +165,12 @@ class _Run(_Draw):
             limits = replace(limits, leverage=1 + self._square(LimitedFeatures(self.of.design).at(frame, 1e3)))
         return super()._three(frame, limits, branch)
 
-    def _sums(self, standing: Standing, box: Box, branch: str) -> dict[str, NDArray[Any]]:
+    def _sums(self, standing: RoundState, box: Box, branch: str) -> dict[str, NDArray[Any]]:
         frame = Frame.of(box, standing.metric.matrix.T, standing.theta, 1.0)
         if self._is("exact levels") and self._count() % 2:
             layout = self.of.layout
             cells = tuple(layout.cells)[-1:]
-            left = LeftOut(cells, *np.ones((3, 1)))
+            left = SparseLevels(cells, *np.ones((3, 1)))
             metric = layout.metric(standing.moments, standing.least, cells)
             standing = replace(standing, left=left, metric=metric)
         if self._is("another pass") and self._count() % 2:

@@ -19,7 +19,7 @@ from confide import engine
 from confide.audit.replay.opaque import Setting, attack_opaque
 from confide.audit.searches.neighbors import Domain
 from confide.audit.verdict import Audit
-from confide.core import Meter, Opaque, Plan, Source, leaves
+from confide.core import Meter, OpaqueRelease, Plan, Source, leaves
 from confide.methods.ptr.safe_release import SafeRelease
 from confide.methods.ptr.safety_bounds import OrderStatistic
 from confide.selection import Select
@@ -161,7 +161,7 @@ def opaque(
         rows = []
         for k, (one, other) in enumerate(pairs):
             rows += [*replayed(method, asked, schema, (domain.data(one), domain.data(other)), seed + k)]
-        opaques = [leaf for leaf in leaves(plan.event) if isinstance(leaf, Opaque)]
+        opaques = [leaf for leaf in leaves(plan.event) if isinstance(leaf, OpaqueRelease)]
         for leaf in opaques:
             setting = Setting(method, plan, leaf.name, domain, schema)
             sure = 1 - FALSE_ALARMS / len(opaques)

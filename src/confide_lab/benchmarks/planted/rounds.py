@@ -12,7 +12,7 @@ import numpy as np
 import confide as cf
 from confide.audit.methods import audit
 from confide.audit.verdict import Audit
-from confide.core import Allowance, Either, Event, Gram, Meter, Plan, Source, Spend, Together
+from confide.core import Allowance, Branches, BudgetItem, Composed, Event, Gram, Meter, Plan, Source
 from confide.methods.regression.sums.linear_rows import BlockGram, RangeCells
 from confide.methods.regression.sums.whitened_rows import LeverageCells, WhitenedRows
 from confide.schema import Design
@@ -77,12 +77,12 @@ class FaultyHuberLine(HuberLine):
     def _respent(self, event: Event, swapped: Mapping[str, Any], allowance: Allowance) -> Event:
         """The same shares, for the statistics as they are now."""
         match event:
-            case Spend():
+            case BudgetItem():
                 return allowance.spend(event.name, swapped[event.name], event.mu_squared / allowance.amount)
-            case Together(parts):
-                return Together(tuple(self._respent(part, swapped, allowance) for part in parts))
-            case Either(branches):
-                return Either(tuple(self._respent(branch, swapped, allowance) for branch in branches))
+            case Composed(parts):
+                return Composed(tuple(self._respent(part, swapped, allowance) for part in parts))
+            case Branches(branches):
+                return Branches(tuple(self._respent(branch, swapped, allowance) for branch in branches))
         return event
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.core import Either, Meter, Plan, Spend, Together
+from confide.core import Branches, BudgetItem, Composed, Meter, Plan
 from confide.core.events import Event
 from confide.methods.regression.ssp.method import SSP
 from confide.methods.regression.sums.linear_rows import CELLS, BlockGram, RangeCells
@@ -26,12 +26,12 @@ _PAIR = Schema({"a": Numeric(0, 1), "b": Numeric(0, 1), "y": Numeric(0, 1)})
 def _cheaper(event: Event, name: str, less: Fraction) -> Event:
     """The tree with the noise and the stated sensitivity of one spend divided by `less`, so that its cost looks the same."""
     match event:
-        case Spend() if event.name == name:
+        case BudgetItem() if event.name == name:
             return replace(event, sensitivity=event.sensitivity / less, scale=event.scale / less**2)
-        case Together(parts):
-            return Together(tuple(_cheaper(part, name, less) for part in parts))
-        case Either(branches):
-            return Either(tuple(_cheaper(branch, name, less) for branch in branches))
+        case Composed(parts):
+            return Composed(tuple(_cheaper(part, name, less) for part in parts))
+        case Branches(branches):
+            return Branches(tuple(_cheaper(branch, name, less) for branch in branches))
     return event
 
 

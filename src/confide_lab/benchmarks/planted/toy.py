@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import confide as cf
-from confide.core import Allowance, Either, Gram, Meter, Method, Plan, Spend, Together, Total
+from confide.core import Allowance, Branches, BudgetItem, Composed, Gram, Meter, Method, Plan, Total
 from confide.sums import ColumnMoments
 
 __all__ = ["LINE_SCHEMA", "SCHEMA", "ExactLine", "Toy"]
@@ -28,7 +28,7 @@ class _Asks(Meter):
 
     factor = Fraction(1)
 
-    def _independent(self, spend: Spend) -> Any:
+    def _independent(self, spend: BudgetItem) -> Any:
         return super()._independent(replace(spend, scale=spend.scale * self.factor))
 
 
@@ -39,7 +39,7 @@ class _HalfNoise(_Asks):
 class _WrongOffDiagonal(Meter):
     """Symmetric noise with a quarter of the variance off the diagonal; half is right."""
 
-    def _symmetric(self, spend: Spend) -> Any:
+    def _symmetric(self, spend: BudgetItem) -> Any:
         p = spend.shape[0]
         noise = np.zeros((p, p), dtype=object)
         noise[np.diag_indices(p)] = self._noise.grid_gaussian(spend.scale, p).tolist()
@@ -54,7 +54,7 @@ class _Transformed(Meter):
 
     how = "scaled"
 
-    def _independent(self, spend: Spend) -> Any:
+    def _independent(self, spend: BudgetItem) -> Any:
         noise = super()._independent(spend)
         if self.how == "scaled":
             return np.array([int(v) * 97 // 100 for v in noise], dtype=object)
@@ -78,7 +78,7 @@ class _SameNoise(Meter):
 
     kept: Any = None
 
-    def _independent(self, spend: Spend) -> Any:
+    def _independent(self, spend: BudgetItem) -> Any:
         if self.kept is None:
             self.kept = super()._independent(spend)
         return self.kept
@@ -87,7 +87,7 @@ class _SameNoise(Meter):
 class _OwnSeed(Meter):
     """Noise from a generator of its own, with a fixed seed."""
 
-    def _independent(self, spend: Spend) -> Any:
+    def _independent(self, spend: BudgetItem) -> Any:
         drawn = np.random.default_rng(1).normal(0, float(spend.scale) ** 0.5, int(np.prod(spend.shape)))
         return np.array([int(v) for v in drawn], dtype=object).reshape(spend.shape)
 
@@ -157,7 +157,7 @@ class Toy(Method):
         names = ("moments", "again") if self.twice or self.branches else ("moments",)
         share = Fraction(1, 2) if self.twice else Fraction(1)
         spends = tuple(allowance.spend(name, statistic, share) for name in names)
-        event = Either(spends) if self.branches else Together(spends)
+        event = Branches(spends) if self.branches else Composed(spends)
         return Plan.of(
             self,
             schema,

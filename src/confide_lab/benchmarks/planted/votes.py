@@ -17,7 +17,7 @@ from confide.audit.replay.opaque import Setting, attack_repeated
 from confide.audit.runs.known_distributions import audit_probabilities
 from confide.audit.searches.neighbors import Domain, whole
 from confide.audit.verdict import Audit, Finding
-from confide.core import Opaque, Plan, leaves
+from confide.core import OpaqueRelease, Plan, leaves
 from confide.guarantees.mechanisms.noisy_max import collapsed_rdp, gnmax_log_error
 from confide.methods.ptr.classic import StableRelease
 from confide.methods.voting import plurality
@@ -44,7 +44,7 @@ def voted(
     def build(wrong: bool, runs: int, seed: int) -> Audit:
         method = faulty if wrong else clean
         plan = engine.plan(method, schema, privacy, n=n)
-        (leaf,) = (one for one in leaves(plan.event) if isinstance(one, Opaque))
+        (leaf,) = (one for one in leaves(plan.event) if isinstance(one, OpaqueRelease))
         setting = Setting(method, plan, leaf.name, Domain.of(schema), schema)
         pairs = list(whole(method, plan, schema))
         sure = 1 - _FALSE_ALARMS

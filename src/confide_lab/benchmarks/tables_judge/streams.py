@@ -25,7 +25,7 @@ from confide.methods.tables.draw import Margins
 from confide.methods.tables.intervals import MeanSums, count_interval, difference, ratio, share_interval
 from confide.methods.tables.means import Means
 from confide.noise import SimulatedNoise
-from confide.schema import Practice
+from confide.schema import CodedFrame
 from confide.sums.distributions.cumulative import Bins, strategy
 from confide_lab.benchmarks.tables_judge.sets import Case
 
@@ -94,7 +94,7 @@ class Counted:
     def places(self) -> Array:
         """The cell of each record of the set in the crossing."""
         crossing = self._read[1].layout.crossing
-        codes = Practice.of(self.case.frame, self.case.schema()).codes
+        codes = CodedFrame.of(self.case.frame, self.case.schema()).codes
         return np.asarray(crossing.places(np.stack([codes[name] for name in crossing.columns]), (0, 1)))
 
     @property
@@ -223,7 +223,7 @@ class Measured:
         """(cell of each record in the largest marginal, its block in integers): the method's own map."""
         table, schema = self.table, self.case.schema(self.widened)
         rows = type(table.rows)(table.layout.crossing, (0,), table.rows.measures, table.rows.count)
-        practice = Practice.of(self.case.frame, schema)
+        practice = CodedFrame.of(self.case.frame, schema)
         place, block = rows.rows(np.stack([practice.codes[name] for name in rows.columns]))
         return place, block.T.copy()
 
@@ -332,7 +332,7 @@ class Ranked:
         method = Quantiles(f"{self.column} ~ {self.case.recipe.group}", quantiles=QUANTILES)
         release, result = _template(method, self.case, self.widened, self.mu)
         about = method.about(self.case.schema(self.widened))
-        practice = Practice.of(self.case.frame, self.case.schema(self.widened))
+        practice = CodedFrame.of(self.case.frame, self.case.schema(self.widened))
         place, coded = about.rows.coded(np.stack([practice.codes[name] for name in about.rows.columns]))
         at, size = about.fine.at(np.nan_to_num(coded)), about.fine.size
         # a record without a value, or in no group, stands behind the last bin

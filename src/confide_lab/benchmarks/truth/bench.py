@@ -258,7 +258,7 @@ def run() -> list[dict[str, Any]]:
             "interval": [least["low"], least["high"]],
             "low": truth_rows.bar(least),
             "high": 1.0,
-            "ok": row["status"].get("ok", 0.0),
+            "ok": row["status"].get("valid", 0.0),
             "passed": not (row["titled"] and truth_rows.failing(row)),
         }
         for row in rows

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from confide.schema import Categorical, Integer, Numeric, Practice, Schema
+from confide.schema import Categorical, CodedFrame, Integer, Numeric, Schema
 from confide_lab.benchmarks import outside_tables
 from confide_lab.benchmarks.truth import (
     described as truth_described,
@@ -115,17 +115,17 @@ class Population:
     """All records of a case as Arrow columns, the same as the schema reads them, and the formula of its line."""
 
     records: pa.Table
-    practice: Practice
+    practice: CodedFrame
     schema: Schema
     formula: str
 
     def __len__(self) -> int:
         return int(self.records.num_rows)
 
-    def sample(self, rows: Any) -> tuple[pa.Table, Practice]:
+    def sample(self, rows: Any) -> tuple[pa.Table, CodedFrame]:
         """Some of the records, for a release and for the answer without privacy."""
         codes = {name: own[rows] for name, own in self.practice.codes.items()}
-        return self.records.take(pa.array(rows)), Practice(self.schema, codes)
+        return self.records.take(pa.array(rows)), CodedFrame(self.schema, codes)
 
 
 def missing(case: str) -> str | None:
@@ -175,4 +175,4 @@ def population(case: str) -> Population:
     else:
         frame, schema = outside_tables.frame_of(case), outside_tables.table_of(case).schema
     records = pa.Table.from_pandas(frame, preserve_index=False)
-    return Population(records, Practice.of(frame, schema), schema, formula_of(case))
+    return Population(records, CodedFrame.of(frame, schema), schema, formula_of(case))

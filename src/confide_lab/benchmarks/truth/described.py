@@ -19,8 +19,8 @@ import numpy as np
 import pandas as pd
 
 import confide as cf
-from confide.core import Method, Question, Release
-from confide.schema import Categorical, Design, Integer, Numeric, Practice, Schema
+from confide.core import Method, Release, ResultOptions
+from confide.schema import Categorical, CodedFrame, Design, Integer, Numeric, Schema
 from confide_lab.benchmarks.outside import Outside, lacking, records_of
 
 __all__ = ["DESCRIBED", "QUESTIONS", "frame_of", "missing", "schema_of"]
@@ -131,13 +131,13 @@ def frame_of(case: str) -> pd.DataFrame:
 class _T(cf.tables.Means):
     """The t test of two groups' means, and its interval."""
 
-    def infer(self, release: Release, question: Question | None = None) -> Any:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> Any:
         found: Any = super().infer(release, question)
         return found.test("t")
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         measure, group = (part.strip() for part in self.formula.split("~"))
-        found, column = super().reference(frame), Practice.checked(frame).schema[group]
+        found, column = super().reference(frame), CodedFrame.checked(frame).schema[group]
         assert isinstance(column, Categorical)
         names = column.levels
         means = [next(value for key, value in found.items() if key.endswith(f"{group}={name}")) for name in names]
@@ -148,7 +148,7 @@ class _T(cf.tables.Means):
 class _F(cf.tables.Means):
     """The F test of equal means: 0 where it does not reject."""
 
-    def infer(self, release: Release, question: Question | None = None) -> Any:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> Any:
         found: Any = super().infer(release, question)
         return _number(found.test("f"), lambda own: 0.0 if own.pvalue >= 0.05 else 1.0, "F")
 
@@ -162,19 +162,19 @@ class _RSquared(cf.regression.LeastSquares):
 
     name: ClassVar[str] = "r_squared"  # for the interval without privacy, a bootstrap's
 
-    def infer(self, release: Release, question: Question | None = None) -> Any:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> Any:
         found = super().infer(release, question)
         return _number(found, lambda own: own.rsquared, "R squared", lambda own: own.rsquared_interval)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        x, y = Practice.checked(frame).rows(Design.of(self.formula, frame.schema))
+        x, y = CodedFrame.checked(frame).rows(Design.of(self.formula, frame.schema))
         rest = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
         return {"R squared": 1 - float(rest @ rest) / float(((y - y.mean()) ** 2).sum())}
 
 
 def _number(found: Any, value: Any, name: str, ends: Any = None) -> Any:
     """A result of one number."""
-    estimate = float(value(found)) if found.status in ("ok", "partial") else np.nan
+    estimate = float(value(found)) if found.status in ("valid", "partial") else np.nan
     low, high = (estimate, estimate) if ends is None else ends(found)
     return SimpleNamespace(
         status=found.status,

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from confide.ask.synthesis import refit
-from confide.core import Method, Question, Release
+from confide.core import Method, Release, ResultOptions
 from confide.synthesis import SyntheticTable
 from confide_lab.benchmarks.outside_skewed import SKEWED
 
@@ -24,7 +24,7 @@ __all__ = ["FILES"]
 class _File(SyntheticTable):
     """A synthetic table that is read as its users read it."""
 
-    def infer(self, release: Release, question: Question | None = None) -> Any:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> Any:
         """The table that `refit` gives for the file."""
         with TemporaryDirectory(prefix="confide-truth-") as folder:
             (path,) = self.build(release).save(Path(folder) / "file.parquet")

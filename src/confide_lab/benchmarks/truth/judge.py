@@ -42,7 +42,7 @@ def record(rows: Sequence[dict[str, Any]], commit: str) -> None:
     for row in rows:
         own = tables.setdefault(row["case"], {}).setdefault(row["method"], {})
         own[str(row["n"])] = {
-            "ok": row["status"].get("ok", 0.0),
+            "ok": row["status"].get("valid", 0.0),
             "replications": row["replications"],
             "widths": {one["name"]: [one["answered"], one.get("width")] for one in row["coefficients"]},
         }
@@ -88,11 +88,11 @@ def judge(rows: Sequence[dict[str, Any]]) -> int:
 def judge_outcomes(rows: Sequence[dict[str, Any]]) -> int:
     """Print what the forecasts of logistic regression said and what came; 1 when the rule is not kept."""
     told = [row for row in rows if row.get("expected") is not None]
-    print("forecasts of logistic regression: what the plan said of status ok, and what came")
+    print("forecasts of logistic regression: what the plan said of status valid, and what came")
     for low, high, words in ((_LIKELY, 1.01, "likely"), (0.5, _LIKELY, "open"), (0.2, 0.5, "seldom"), (-1, 0.2, "no")):
         own = [row for row in told if low <= row["expected"] < high]
         if own:
-            said, ok = np.mean([(row["expected"], row["status"].get("ok", 0.0)) for row in own], axis=0)
+            said, ok = np.mean([(row["expected"], row["status"].get("valid", 0.0)) for row in own], axis=0)
             answered = np.array([row["answered"] for row in own])
             print(
                 f"  {words:<7} {len(own):>4} cells: said {said:.0%} on average, ok in {ok:.0%} of the runs, {answered.mean():.0%} of "
@@ -134,7 +134,7 @@ def _by_size(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         own = [row for row in rows if _setting(row) == of]
         seen = [one for row in own for one in row["coefficients"] if one["answered"]]
         method, n, relation, mu = of
-        ok, answered = np.mean([(row["status"].get("ok", 0.0), row["answered"]) for row in own], axis=0)
+        ok, answered = np.mean([(row["status"].get("valid", 0.0), row["answered"]) for row in own], axis=0)
         size = f"n = {n:,.0f}" if isfinite(n) else "whole"
         words = f"{method}, {size}, {relation}, mu = {mu:g}: ok {ok:.2f}, answered {answered:.2f}"
         if seen:

@@ -45,9 +45,10 @@ hmda, gss, fair, randhie), and the margin of SSP's cap after doctor and gss.
   below that (protocol, rule 15); the number of such coefficients stands beside it.
 - **width ratio**: median over coefficients of the median ratio of the private to the non-private width; **gap**: the largest median
   error of a coefficient in non-private standard errors.
-- **ok**: share of runs with status `ok`; **answered**: share of coefficients with an interval, at `ok` or `partial`; **flagged**: share of
+- **ok**: share of runs with status `valid`; **answered**: share of coefficients with an interval, at `valid` or
+`partial`; **flagged**: share of
   answered runs that print a flag.
-- **forecast**: the chance of status `ok` that a plan states for such a cell, from the schema alone; logistic regression only.
+- **forecast**: the chance of status `valid` that a plan states for such a cell, from the schema alone; logistic regression only.
 - mu is the budget; for methods that need a delta it is 1e-6, `quantile` and `quantiles, pure` epsilon = mu.
 - `domains-` cases draw n whole PSUs of a real table, and their cells and subgroups lie in 1, 2, 4, 8 of these or the rest
   (`confide_lab/benchmarks/truth/domains.py`); a cell with the flag `few_psus` counts as not answered.
@@ -143,7 +144,7 @@ def line_of(row: dict[str, Any]) -> str:
     """One row."""
     head = f"| {title_of(row['case'])} | {row['n'] or 'whole'} | {row['mu']:g} | {row['relation']} |"
     least, lost = worst(row), failing(row)
-    tail = f"{_share(row['status'].get('ok', 0.0))} | {_share(row['answered'])} | {_share(row['flagged'])} |"
+    tail = f"{_share(row['status'].get('valid', 0.0))} | {_share(row['answered'])} | {_share(row['flagged'])} |"
     if "expected" in row:
         tail += f" {_share(row['expected'])} |"
     if least is None:

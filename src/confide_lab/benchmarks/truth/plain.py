@@ -19,7 +19,7 @@ from confide.methods.classification.design import ClassDesign
 from confide.methods.regression.glm.coefficients import binary_design
 from confide.methods.regression.glm.fisher_families import PROBIT, Counts, Family
 from confide.methods.regression.reference import likeliest_line, log_odds_line
-from confide.schema import Design, Practice
+from confide.schema import CodedFrame, Design
 
 __all__ = ["plain_intervals"]
 
@@ -30,7 +30,7 @@ _TAIL, _RESAMPLES = 0.025, 50
 _Z = float(stats.norm.isf(_TAIL))
 
 
-def plain_intervals(method: Any, sample: Practice, *, any_size: bool = False) -> Ends:
+def plain_intervals(method: Any, sample: CodedFrame, *, any_size: bool = False) -> Ends:
     """name -> (low, high); a name is left out where the sample alone gives no interval, such as for a level without records.
 
     any_size: whether samples are of random size, as those are of which counts and totals are asked.
@@ -39,7 +39,7 @@ def plain_intervals(method: Any, sample: Practice, *, any_size: bool = False) ->
     return _INTERVALS[name](method, sample) if name in _INTERVALS else bootstrap(method, sample, any_size)
 
 
-def bootstrap(method: Any, sample: Practice, any_size: bool) -> Ends:
+def bootstrap(method: Any, sample: CodedFrame, any_size: bool) -> Ends:
     """The reference of the sample, with the sds that resampling gives it (Efron 1979)."""
     generator, n, found = np.random.default_rng(1), len(sample), _referred(method, sample)
     if not found:
@@ -47,14 +47,14 @@ def bootstrap(method: Any, sample: Practice, any_size: bool) -> Ends:
     drawn = []
     for _ in range(_RESAMPLES):
         rows = generator.integers(0, n, generator.poisson(n) if any_size else n)
-        again = _referred(method, Practice(sample.schema, {name: own[rows] for name, own in sample.codes.items()}))
+        again = _referred(method, CodedFrame(sample.schema, {name: own[rows] for name, own in sample.codes.items()}))
         drawn.append([again.get(name, np.nan) for name in found])
     sds = np.nanstd(np.array(drawn), axis=0, ddof=1)
     known = [(name, value, sd) for (name, value), sd in zip(found.items(), sds, strict=True) if np.isfinite(value + sd)]
     return {name: _normal(value, sd) for name, value, sd in known if sd > 0}
 
 
-def _referred(method: Any, sample: Practice) -> Mapping[str, float]:
+def _referred(method: Any, sample: CodedFrame) -> Mapping[str, float]:
     """The reference, nothing where the sample lacks a group that it needs."""
     try:
         return dict(method.reference(sample))
@@ -62,7 +62,7 @@ def _referred(method: Any, sample: Practice) -> Mapping[str, float]:
         return {}
 
 
-def line(method: Any, sample: Practice, weight: Callable[[Array], Array] | None = None) -> Ends:
+def line(method: Any, sample: CodedFrame, weight: Callable[[Array], Array] | None = None) -> Ends:
     """HC1 with Student's t; coefficients of columns that are constant zero are left out, all of them where the rest is singular.
 
     weight: rows of the terms -> weights of the records, where the line is a weighted one.
@@ -91,13 +91,13 @@ def line(method: Any, sample: Practice, weight: Callable[[Array], Array] | None 
     return {design.names[j]: (float(a), float(b)) for j, a, b in zip(used, low, high, strict=True)}
 
 
-def certified_line(method: Any, sample: Practice) -> Ends:
+def certified_line(method: Any, sample: CodedFrame) -> Ends:
     """The same of the line with public leverage weights."""
     design = Design.of(method.formula, sample.schema, term_bounds=method.term_bounds)
     return line(method, sample, method.weights(design))
 
 
-def logistic(method: Any, sample: Practice) -> Ends:
+def logistic(method: Any, sample: CodedFrame) -> Ends:
     """The likeliest model with a sandwich covariance."""
     design, _ = binary_design(method.formula, sample.schema, method.term_bounds)
     try:
@@ -114,19 +114,19 @@ def logistic(method: Any, sample: Practice) -> Ends:
     return {name: (a - _Z * s, a + _Z * s) for name, a, s in zip(design.names, found, se, strict=True)}
 
 
-def poisson(method: Any, sample: Practice) -> Ends:
+def poisson(method: Any, sample: CodedFrame) -> Ends:
     """The likeliest Poisson model with a sandwich covariance."""
     design = Design.of(method.formula, sample.schema, term_bounds=method.term_bounds)
     high = float(design.response.high)
     return _sandwich(design, Counts(high, high), sample)
 
 
-def probit(method: Any, sample: Practice) -> Ends:
+def probit(method: Any, sample: CodedFrame) -> Ends:
     """The likeliest probit with a sandwich covariance."""
     return _sandwich(binary_design(method.formula, sample.schema, method.term_bounds)[0], PROBIT, sample)
 
 
-def _sandwich(design: Design, family: Family, sample: Practice) -> Ends:
+def _sandwich(design: Design, family: Family, sample: CodedFrame) -> Ends:
     """HC0 of a model's own likelihood."""
     try:
         found = np.array(list(likeliest_line(sample, design, family).values()))
@@ -142,7 +142,7 @@ def _sandwich(design: Design, family: Family, sample: Practice) -> Ends:
     return {name: (a - _Z * s, a + _Z * s) for name, a, s in zip(design.names, found, se, strict=True)}
 
 
-def quantiles(method: Any, sample: Practice) -> Ends:
+def quantiles(method: Any, sample: CodedFrame) -> Ends:
     """Order statistics at binomial ranks."""
     values = np.sort(sample.present(method.column))
     n, found = len(values), {}
@@ -153,7 +153,7 @@ def quantiles(method: Any, sample: Practice) -> Ends:
     return found
 
 
-def classes(method: Any, sample: Practice) -> Ends:
+def classes(method: Any, sample: CodedFrame) -> Ends:
     """Normal intervals of shares and of means in classes of at least two records."""
     own = ClassDesign.of(method.formula, sample.schema, term_bounds=method.term_bounds)
     x, codes = sample.rows(own.design)
@@ -169,7 +169,7 @@ def classes(method: Any, sample: Practice) -> Ends:
     return found
 
 
-def curve(method: Any, sample: Practice) -> Ends:
+def curve(method: Any, sample: CodedFrame) -> Ends:
     """The sandwich of sum K y / sum K at each point of the reference."""
     design = Design.of(method.formula, sample.schema, term_bounds=method.term_bounds)
     x, y = sample.rows(design)
@@ -188,7 +188,7 @@ def _normal(value: float, error: float) -> tuple[float, float]:
     return float(value - _Z * error), float(value + _Z * error)
 
 
-_INTERVALS: Mapping[str, Callable[[Any, Practice], Ends]] = {
+_INTERVALS: Mapping[str, Callable[[Any, CodedFrame], Ends]] = {
     **dict.fromkeys(("least_squares", "ssp", "binagg", "synthetic_table"), line),
     "efficient_ptr": certified_line,
     "logistic": logistic,

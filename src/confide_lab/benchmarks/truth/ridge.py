@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from confide.methods.regression.certified.reading import chart
 from confide.methods.regression.evidence.normal_equations import to_units
-from confide.schema import Design, Practice
+from confide.schema import CodedFrame, Design
 from confide_lab.methods.posterior_sampling import PosteriorSampling
 
 __all__ = ["ridge_line"]
@@ -17,7 +17,7 @@ __all__ = ["ridge_line"]
 Array = NDArray[np.float64]
 
 
-def ridge_line(method: PosteriorSampling, sample: Practice, penalty: float) -> dict[str, float]:
+def ridge_line(method: PosteriorSampling, sample: CodedFrame, penalty: float) -> dict[str, float]:
     """By name, in the units of the data: (sum w z z' + penalty)^-1 sum w z t, w = min(1, cap/|z|^2), z and t in half-widths.
 
     For formulas with an intercept and the method's default cap.

@@ -24,7 +24,7 @@ from confide.core import Method, Plan, seal
 from confide.curves import EfficientPTRKernel, Kernel
 from confide.errors import PlanError
 from confide.regression import SSP, EfficientPTR, LeastSquares, Logistic
-from confide.schema import Categorical, Design, Practice, Schema
+from confide.schema import Categorical, CodedFrame, Design, Schema
 from confide_lab.benchmarks.outside_tables import OUTCOMES
 from confide_lab.benchmarks.truth import domains as truth_domains
 from confide_lab.benchmarks.truth.answers import ANSWERS
@@ -150,9 +150,9 @@ def planned(cell: Cell) -> tuple[Method, Plan]:
 
 
 def expected(cell: Cell) -> float | None:
-    """The share of simulated releases with status "ok" in a plan's forecast for so many records; None without a forecast."""
+    """The share of simulated releases with status "valid" in a plan's forecast for so many records; None without a forecast."""
     plan = engine.plan(made(cell), population(cell.case).schema, asked(cell, made(cell)), n=size(cell))
-    return plan.forecast["ok"].get(f"{size(cell):,}") if plan.forecast else None
+    return plan.forecast["valid"].get(f"{size(cell):,}") if plan.forecast else None
 
 
 def refusal(cell: Cell) -> str | None:
@@ -183,7 +183,7 @@ def truth(case: str, name: str) -> _Truth:
         own = truth_domains.values_of(case, name)
         return _Truth(tuple(own), np.array(list(own.values())), True)
     method = made(Cell(case, name, 0, 1.0, "add-remove"))
-    whole = Practice(schema_of(case, name), population(case).practice.codes)
+    whole = CodedFrame(schema_of(case, name), population(case).practice.codes)
     if isinstance(method, PosteriorSampling):  # the line of each sample at its released penalty, `ridge_line`
         names = Design.of(method.formula, population(case).schema).names
         return _Truth(names, np.full(len(names), nan), True)
@@ -222,7 +222,7 @@ def _plain(case: str, question: str, n: int, replication: int) -> Mapping[str, t
     if isinstance(method, PosteriorSampling):  # without privacy its target is known
         return {}
     sample = population(case).sample(rows_of(case, n, replication, any_size=extensive(method)))[1]
-    sample = Practice(schema_of(case, question), sample.codes)
+    sample = CodedFrame(schema_of(case, question), sample.codes)
     return plain_intervals(method, sample, any_size=extensive(method))
 
 
@@ -265,7 +265,7 @@ def _sample(cell: Cell, replication: int, *, any_size: bool) -> tuple[Any, Any]:
 
 def _read(result: Any, names: tuple[str, ...]) -> tuple[Any, Any, Any]:
     """Low and high ends and estimates by name, NaN where the table prints none, or says that PSUs are too few for one."""
-    if result.status not in ("ok", "partial") or "no_interval" in result.flags:
+    if result.status not in ("valid", "partial") or "no_interval" in result.flags:
         nothing = np.full(len(names), nan)
         return nothing, nothing, nothing
     table = result.conf_int(alpha=0.05)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from confide._arrays import Array
-from confide.methods.regression.evidence.normal_equations import Line, Meat, NoisyMoments
+from confide.methods.regression.evidence.normal_equations import Line, MiddleMatrix, NoisyMoments
 
 __all__ = ["BiasAware", "bias_aware"]
 
@@ -40,7 +40,7 @@ def bias_aware(
     start: Array,
     matrix: Array,
     shift: Array,
-    meat: Meat | None,
+    meat: MiddleMatrix | None,
     s2: float,
     df: float,
     bound: float,

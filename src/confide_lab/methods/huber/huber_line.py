@@ -29,8 +29,8 @@ class HuberLine(LineMethod):
     """Linear regression by rounds of noisy moments with limited residuals and leverages: another line than least squares.
 
     formula: "y ~ a + b"; objective: "inference" (intervals) or "prediction" (a shrunken line, no interval); slope_bound: B for intervals
-    at status "weak", which assume that no slope moves the response by more than B half-ranges for one half-width of its feature (2 when
-    half-widths are private ranges; else there is no default and no interval); clipping_check: pay 1 % of mu^2 for a noisy count of
+    at status "imprecise", which assume that no slope moves the response by more than B half-ranges for one half-width of its feature (2
+    when half-widths are private ranges; else there is no default and no interval); clipping_check: pay 1 % of mu^2 for a noisy count of
     responses outside their bounds (inference); term_bounds: public bounds of derived terms that have none.
 
     >>> import confide as cf

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.core import Allowance, Either, Event, Gram, Meter, Plan, Source, Statistic, Together, Total
+from confide.core import Allowance, Branches, Composed, Event, Gram, Meter, Plan, Source, Statistic, Total
 from confide.methods.regression.evidence.normal_equations import allowed_lines
 from confide.methods.regression.sums.linear_rows import (
     BlockGram,
@@ -109,7 +109,7 @@ def plan_line(
     else:
         short, own = plan_descent(design, allowance, rest, _DESCENT_STEPS, clip=_descent_clip(design))
     statistics |= own
-    return Together((*common.values(), Either((long, short)))), statistics
+    return Composed((*common.values(), Branches((long, short)))), statistics
 
 
 def _long_branch(
@@ -139,8 +139,8 @@ def _short_branch(
     return _spent(allowance, statistics, shares), statistics
 
 
-def _spent(allowance: Allowance, statistics: dict[str, Statistic], shares: dict[str, Fraction]) -> Together:
-    return Together(tuple(allowance.spend(name, statistics[name], part) for name, part in shares.items()))
+def _spent(allowance: Allowance, statistics: dict[str, Statistic], shares: dict[str, Fraction]) -> Composed:
+    return Composed(tuple(allowance.spend(name, statistics[name], part) for name, part in shares.items()))
 
 
 def _round_statistic(design: Design, allowance: Allowance, *, last: bool) -> BlockGram:

@@ -20,7 +20,7 @@ __all__ = ["HuberEstimates"]
 class HuberEstimates(SharedEstimates):
     """Coefficients of a Huber-type line in the units of the data.
 
-    `bias_aware` holds the intervals of a "weak" fit, which are not of the form estimate +- quantile x error; `within`: predictions are
+    `bias_aware` holds the intervals of a "imprecise" fit, which are not of the form estimate +- quantile x error; `within`: predictions are
     moved into these bounds.
     """
 
@@ -37,7 +37,7 @@ class HuberEstimates(SharedEstimates):
         return self.bias_aware is not None or super().has_intervals
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Intervals at level 1 - alpha: columns 0 (low) and 1 (high); at status "weak" the bias-aware ones, where there are any."""
+        """Intervals at level 1 - alpha: columns 0 (low) and 1 (high); at status "imprecise" the bias-aware ones, where there are any."""
         if self.bias_aware is None:
             return super().conf_int(alpha)
         quantile = float(stdtrit(self.bias_aware.df, 1 - check_alpha(alpha) / 2))

@@ -11,7 +11,7 @@ Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollar
 
 Interval: Student t with a sandwich covariance that contains sampling and privacy noise; unequal residual variances allowed. It covers the
 line of the released leverage weights whose residuals count at most at the released scale. Where the released Gram matrix is below its
-noise: status "weak" and a bias-aware interval under a declared bound on the slopes.
+noise: status "imprecise" and a bias-aware interval under a declared bound on the slopes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from confide.core import Allowance, Meter, Plan, Question, Release, Source
+from confide.core import Allowance, Meter, Plan, Release, ResultOptions, Source
 from confide.errors import PlanError
 from confide.methods.regression.evidence.normal_equations import coefficient_names, line_of, to_units
 from confide.methods.regression.evidence.sample_size_advice import count_text, few_records
@@ -90,7 +90,7 @@ class HuberPath:
         """Noisy sums in the order of the plan; the noisy count chooses the branch."""
         return draw_line(self.design, meter, source, plan)
 
-    def table(self, release: Release, question: Question) -> HuberEstimates:
+    def table(self, release: Release, question: ResultOptions) -> HuberEstimates:
         """The table; a subset's covariance assumes equal residual variances, as the released meat belongs to the full model.
 
         The end of a descent has no subsets.
@@ -100,7 +100,7 @@ class HuberPath:
             return self._points(release, question, keep)
         return RoundReading(self.label, self.slope_bound, release, question, self.design, keep).table()
 
-    def _points(self, release: Release, question: Question, keep: list[int]) -> HuberEstimates:
+    def _points(self, release: Release, question: ResultOptions, keep: list[int]) -> HuberEstimates:
         """The table of a line for prediction: the shrunken line of the last round, or where a descent ended."""
         design, box = self.design, box_of(release)
         whole = line_of(design, keep, box)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from confide._arrays import Array
-from confide.core import Question, Release
+from confide.core import Release, ResultOptions
 from confide.methods.regression.evidence.normal_equations import (
     Fit,
     Line,
-    Meat,
+    MiddleMatrix,
     NoisyMoments,
     allowed_lines,
     coefficient_names,
@@ -25,7 +25,7 @@ from confide.methods.regression.evidence.normal_equations import (
     floored,
     identified,
     line_of,
-    noisy_meat,
+    noisy_middle_matrix,
     records_behind,
     to_units,
     trusted,
@@ -62,7 +62,7 @@ _BIAS_AWARE_FLAG = Flag(
 )
 
 _RESIDUAL_CLIPPING = Flag(
-    "residual_clipping",
+    "residuals_clipped",
     "a noticeable share of the residuals is larger than the released scale and counts at that scale; if errors are "
     "skewed or the relation is curved, the line differs from the least-squares one, which LeastSquares gives",
 )
@@ -97,7 +97,7 @@ class RoundReading:
     label: str
     declared: float | None
     release: Release
-    question: Question
+    question: ResultOptions
     design: Design
     keep: list[int]
 
@@ -136,8 +136,8 @@ class RoundReading:
         try:
             fitted: Fit | None = fit(moments, line, done.largest)
         except np.linalg.LinAlgError:
-            fitted, status = None, "not_identified" if status == "ok" else status
-        if status == "ok" and fitted is not None:
+            fitted, status = None, "not_identified" if status == "valid" else status
+        if status == "valid" and fitted is not None:
             meat = None if meat is None else floored(fitted, meat)
             shown, df = trusted(fitted, matrix, meat)
             covariance = matrix @ fitted.covariance(shown) @ matrix.T
@@ -152,36 +152,36 @@ class RoundReading:
                 "rsquared_interval": explained[1],
             }
             estimates = matrix @ fitted.theta + shift
-            flags = ("upper_bound",) if shown is not meat else ()
+            flags = ("se_upper_bound",) if shown is not meat else ()
         else:
             estimates = matrix @ inner.shrunken(done, generator)[0] + shift
             bounds = self._bias_aware(done, moments, inner, matrix, shift, meat, fitted)
             numbers["bias_aware"] = bounds
             if bounds is not None:
                 # a valid interval, whichever way the Gram matrix drowned
-                status, flags, reason = "weak", (_BIAS_AWARE_FLAG,), _BIAS_AWARE
+                status, flags, reason = "imprecise", (_BIAS_AWARE_FLAG,), _BIAS_AWARE
             else:
                 reason += "; a declared slope_bound gives bias-aware intervals"
         return self._result(done, names, estimates, numbers, status, reason, (*flags, *self._remarks(subset)), meat)
 
-    def _law(self, done: Round, fitted: Fit, matrix: Array, meat: Meat | None) -> JointLaw:
+    def _law(self, done: Round, fitted: Fit, matrix: Array, meat: MiddleMatrix | None) -> JointLaw:
         """What the release says of the errors of all coefficients together; records are weighed in the coordinates of the last round."""
         anywhere = np.full(len(done.cross) - 1, 1e100)
         return JointLaw(
             units=matrix @ fitted.bread,
             noise=fitted.noise,
-            meats=(noisy_meat(fitted, meat, done.cap),),
+            meats=(noisy_middle_matrix(fitted, meat, done.cap),),
             records=records_behind(fitted, matrix, -anywhere, anywhere, done.cap),
             key=(self.release.drawn_sha256,),
         )
 
-    def _meat(self, done: Round) -> Meat:
+    def _meat(self, done: Round) -> MiddleMatrix:
         """The meat in units of rho^2, with the usual factor for fitted coefficients."""
         noisy, reach = self.release["meat"], float(np.asarray(self.release.public["reach"])[0])
         rows = ScoreRows(self.design, done.frame, done.cap)
         unit = reach**2 / float(rows.steps) ** 2
         unit *= done.count / max(done.count - len(done.cross), 1.0)
-        return Meat(noisy.decode() * unit, sqrt(noisy.variance) * unit)
+        return MiddleMatrix(noisy.decode() * unit, sqrt(noisy.variance) * unit)
 
     def _bias_aware(
         self,
@@ -190,7 +190,7 @@ class RoundReading:
         inner: RoundLines,
         matrix: Array,
         shift: Array,
-        meat: Meat | None,
+        meat: MiddleMatrix | None,
         fitted: Fit | None,
     ) -> BiasAware | None:
         bound = slope_bound(self.declared, self.design, private=self._ranges_found())
@@ -210,7 +210,7 @@ class RoundReading:
         return all(found_ranges(noisy.decode(), sqrt(noisy.variance)))
 
     def _explained(
-        self, done: Round, fitted: Fit, meat: Meat | None, generator: np.random.Generator
+        self, done: Round, fitted: Fit, meat: MiddleMatrix | None, generator: np.random.Generator
     ) -> tuple[float, tuple[float, float]]:
         """R squared: the line's variance over the records of the last round, against residuals of the first.
 
@@ -252,7 +252,7 @@ class RoundReading:
         )
 
     def _remarks(self, subset: bool) -> tuple[str, ...]:
-        return (*(("subset_classical",) if subset else ()), *few_records(self.release["count"]))
+        return (*(("submodel_classical",) if subset else ()), *few_records(self.release["count"]))
 
     def _limit(self, done: Round) -> float:
         """Where residuals of the last round are limited, in the units of the response."""
@@ -277,11 +277,11 @@ class RoundReading:
         status: str,
         reason: str,
         flags: tuple[str, ...],
-        meat: Meat | None,
+        meat: MiddleMatrix | None,
     ) -> HuberEstimates:
         plan, count = self.release.plan, self.release["count"]
         clipping, clipped = self._clipped()
-        ok = status == "ok"
+        ok = status == "valid"
         bounds = numbers.get("bias_aware")
         share, interval = numbers.get("rsquared", nan), numbers.get("rsquared_interval", (nan, nan))
         covers = plan.covers if meat is not None else _SUBSET_COVERS

@@ -13,8 +13,8 @@ most 1), E u has v^2 (|u|^2 I + u u')/2. With u = V^(-1) t the covariance is
 
 First order holds while V stands above its noise and above lam; `LEAST` says how far, found by simulation.
 V may stand there by luck of its noise, and then its inverse is too small: the covariance takes V less three quarters of the norm of its
-noise, the estimate V itself. Otherwise there is no interval (status "weak") and the coefficients are those of t, with the ridge in them.
-The rule looks at V alone: one that looked at t would choose among estimates, and intervals that are chosen so do not cover.
+noise, the estimate V itself. Otherwise there is no interval (status "imprecise") and the coefficients are those of t, with the ridge in
+them. The rule looks at V alone: one that looked at t would choose among estimates, and intervals that are chosen so do not cover.
 """
 
 from __future__ import annotations

@@ -35,18 +35,18 @@ from confide._arrays import Array
 from confide.core import (
     SAFETY_STEPS,
     Allowance,
+    Composed,
     Event,
     Gram,
     Meter,
     Method,
-    Opaque,
+    OpaqueRelease,
     Plan,
     Proved,
-    Question,
     Release,
+    ResultOptions,
     Source,
     Statistic,
-    Together,
     Total,
     threshold,
 )
@@ -59,7 +59,7 @@ from confide.methods.regression.glm.results import LogisticEstimates
 from confide.methods.regression.linear_estimates import legend
 from confide.methods.regression.reference import log_odds_line
 from confide.methods.regression.sums.linear_rows import Present
-from confide.schema import Design, Practice, Schema
+from confide.schema import CodedFrame, Design, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.blocks.record_block import Collected
 from confide.sums.coding import outcome_pairs
@@ -136,20 +136,20 @@ class PerturbedLogistic(Method):
         """B."""
         return float(self.row_bound or sqrt(int(design.intercept) + max(len(design.terms), 1) / 3))
 
-    def infer(self, release: Release, question: Question | None = None) -> LogisticEstimates:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> LogisticEstimates:
         """The table of log-odds in the units of the data. A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         design, levels = self._design(release.plan.declared)
         reading, ridge, noise = self._read(release, design)
         matrix = log_odds(design)
         p = len(reading.theta)
-        status = "weak" if reading.weak else "ok"
+        status = "imprecise" if reading.weak else "valid"
         flags: tuple[str, ...] = ()
         covariance = matrix @ reading.covariance @ matrix.T
         if not self._share:
-            status, flags, covariance = "ok", ("no_interval",), np.full((p, p), np.nan)
-        own = np.full(p, np.nan) if status == "weak" or flags else np.diag(matrix @ reading.noise @ matrix.T)
-        taken_off = ", its bias taken off" if status == "ok" and not flags else ""
+            status, flags, covariance = "valid", ("no_interval",), np.full((p, p), np.nan)
+        own = np.full(p, np.nan) if status == "imprecise" or flags else np.diag(matrix @ reading.noise @ matrix.T)
+        taken_off = ", its bias taken off" if status == "valid" and not flags else ""
         return LogisticEstimates.of(
             release,
             response=design.response.name,
@@ -158,7 +158,7 @@ class PerturbedLogistic(Method):
             covariance=(covariance + covariance.T) / 2,
             noise_variance=own,
             status=status,
-            reason=reading.weak if status == "weak" else "",
+            reason=reading.weak if status == "imprecise" else "",
             flags=flags,
             facts=(
                 ("Outcome", f"{levels[1]} against {levels[0]}"),
@@ -182,7 +182,7 @@ class PerturbedLogistic(Method):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The likeliest model, without a ridge."""
-        design, _ = self._design(Practice.checked(frame).schema)
+        design, _ = self._design(CodedFrame.checked(frame).schema)
         return log_odds_line(frame, design)
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
@@ -260,7 +260,7 @@ class LogisticObjective(PerturbedLogistic):
             self,
             schema,
             proved,
-            Opaque("logistic", proved.statement, _PROOF),
+            OpaqueRelease("logistic", proved.statement, _PROOF),
             {"rows": Total(labelled), "curvature": Gram(CurvatureRows(labelled, cut))},
             constants={"row bound": cut, "ridge": perturbed.ridge, "tilt sd": perturbed.sd},
             **facts,
@@ -348,7 +348,7 @@ class _Gaussian(PerturbedLogistic):
         return Allowance.of(privacy, self, schema, failure=None, assumptions=("float64 solver",))
 
     def _event(self, schema: Schema, allowance: Allowance, spends: dict[str, Any]) -> Event:
-        return Together(tuple(spends.values()))
+        return Composed(tuple(spends.values()))
 
     def _constants(self, design: Design) -> Mapping[str, float]:
         return {}
@@ -473,7 +473,7 @@ class LogisticPTR(_Gaussian):
                 f"logistic_ptr protects single records, got rows_per_unit={schema.rows_per_unit}; write logistic_output"
             )
         certificate = spends.pop("eigenvalue")
-        return allowance.certify(certificate, Together(tuple(spends.values())))
+        return allowance.certify(certificate, Composed(tuple(spends.values())))
 
     def _constants(self, design: Design) -> Mapping[str, float]:
         return {"ridge": self._ridge(design)}

@@ -64,7 +64,7 @@ class Intervals(BaseResult):
     @property
     def title(self) -> str:
         """The heading of every rendering."""
-        return f"Private estimates of {self.response}, {self.level:.0%} intervals"
+        return f"Quantiles of {self.response}, {self.level:.0%} intervals"
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """estimate, low, high; one row for each name."""

@@ -37,14 +37,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._helpers import later
-from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source, Spend, Together, Total
+from confide.core import Allowance, BudgetItem, Composed, Meter, Method, Plan, Release, ResultOptions, Source, Total
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
 from confide.methods.intervals.block_posterior import rank_scores
 from confide.results.base import noise_share
 from confide.results.pages.content import Flag
-from confide.schema import Categorical, Practice, Schema
+from confide.schema import Categorical, CodedFrame, Schema
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.coding import ends
 from confide.sums.columns import OfColumn
@@ -53,7 +53,7 @@ from confide_lab.methods.quantile.intervals import Intervals
 __all__ = ["Place", "Quantile"]
 
 _OPEN_END = Flag(
-    "open_end",
+    "one_sided",
     "at least one end of an interval cannot be given at this budget; it is printed as none",
 )
 
@@ -192,7 +192,7 @@ class Quantile(Method):
             self,
             schema,
             allowance,
-            Together((allowance.spend("records", records, _COUNT_SHARE), *choices)),
+            Composed((allowance.spend("records", records, _COUNT_SHARE), *choices)),
             {"records": records, "ranks": ranks},
             n=n,
             target=f"quantiles of {self.column} at {', '.join(f'{q:g}' for q in self.qs)}",
@@ -249,16 +249,16 @@ class Quantile(Method):
                 row[1] = high
         return offsets
 
-    def _reach(self, choice: Spend, alpha: float) -> int:
+    def _reach(self, choice: BudgetItem, alpha: float) -> int:
         """t: a choice misses its target by less, in scores, but for the probability that an interval allows it."""
         reach = 2 * float(choice.sensitivity / choice.scale) * log(choice.shape[0] / (alpha * _CHOICE_ERROR))
         return _FAR if reach >= _FAR else ceil(reach)
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> Intervals:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> Intervals:
         """Estimates and intervals in the column's units. There is no question to ask: `PlanError` for one."""
-        (question or Question()).only()
+        (question or ResultOptions()).only()
         column = release.plan.declared[self.column]
         assert not isinstance(column, Categorical)
         chosen = np.array([int(release[name].values[0]) for q in self.qs for name in _names(q)])
@@ -287,7 +287,7 @@ class Quantile(Method):
             high=np.full_like(high, inf) if useless else high,
             level=self.level,
             share=share,
-            status="uninformative" if useless else "ok",
+            status="no_information" if useless else "valid",
             reason="too few records for this budget: no end of any interval can be given; spend more, or take a coarser grid"
             if useless
             else "",
@@ -310,7 +310,7 @@ class Quantile(Method):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The quantiles of the clipped column: the least value that a share of at least q of the records does not exceed."""
-        values = Practice.checked(frame).present(self.column)
+        values = CodedFrame.checked(frame).present(self.column)
         if not len(values):
             raise PlanError(f"no practice record has a value of {self.column!r}; give more records")
         found = np.quantile(values, self.qs, method="inverted_cdf")

@@ -256,7 +256,7 @@ def test_lines_of_an_outcome(name: str, link: str) -> None:
         value, error = said(PRINTED)[f"{name}:{link} {theirs}"]
         assert found.params[ours] == pytest.approx(value, rel=1e-6)
         assert found.bse[ours] == pytest.approx(error, rel=1e-7)
-    assert found.status == "ok" and (found.df <= {"persons": 19_996, "clusters": 996, "strata": 992}[name]).all()
+    assert found.status == "valid" and (found.df <= {"persons": 19_996, "clusters": 996, "strata": 992}[name]).all()
 
 
 @pytest.mark.parametrize("name", ["clusters", "strata"])

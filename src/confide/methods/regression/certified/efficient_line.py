@@ -39,17 +39,17 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.core import (
     Allowance,
+    BudgetItem,
+    Composed,
     FormulaMethod,
     Gram,
     Meter,
     Plan,
-    Question,
     Release,
+    ResultOptions,
     Source,
-    Spend,
     Statistic,
     Test,
-    Together,
     Total,
     threshold,
 )
@@ -72,7 +72,7 @@ from confide.methods.regression.evidence.normal_equations import to_units
 from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.methods.regression.reference import least_squares
 from confide.methods.regression.sums.linear_rows import Present
-from confide.schema import Design, Practice, Schema
+from confide.schema import CodedFrame, Design, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
 
@@ -154,7 +154,7 @@ class EfficientPTR(FormulaMethod):
         law = None if self.gamma_plan is None else allowance.reply(self.gamma_plan, self.beta)
         share = _TEST if law is None else law.spent
         shares = {"line": 1 - share - _RESIDUAL - _COUNT, "count": _COUNT, "residual": _RESIDUAL}
-        then = Together(tuple(allowance.spend(name, statistics[name], shares[name]) for name in statistics))
+        then = Composed(tuple(allowance.spend(name, statistics[name], shares[name]) for name in statistics))
         if self.mode == "adaptive":
             statistics["eigenvalue"] = LeastEigenvalue(line.map)
             event = allowance.certify(allowance.spend("eigenvalue", statistics["eigenvalue"], share), then)
@@ -199,7 +199,7 @@ class EfficientPTR(FormulaMethod):
     def _margin(test: Test, line: CertifiedLine) -> float:
         """How far below L~ the certified eigenvalue lies, in units of A: X^2 (of each row of a unit) and the quantile of the noise."""
         on, unit = test.on, LeastEigenvalue(line.map).unit
-        assert isinstance(on, Spend)
+        assert isinstance(on, BudgetItem)
         # one step more than enough, for the floats
         return (float((on.sensitivity + threshold(on, test.delta)) * on.step) + 1) / unit
 
@@ -240,15 +240,15 @@ class EfficientPTR(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> LinearEstimates:
-        """The regression table, or a result with status "no_reply". A question has nothing to ask: `PlanError`."""
-        (question or Question()).only()
+    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
+        """The regression table, or a result with status "declined". A question has nothing to ask: `PlanError`."""
+        (question or ResultOptions()).only()
         line = self._line(self._design(release.plan.declared))
         return CertifiedReading(f"{self.name} {self.version}", release, line, self.mode == "adaptive").table()
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The least-squares line of the clipped response on all records, each with its public weight."""
-        design = self._design(Practice.checked(frame).schema)
+        design = self._design(CodedFrame.checked(frame).schema)
         return least_squares(frame, design, self.weights(design))
 
     def weights(self, design: Design) -> Callable[[Array], Array]:

@@ -304,7 +304,7 @@ def solve_exactly(matrix: list[list[int]], right: list[int]) -> tuple[list[int],
 
 
 _AT_THE_RADIUS = Flag(
-    "at_the_radius",
+    "at_declared_radius",
     "the released line is as long as the declared radius, which may have cut it; a larger radius needs a new release",
 )
 
@@ -373,10 +373,10 @@ class CertifiedReading:
         return self.line.map.design
 
     def table(self) -> LinearEstimates:
-        """The regression table, at status "no_reply" where the test did not pass."""
+        """The regression table, at status "declined" where the test did not pass."""
         release, design, line = self.release, self.design, self.line
         level = float(release.public["level"][0])
-        shown = self._declined(level) if release.status == "no_reply" else self._answered(line.at(level))
+        shown = self._declined(level) if release.status == "declined" else self._answered(line.at(level))
         return LinearEstimates.of(
             release,
             method=self.label,
@@ -397,7 +397,7 @@ class CertifiedReading:
             "covariance": np.full((p, p), nan),
             "noise_variance": np.full(p, nan),
             "df": nan,
-            "status": "no_reply",
+            "status": "declined",
             "reason": _NO_REPLY,
             "flags": (),
             # the noisy bound may be below 0, which certifies nothing
@@ -407,7 +407,7 @@ class CertifiedReading:
         }
 
     def _answered(self, line: CertifiedLine) -> dict[str, Any]:
-        """Coefficients in the units of the data, and their covariance at status "ok"."""
+        """Coefficients in the units of the data, and their covariance at status "valid"."""
         release = self.release
         error = line.alpha * sqrt(release["line"].variance) / (1 << 20)
         phi = np.asarray(release.public["phi"], dtype=np.float64)
@@ -422,7 +422,7 @@ class CertifiedReading:
         status, reason = _status(phi, error, nobs, line.radius)
         flags = (_AT_THE_RADIUS,) if reason == _LONG else ()
         matrix, shift = _units(self.design)
-        inner, shown = matrix @ matrix.T, 1.0 if status == "ok" else nan
+        inner, shown = matrix @ matrix.T, 1.0 if status == "valid" else nan
         # moved into the ball again, which helps a point; where it does anything there is no interval
         length = float(np.linalg.norm(phi))
         sampling = UNEQUAL * sigma2 / line.lam
@@ -464,11 +464,11 @@ def _width(variance: float, sampling: float) -> str:
 def _status(phi: Array, error: float, nobs: float, radius: float) -> tuple[str, str]:
     """From released numbers: whether the ball may have cut the line, or too few records stand behind it."""
     if nobs < 3 * len(phi):
-        return "weak", _FEW
+        return "imprecise", _FEW
     # the noise is in the length too; a line that the ball has cut is as long as the radius before it
     if float(np.linalg.norm(phi)) + 2 * error >= radius:
-        return "weak", _LONG
-    return "ok", ""
+        return "imprecise", _LONG
+    return "valid", ""
 
 
 def _units(design: Design) -> tuple[Array, Array]:

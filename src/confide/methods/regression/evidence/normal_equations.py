@@ -22,7 +22,7 @@ from confide._arrays import Array
 from confide.errors import PlanError
 from confide.methods.regression.sums.whitened_rows import NoisySums
 from confide.results.base import sampling_alone
-from confide.results.inference.simulated_null import NoisyMeat
+from confide.results.inference.simulated_null import NoisyMiddleMatrix
 from confide.schema import Design
 from confide.sums.coding import Box
 
@@ -70,7 +70,7 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
-class Meat:
+class MiddleMatrix:
     """The noisy meat of a robust covariance, (p, p), and the sd of the symmetric noise on its diagonal.
 
     lifted: what stands for it where its noise left too little (`floored`).
@@ -88,11 +88,11 @@ class Meat:
         values, vectors = np.linalg.eigh(self.values)
         return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
-    def raised(self, sds: float) -> Meat:
+    def raised(self, sds: float) -> MiddleMatrix:
         """The meat plus `sds` noise sds in every direction: an upper bound, positive semi-definite like the meat itself."""
-        return Meat(self.positive + sds * self.sd * np.eye(len(self.values)), self.sd)
+        return MiddleMatrix(self.positive + sds * self.sd * np.eye(len(self.values)), self.sd)
 
-    def unclipped(self, total: float, *, weighted: bool = False) -> Meat:
+    def unclipped(self, total: float, *, weighted: bool = False) -> MiddleMatrix:
         """The meat scaled to the residual sum of squares that the moments show, `total` = sum w r^2 of unclipped residuals.
 
         A limit of residuals that binds makes the meat too small (to a quarter at worst at half the response's range). Without weights its
@@ -105,7 +105,7 @@ class Meat:
         else:
             factor = total / max(self.values[0, 0] + self.sd, self.sd)
         factor = float(np.clip(factor, 1.0, 4.0))
-        return Meat(self.values * factor, self.sd * factor)
+        return MiddleMatrix(self.values * factor, self.sd * factor)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,12 +122,12 @@ class Fit:
     noise: Array
     moments: NoisyMoments
 
-    def covariance(self, meat: Meat | None = None) -> Array:
+    def covariance(self, meat: MiddleMatrix | None = None) -> Array:
         """Covariance of theta; without a meat s2 A stands in, which is conservative under equal residual variances since w <= 1."""
         middle = self.s2 * self.moments.gram if meat is None else meat.positive
         return self.bread @ (middle + self.noise) @ self.bread
 
-    def alone(self, to_units: Array, meat: Meat | None = None) -> Array:
+    def alone(self, to_units: Array, meat: MiddleMatrix | None = None) -> Array:
         """The sampling variances of the rows of `to_units` theta without anything that is allowed for because of noise, (k,)."""
         rows = to_units @ self.bread
         classical = self.s2 * np.einsum("ij,jk,ik->i", rows, self.moments.gram, rows)
@@ -136,7 +136,7 @@ class Fit:
         robust, most = (np.einsum("ij,jk,ik->i", rows, each, rows) for each in (meat.values, meat.positive))
         return np.asarray(np.minimum(sampling_alone(robust, meat.sd * (rows**2).sum(axis=1), classical), most))
 
-    def degrees_of_freedom(self, to_units: Array, meat: Meat | None = None) -> float:
+    def degrees_of_freedom(self, to_units: Array, meat: MiddleMatrix | None = None) -> float:
         """Degrees of freedom for intervals of the rows of `to_units` theta.
 
         The noise of the meat makes an estimated variance V_j = c'(M + G)c, c = bread to_units_j, uncertain by sd |c|^2, which is worth
@@ -178,7 +178,7 @@ def fit(moments: NoisyMoments, line: Line, largest: float = 1.0) -> Fit:
     return Fit(theta, s2, df, basis @ inverse @ basis.T, noise, moments)
 
 
-def floored(fitted: Fit, meat: Meat) -> Meat:
+def floored(fitted: Fit, meat: MiddleMatrix) -> MiddleMatrix:
     """The meat, at least half of s2 A in every direction: noise may leave almost nothing of it in one, and no interval shows that.
 
     Residual variances that differ so much that a direction truly has less than half of the average are then overstated in it.
@@ -193,7 +193,7 @@ def floored(fitted: Fit, meat: Meat) -> Meat:
     return replace(meat, lifted=(root * np.maximum(values, _LEAST * fitted.s2)) @ root.T)
 
 
-def trusted(fitted: Fit, to_units: Array, meat: Meat | None) -> tuple[Meat | None, float]:
+def trusted(fitted: Fit, to_units: Array, meat: MiddleMatrix | None) -> tuple[MiddleMatrix | None, float]:
     """The meat to use and the degrees of freedom: where noise outweighs it, an upper bound of it with the residual ones.
 
     A variance known to fewer than ten degrees of freedom is no estimate: each is then replaced by its upper 95 % bound.
@@ -204,7 +204,7 @@ def trusted(fitted: Fit, to_units: Array, meat: Meat | None) -> tuple[Meat | Non
     return meat.raised(_UPPER), fitted.df
 
 
-def noisy_meat(fitted: Fit, meat: Meat | None, cap: float) -> NoisyMeat:
+def noisy_middle_matrix(fitted: Fit, meat: MiddleMatrix | None, cap: float) -> NoisyMiddleMatrix:
     """What a joint test knows of the sampling of scores: the released meat, and s2 A for what it is under equal residual variances.
 
     Scores are weighted twice, A once: its mean weight is taken off. The size of s2 is uncertain by the noise of the residual sum of
@@ -216,8 +216,8 @@ def noisy_meat(fitted: Fit, meat: Meat | None, cap: float) -> NoisyMeat:
     noise = moments.square_noise(size)
     uncertain = sqrt((noise / (fitted.df * fitted.s2)) ** 2 + 2 / fitted.df)
     if meat is None:
-        return NoisyMeat(shape, np.zeros_like(shape), shape, min(uncertain, 1.0))
-    return NoisyMeat(meat.values, np.full_like(shape, meat.sd), shape, uncertain)
+        return NoisyMiddleMatrix(shape, np.zeros_like(shape), shape, min(uncertain, 1.0))
+    return NoisyMiddleMatrix(meat.values, np.full_like(shape, meat.sd), shape, uncertain)
 
 
 def records_behind(fitted: Fit, to_units: Array, low: Array, high: Array, cap: float) -> Array:
@@ -250,11 +250,11 @@ def identified(moments: NoisyMoments, line: Line, hides: str = "") -> tuple[str,
     if smallest <= 0:
         return "not_identified", f"the released Gram matrix is not positive definite: {hides}{ask}"
     if smallest < noise:
-        return "weak", (
+        return "imprecise", (
             "the smallest eigenvalue of the released Gram matrix is below the size of its noise, so normal intervals are "
             f"not valid: {hides}{ask}"
         )
-    return "ok", ""
+    return "valid", ""
 
 
 #: Public prior guess of |theta|^2; it balances the noise of A against that of b, and the optimum is flat in it.

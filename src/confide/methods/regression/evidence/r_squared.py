@@ -138,7 +138,7 @@ def share_text(share: float, low: float, high: float) -> str:
     """R squared and its interval as a table prints them.
 
     >>> share_text(0.3, 0.251, 0.345), share_text(nan, 0.0, 0.01), share_text(nan, nan, nan)
-    ('0.300 [0.251, 0.345]', '- [0.000, 0.010]', '- (noise hides it)')
+    ('0.300 [0.251, 0.345]', 'n/a [0.000, 0.010]', 'n/a (noise hides it)')
     """
     if isnan(low):
         return f"{DASH} (noise hides it)"

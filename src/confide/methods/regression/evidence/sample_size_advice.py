@@ -47,7 +47,7 @@ _HIDDEN = 3.0
 
 
 @dataclass(frozen=True)
-class Unanswered:
+class MissingCoefficients:
     """Places of coefficients that are not answered, by the cause.
 
     wide: features whose bounds reach too far; demanding: those whose noise is too large; tied: place -> the wide one that it moves with;
@@ -172,10 +172,10 @@ def alike_words(names: Sequence[str], gram: NDArray[np.float64], places: Sequenc
     )
 
 
-def demand_words(names: Sequence[str], demand: Sequence[float], records: float) -> str:
+def records_needed_text(names: Sequence[str], demand: Sequence[float], records: float) -> str:
     """One sentence for all coefficients that need more; the largest demand first.
 
-    >>> demand_words(["a", "b"], [1.2, 1.43], 6_000)
+    >>> records_needed_text(["a", "b"], [1.2, 1.43], 6_000)
     'b and a need more records: at least about 8,600, or a mu 1.5 times as large'
     """
     order = sorted(range(len(names)), key=lambda place: -demand[place])
@@ -187,10 +187,10 @@ def demand_words(names: Sequence[str], demand: Sequence[float], records: float) 
     )
 
 
-def tied_words(names: Sequence[str], with_: str) -> str:
+def collinear_text(names: Sequence[str], with_: str) -> str:
     """The sentence for coefficients that move with one whose bounds reach too far.
 
-    >>> tied_words(["Intercept", "yrs"], "age")
+    >>> collinear_text(["Intercept", "yrs"], "age")
     'Intercept and yrs move with age'
     """
     return f"{_listed(names)} move{'s' if len(names) == 1 else ''} with {with_}"
@@ -214,7 +214,7 @@ def level_needs(counts: Sequence[LevelCount], base: Mapping[str, str], records: 
         small = [rarest]
     first = dict.fromkeys(one.column for one in small if base.get(one.column) == one.level)
     if first and demanding:
-        words.append(first_words(list(first)))
+        words.append(summary_text(list(first)))
     return "; ".join(words)
 
 
@@ -246,10 +246,10 @@ def left_out_words(
     return f"too few records to be told: {named}; the other coefficients are told without them, and their intervals allow for it"
 
 
-def first_words(columns: Sequence[str]) -> str:
+def summary_text(columns: Sequence[str]) -> str:
     """The sentence for factors whose first level has too few records.
 
-    >>> first_words(["job"])
+    >>> summary_text(["job"])
     'every coefficient of job compares with such a level: let one with many records stand first in the schema'
     """
     return f"every coefficient of {_joined(columns)} compares with such a level: let one with many records stand first in the schema"
@@ -393,7 +393,7 @@ _TWO_SIDED, _ONE_SIDED = float(special.ndtri(0.975)), float(special.ndtri(0.95))
 UNCHECKED = "not checked (clipping_check=False)"
 
 
-class PlainSample:
+class IndependentRecords:
     """What the table of a line says of how its records were drawn: nothing; a survey says more."""
 
     @property
@@ -408,12 +408,15 @@ class PlainSample:
 
 def few_records(count: Noisy) -> tuple[str, ...]:
     """The flag of a noisy count within three sds of 0: a hint at records that all dropped."""
-    return ("few_records",) if float(count.decode()[0]) < 3 * sqrt(count.variance) else ()
+    return ("few_complete_records",) if float(count.decode()[0]) < 3 * sqrt(count.variance) else ()
 
 
 def count_text(count: Noisy) -> str:
-    """The noisy count with its 95 % margin."""
-    return f"{float(count.decode()[0]):,.0f} ± {_TWO_SIDED * sqrt(count.variance):,.0f}"
+    """The noisy count, with its 95 % interval where that is wider than 1 % of it to either side."""
+    value, margin = float(count.decode()[0]), _TWO_SIDED * sqrt(count.variance)
+    return f"{value:,.0f}" + (
+        f" (95% CI {value - margin:,.0f} to {value + margin:,.0f})" if margin > 0.01 * value else ""
+    )
 
 
 def clipped_share(noisy: Noisy, records: float, unit: int = 1) -> tuple[bool, str]:
@@ -432,6 +435,6 @@ def clipped_share(noisy: Noisy, records: float, unit: int = 1) -> tuple[bool, st
 def clipped_responses(release: Release, records: float) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """Flag and fact of the paid diagnostic: which share of the responses lay outside their bounds."""
     if "clipping" not in release.statistics:
-        return ("clipping_unchecked",), (("Clipped responses", UNCHECKED),)
+        return ("clipping_not_checked",), (("Clipped responses", UNCHECKED),)
     seen, text = clipped_share(release["clipping"], records, ClippedRows.unit)
-    return ("y_clipping",) if seen else (), (("Clipped responses", text),)
+    return ("response_clipped",) if seen else (), (("Clipped responses", text),)

@@ -18,11 +18,11 @@ from math import sqrt
 import numpy as np
 
 from confide._arrays import Array
-from confide.core import Question, Release
+from confide.core import Release, ResultOptions
 from confide.methods.regression.evidence.sample_size_advice import short_tail
 from confide.methods.regression.sums.linear_rows import ranged
 from confide.results.base import sampling_alone
-from confide.results.inference.simulated_null import JointLaw, NoisyMeat
+from confide.results.inference.simulated_null import JointLaw, NoisyMiddleMatrix
 from confide.schema import Design
 from confide.sums.clusters.cluster_covariance import Counting
 from confide.sums.coding import Box
@@ -174,7 +174,9 @@ class Sandwich:
         n, shape = self.count, self.s2 * (self.gram + self.gram.T) / 2
         stretch = self.independent / max(self.independent - len(self.cross), 1.0)
         uncertain = float(np.sqrt((self.sd_square / (n * self.s2)) ** 2 + 2 / n))
-        meat = NoisyMeat(self.whole_meat * stretch, np.full_like(shape, self.sd_meat * stretch), shape, uncertain)
+        meat = NoisyMiddleMatrix(
+            self.whole_meat * stretch, np.full_like(shape, self.sd_meat * stretch), shape, uncertain
+        )
         return JointLaw(self.spread, self.noise(self.delta), (meat,), self.records, key)
 
     @cached_property
@@ -210,11 +212,11 @@ def correlations(covariance: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedRounds:
+class ReleaseReader:
     """One release read with one question."""
 
     release: Release
-    question: Question
+    question: ResultOptions
     design: Design
 
     def _public(self, name: str) -> Array:

@@ -9,8 +9,8 @@ level's own means, S = sum v~ v~' over a set of records, e the residuals of the 
 
 By Cauchy and Schwarz a coefficient c'theta moves by at most rho n_L s q^(1/2): n_L records, s^2 and q the means of e^2 and of
 (c'S_K^-1 v~)^2 within the level, rho their correlation there. Against the coefficient's standard error without noise, s (n q)^(1/2), that
-is rho n_L/n^(1/2), and the interval is widened by it (`LeftOut.bias`), with s and q those of all records and rho = 1/2. Whatever the mean
-of the level is, nothing else is assumed of it; a level that can be told has no allowance, as its records stay.
+is rho n_L/n^(1/2), and the interval is widened by it (`SparseLevels.bias`), with s and q those of all records and rho = 1/2. Whatever the
+mean of the level is, nothing else is assumed of it; a level that can be told has no allowance, as its records stay.
 
 Which levels are left out follows from noisy counts of the rounds: public, and the maps of the sums drop a record by its own level alone,
 so that every sensitivity stands. Source of the identity: Frisch, Waugh 1933; Lovell 1963.
@@ -76,7 +76,7 @@ class CellCounts:
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
+class SparseLevels:
     """Levels whose records are left out: cells of a layout, their noisy counts and the sds of these, and about how many records would do.
 
     `rows` are what a release keeps of it: (place of the factor, cell, count, sd, enough).
@@ -88,7 +88,7 @@ class LeftOut:
     enough: Array
 
     @classmethod
-    def of(cls, layout: Layout, counted: CellCounts, mu: float) -> LeftOut | None:
+    def of(cls, layout: Layout, counted: CellCounts, mu: float) -> SparseLevels | None:
         """The largest demand first, until no other level is expected to be hidden by the noise of A; None for none.
 
         mu: of the sum A. Cells with many records stay, one of each factor does, and all where its columns stand in further terms.
@@ -111,7 +111,7 @@ class LeftOut:
         return cls(tuple(cells[k] for k in left), counted.counts[left], np.sqrt(counted.variances[left]), would_do)
 
     @classmethod
-    def from_rows(cls, rows: Array) -> LeftOut:
+    def from_rows(cls, rows: Array) -> SparseLevels:
         """From what a release keeps."""
         return cls(tuple((int(place), int(cell)) for place, cell in rows[:, :2]), *rows[:, 2:5].T)
 
@@ -157,7 +157,7 @@ def _enough(layout: Layout, counted: CellCounts, mu: float, left: Sequence[int],
     return high
 
 
-def least_level(layout: Layout, records: float, mu: float) -> float:
+def smallest_level(layout: Layout, records: float, mu: float) -> float:
     """About how many of so many records a level must have to be told beside even ones; 0 without factors. mu: of the sum A."""
     cells = tuple(layout.cells)
     places = np.array([place for place, _ in cells], dtype=np.int64)

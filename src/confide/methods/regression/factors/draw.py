@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from confide._arrays import Array
-from confide.core import Allowance, Gram, Meter, Plan, Question, Release, Source, Statistic, Together, Total
+from confide.core import Allowance, Composed, Gram, Meter, Plan, Release, ResultOptions, Source, Statistic, Total
 from confide.methods.regression.factors.reading import LevelFit, LevelTables, TailCounts, largest_fit
 from confide.methods.regression.factors.results import COVERS, TARGET, read
 from confide.methods.regression.factors.sums import (
@@ -44,7 +44,7 @@ from confide.methods.regression.linear_estimates import SharedEstimates, kept
 from confide.methods.regression.reference import least_squares
 from confide.methods.regression.sums.linear_rows import ClippedRows
 from confide.schema import Categorical, Design, Schema
-from confide.schema.coded_frame import Practice
+from confide.schema.coded_frame import CodedFrame
 from confide.sums.coding import ends
 from confide.sums.columns import columns_of
 
@@ -96,7 +96,7 @@ class FactorMeans:
             shares["sums"] += shares.pop(name)
         spends = {name: allowance.spend(name, statistics[name], share) for name, share in shares.items()}
         return {
-            "event": Together(tuple(spends.values())),
+            "event": Composed(tuple(spends.values())),
             "statistics": {name: statistics[name] for name in shares},
             "passes": 1 if self.levels.told_by_sums else 3,
             "constants": {},
@@ -219,7 +219,7 @@ class FactorMeans:
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def table(self, release: Release, question: Question) -> SharedEstimates:
+    def table(self, release: Release, question: ResultOptions) -> SharedEstimates:
         """The table; a subset's covariance assumes equal residual variances, as the released meat belongs to the full model."""
         return read(
             release, self.design, self.levels, self.rows(str(release.charged.relation)), kept(self.design, question)
@@ -227,7 +227,7 @@ class FactorMeans:
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """Least squares of the response on the terms, without privacy. frame: practice records, or a frame that the schema then reads."""
-        return least_squares(frame if isinstance(frame, Practice) else Practice.of(frame, self.schema), self.design)
+        return least_squares(frame if isinstance(frame, CodedFrame) else CodedFrame.of(frame, self.schema), self.design)
 
     def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Opposite ends of the response at the same levels, and at levels that all differ. None for a derived response."""

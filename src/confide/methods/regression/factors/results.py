@@ -23,7 +23,7 @@ from confide.methods.regression.factors.reading import SEEN, USABLE, LevelFit, L
 from confide.methods.regression.factors.sums import FactorLevels, LevelRows, LevelScores, SquaredRows
 from confide.methods.regression.linear_estimates import SharedEstimates, legend
 from confide.results.base import LevelCount, level_legend, level_remarks, sampling_alone
-from confide.results.inference.simulated_null import JointLaw, NoisyMeat
+from confide.results.inference.simulated_null import JointLaw, NoisyMiddleMatrix
 from confide.results.pages.table import DASH, with_interval
 from confide.schema import Design
 
@@ -257,7 +257,7 @@ class LevelFigures:
         return JointLaw(
             units=half * np.hstack([spread, fitted.inverse])[self.columns],
             noise=linalg.block_diag(np.zeros((len(values) - p,) * 2), fitted.noise),
-            meats=(NoisyMeat(values, sd, shape, uncertain),),
+            meats=(NoisyMiddleMatrix(values, sd, shape, uncertain),),
             records=behind[self.columns],
             key=(self.release.drawn_sha256, ",".join(map(str, self.columns))),
         )
@@ -312,7 +312,7 @@ class Reading(LevelFigures):
             uncertain = self.fitted.uncertain[self.columns]
             answered, reason = uncertain <= USABLE, self._needs(names, uncertain)
             estimates = (half * self.fitted.theta + self._middle)[self.columns]
-        status = "ok" if answered.all() else "partial" if answered.any() else "weak"
+        status = "valid" if answered.all() else "partial" if answered.any() else "imprecise"
         if answered.any():
             own = self.columns
             covariance = half**2 * (self.sampling + self.noise)[np.ix_(own, own)]
@@ -326,9 +326,9 @@ class Reading(LevelFigures):
                 "joint": self._law(half),
             }
             estimates = np.where(answered, estimates, nan)
-            extra, explained = self._explained(half, told=status == "ok")
+            extra, explained = self._explained(half, told=status == "valid")
             numbers |= explained
-        return self._result(names, estimates, numbers, status, "" if status == "ok" else reason, extra)
+        return self._result(names, estimates, numbers, status, "" if status == "valid" else reason, extra)
 
     @property
     def _middle(self) -> Array:
@@ -429,8 +429,8 @@ class Reading(LevelFigures):
         extra: tuple[tuple[str, str], ...],
     ) -> SharedEstimates:
         flags, clipped = clipped_responses(self.release, self.records)
-        few = ("few_records",) if self.tables.count < 3 * self.tables.count_sd else ()
-        small = ("subset_classical",) if self.subset else ()
+        few = ("few_complete_records",) if self.tables.count < 3 * self.tables.count_sd else ()
+        small = ("submodel_classical",) if self.subset else ()
         response, counts = self.design.response.name, self._counts()
         told = [f"{one.column}[{one.level}] {one.count:,.0f} ± {one.margin:,.0f}" for one in counts]
         listed = (("Records (noisy)", "; ".join(told)),) if self.design.terms and len(told) <= _LISTED else ()
@@ -446,13 +446,13 @@ class Reading(LevelFigures):
             covers=_SUBSET if self.subset else COVERS.format(response),
             facts=(
                 ("Cov. type", "classical" if self.subset else "robust"),
-                ("Count (noisy)", f"{self.tables.count:,.0f} ± {_NORMAL * self.tables.count_sd:,.0f}"),
+                ("n", f"{self.tables.count:,.0f} ± {_NORMAL * self.tables.count_sd:,.0f}"),
                 *extra,
                 *clipped,
             ),
             legend=(
                 *listed,
-                *(level_legend(self._unseen()) if status == "ok" else ()),
+                *(level_legend(self._unseen()) if status == "valid" else ()),
                 *legend(self.design, self.release.plan.declared)[1:],
             ),
             design=self.design,

@@ -30,7 +30,7 @@ from confide._arrays import Array
 from confide._special import stdtrit
 from confide.errors import PlanError
 from confide.methods.regression.evidence.sample_size_advice import far
-from confide.methods.regression.evidence.sandwich import ReleasedRounds, correlations
+from confide.methods.regression.evidence.sandwich import ReleaseReader, correlations
 from confide.methods.regression.glm.clipping import (
     TAIL_FEATURES,
     TAIL_RESIDUAL,
@@ -42,14 +42,14 @@ from confide.methods.regression.glm.clipping import (
 from confide.methods.regression.glm.draw import FisherRound, linear_round, made_points, scored
 from confide.methods.regression.glm.fisher_families import LOGIT, Counts, Family
 from confide.methods.regression.glm.fisher_rows import FisherRows, FisherScores, InformationIndices
-from confide.methods.regression.glm.noise_floor import Held, levels_of
+from confide.methods.regression.glm.noise_floor import UnidentifiedLevels, levels_of
 from confide.methods.regression.sums.whitened_rows import Frame
 from confide.noise import keyed_generator
 from confide.results.base import sampling_alone
 from confide.schema import Categorical, Design, Integer, Schema
 from confide.schema.formulas.formula import cut
 from confide.schema.formulas.names import column_named, sides
-from confide.sums.clusters.cluster_covariance import Beyond, independent_of
+from confide.sums.clusters.cluster_covariance import TruncationBias, independent_of
 from confide.sums.coding import BOUND, Box
 
 
@@ -285,7 +285,7 @@ _ONE_SIDED = 1.645
 
 
 @dataclass(frozen=True, eq=False)
-class FisherFigures(ReleasedRounds):
+class FisherFigures(ReleaseReader):
     """One release read with one question. levels: of the outcome, the base first; none of counts. weighted: whether the line is that of
     the weighted records, of which no bias is asked.
     """
@@ -307,10 +307,12 @@ class FisherFigures(ReleasedRounds):
         return scored(self.design, self.release)
 
     @cached_property
-    def held(self) -> Held:
+    def held(self) -> UnidentifiedLevels:
         """The levels that the last step could not tell."""
         levels = levels_of(self.design, self.box)
-        return Held.of(self.last.gram, self.last.sd_gram, self._public("transform"), self._public("moments"), levels)
+        return UnidentifiedLevels.of(
+            self.last.gram, self.last.sd_gram, self._public("transform"), self._public("moments"), levels
+        )
 
     @cached_property
     def sandwich(self) -> FisherSandwich:
@@ -323,7 +325,7 @@ class FisherFigures(ReleasedRounds):
         rows, meat = FisherScores(self.design, bound=bound), self.release["meat"]
         # of units, in steps of as many times the bound as rows of each count
         most = 1.0 if self.counting is None else self.counting.spread
-        units, beyond = self.units, Beyond.factor_of(self.release)
+        units, beyond = self.units, TruncationBias.factor_of(self.release)
         last = replace(self.last, gram=self.last.gram + self._public("change"))
         step = np.linalg.solve(self._public("transform"), self._public("meat_line") - self._public("line"))
         moved = np.asarray(step, dtype=np.float64)

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide._special import ndtri
-from confide.core import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
+from confide.core import Allowance, Branches, Composed, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Total
 from confide.methods.regression.evidence.cells import distinct_rows
 from confide.methods.regression.evidence.normal_equations import extent
 from confide.methods.regression.glm.clipping import (
@@ -46,7 +46,7 @@ from confide.methods.regression.glm.clipping import (
 )
 from confide.methods.regression.glm.fisher_families import LOGIT, Counts, Family
 from confide.methods.regression.glm.fisher_rows import CROSS, FisherRows, FisherScores, InformationIndices
-from confide.methods.regression.glm.noise_floor import Held, levels_of, settled
+from confide.methods.regression.glm.noise_floor import UnidentifiedLevels, levels_of, settled
 from confide.methods.regression.glm.sums import CountIndices, Excess, FisherSum, OutcomeCells, SumAndExcess
 from confide.methods.regression.least_squares.sums import floored_moments
 from confide.methods.regression.sums.linear_rows import (
@@ -229,7 +229,7 @@ def steps_of(statistics: Mapping[str, Any]) -> int:
 
 
 @dataclass(frozen=True)
-class Weighing:
+class FisherWeights:
     """What is known of weights omega in [0, 1] before the rounds: their mean, and E omega^2/E omega. Without weights both are 1."""
 
     mean: float = 1.0
@@ -287,11 +287,11 @@ class FisherRounds:
         scale = (rest - found) / rounds
         long = spent(scale, {"linear": _LINEAR, "last": _LAST})
         steps = tuple(
-            Together(spent(scale, {f"step {j + 1} of {k}": Fraction(_STEPS, k) for j in range(k)})) for k in _ENOUGH
+            Composed(spent(scale, {f"step {j + 1} of {k}": Fraction(_STEPS, k) for j in range(k)})) for k in _ENOUGH
         )
         ranges = spent(Fraction(1), {"ranges": _RANGES} if found else {})
         common = spent(Fraction(1), self._common)
-        return Together((*common, Either((Together((*ranges, *long, Either(steps))), Together(short))))), statistics
+        return Composed((*common, Branches((Composed((*ranges, *long, Branches(steps))), Composed(short))))), statistics
 
     def _statistics(self) -> dict[str, Statistic]:
         design, family = self.design, self.family
@@ -335,10 +335,10 @@ class FisherRounds:
 
 
 def drawn_rounds(
-    of: FisherRounds, source: Source, plan: Plan, meter: Meter, weighing: Weighing | None = None
+    of: FisherRounds, source: Source, plan: Plan, meter: Meter, weighing: FisherWeights | None = None
 ) -> dict[str, NDArray[Any]]:
     """Draw through a branch; the public numbers by name."""
-    return _Draw(of, of.family, source, plan, meter, weighing or Weighing()).run()
+    return _Draw(of, of.family, source, plan, meter, weighing or FisherWeights()).run()
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,7 +350,7 @@ class _Draw:
     source: Source
     plan: Plan
     meter: Meter
-    weighing: Weighing
+    weighing: FisherWeights
 
     @property
     def design(self) -> Design:
@@ -450,7 +450,7 @@ class _Draw:
         done, _ = self._round(last, frame, alpha, bound, excess=True)
         # along levels that noise hides there is no step
         levels = levels_of(self.design, frame.box)
-        held = Held.of(done.gram, done.sd_gram, frame.matrix, begun.moments, levels)
+        held = UnidentifiedLevels.of(done.gram, done.sd_gram, frame.matrix, begun.moments, levels)
         done, lacking, counts = self._weighed(begun, frame, alpha, bound, done, records)
         delta, change = self._settled(begun, frame, done, held.basis, counts)
         final = _moved(frame, delta)

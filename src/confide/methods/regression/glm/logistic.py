@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
-from confide.core import Allowance, MenuEntry, Meter, Method, Plan, Question, Release, Source
+from confide.core import Allowance, MenuEntry, Meter, Method, Plan, Release, ResultOptions, Source
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.regression.glm.coefficients import binary_design
@@ -23,8 +23,8 @@ from confide.methods.regression.glm.method import FisherLine, checked_target, no
 from confide.methods.regression.glm.results import LogisticEstimates
 from confide.methods.regression.glm.survey import SurveyFisherLine
 from confide.methods.regression.reference import likeliest_line, log_odds_line
-from confide.methods.regression.survey_scores import Drawn
-from confide.schema import Design, Practice, Schema
+from confide.methods.regression.survey_scores import SampleDesign
+from confide.schema import CodedFrame, Design, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.clusters.cluster_covariance import Counting
 from confide.sums.coding import outcome_pairs
@@ -125,19 +125,19 @@ class Logistic(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> LogisticEstimates:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> LogisticEstimates:
         """The table of log-odds in the units of the data. A question has nothing to ask: `PlanError`."""
-        question = question or Question()
+        question = question or ResultOptions()
         question.only()
         return cast(LogisticEstimates, self._fisher(release.plan.declared).table(release, question))
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The likeliest model of the link. `PlanError` for target="weighted"."""
         no_weighted_reference(self.target)
-        schema = Practice.checked(frame).schema
+        schema = CodedFrame.checked(frame).schema
         design, _ = self._design(schema)
         if schema.design is not None:
-            own = Drawn.of(schema)
+            own = SampleDesign.of(schema)
             by = None if own.weight is None else own.weight.term
             return likeliest_line(own.practice(frame), design, _LINKS[self.link], by=by)
         return log_odds_line(frame, design) if self.link == "logit" else likeliest_line(frame, design, PROBIT)

@@ -21,7 +21,7 @@ from functools import partial
 from math import sqrt
 from typing import Any
 
-from confide.core import Allowance, Meter, Plan, Question, Release, Source, Spend
+from confide.core import Allowance, BudgetItem, Meter, Plan, Release, ResultOptions, Source
 from confide.core.events import leaves
 from confide.core.units.privacy_unit import independent_words
 from confide.errors import PlanError
@@ -82,7 +82,7 @@ class FisherLine:
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
         """The spends of all branches, as keywords of `Plan.of`."""
         event, statistics = self._rounds.plan(allowance)
-        meat = next(one for one in leaves(event) if isinstance(one, Spend) and one.name == "meat")
+        meat = next(one for one in leaves(event) if isinstance(one, BudgetItem) and one.name == "meat")
         far = OUTCOME[has_numbers(self.design)]
         few = partial(too_few, self.schema.cluster, len(self.design.terms) + 1, sqrt(meat.mu_squared), outcome=far)
         return {
@@ -122,6 +122,6 @@ class FisherLine:
         """Noisy sums in the order of the plan; the noisy count chooses the branch."""
         return self._rounds.draw(source, plan, meter)
 
-    def table(self, release: Release, question: Question) -> ModelEstimates:
+    def table(self, release: Release, question: ResultOptions) -> ModelEstimates:
         """The table of coefficients."""
         return FisherReading(release, question, self.design, self.levels, self.family, self.weighted).table()

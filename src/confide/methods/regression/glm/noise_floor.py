@@ -60,7 +60,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide._helpers import later
 from confide.methods.regression.evidence.cells import DesignCell, cell_words, design_cells
-from confide.methods.regression.evidence.sample_size_advice import first_words, plain
+from confide.methods.regression.evidence.sample_size_advice import plain, summary_text
 from confide.methods.regression.evidence.sparse_levels import CORRELATED, base_levels
 from confide.methods.regression.glm.fisher_families import Family
 from confide.schema import Design
@@ -107,14 +107,16 @@ def level_of(cell: DesignCell, box: Box) -> Level:
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class UnidentifiedLevels:
     """The levels held at the line before, and an orthonormal basis of S, (k, k - held): the identity where none is."""
 
     levels: tuple[Level, ...]
     basis: Array
 
     @classmethod
-    def of(cls, gram: Array, sd: float, transform: Array, moments: Array, levels: Sequence[Level]) -> Held:
+    def of(
+        cls, gram: Array, sd: float, transform: Array, moments: Array, levels: Sequence[Level]
+    ) -> UnidentifiedLevels:
         """The fewest-informed rare levels, one after the other, until A stands above its noise; none where that does not help.
 
         gram, sd: the last noisy A and the noise on its diagonal; transform: T; moments: of z per record, all (k, k).
@@ -242,7 +244,7 @@ def held_words(
     words = [f"too few records to be told: {named}; {others}"]
     base = base_levels(design)
     first = dict.fromkeys(one.column for one in held if base.get(one.column) == one.name)
-    return [*words, first_words(list(first))] if first else words
+    return [*words, summary_text(list(first))] if first else words
 
 
 def safe_words(halves: float) -> str:

@@ -21,14 +21,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
-from confide.core import Allowance, MenuEntry, Meter, Method, Plan, Question, Release, Source
+from confide.core import Allowance, MenuEntry, Meter, Method, Plan, Release, ResultOptions, Source
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.regression.glm.fisher_families import Counts
 from confide.methods.regression.glm.method import FisherLine, checked_target, no_weighted_reference
 from confide.methods.regression.glm.results import PoissonEstimates
 from confide.methods.regression.reference import likeliest_line
-from confide.schema import Categorical, Design, Practice, Schema
+from confide.schema import Categorical, CodedFrame, Design, Schema
 from confide.schema.formulas.formula import cut, parse_formula
 from confide.sums.coding import outcome_pairs
 
@@ -108,16 +108,16 @@ class Poisson(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> PoissonEstimates:
+    def infer(self, release: Release, question: ResultOptions | None = None) -> PoissonEstimates:
         """The table of log-rates in the units of the data. A question has nothing to ask: `PlanError`."""
-        question = question or Question()
+        question = question or ResultOptions()
         question.only()
         return cast(PoissonEstimates, self._line(release.plan.declared).table(release, question))
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The likeliest Poisson model of the clipped counts. `PlanError` for target="weighted"."""
         no_weighted_reference(self.target)
-        design = self._design(Practice.checked(frame).schema)
+        design = self._design(CodedFrame.checked(frame).schema)
         high = float(design.response.high)
         return likeliest_line(frame, design, Counts(high, high))
 

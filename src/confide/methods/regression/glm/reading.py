@@ -40,16 +40,16 @@ from confide.methods.regression.evidence.cells import all_records, cell_words, d
 from confide.methods.regression.evidence.normal_equations import extent
 from confide.methods.regression.evidence.sample_size_advice import (
     NEAR,
-    PlainSample,
+    IndependentRecords,
     alike_words,
     bounds_words,
+    collinear_text,
     count_text,
-    demand_words,
     few_records,
     flat_words,
     hidden_words,
     plain,
-    tied_words,
+    records_needed_text,
     unseen_sd,
 )
 from confide.methods.regression.glm.clipping import (
@@ -108,7 +108,7 @@ _AT_ONCE, _FAR_OFF = 0.05, 6.0
 
 
 @dataclass(frozen=True)
-class QuietLevel:
+class SparseLevel:
     """A level with a noisy count of one outcome (0 or 1), a noisy total of counts (2), or what a direction moves, with a noisy count of
     records against it (3); places: the coefficients that hang on it."""
 
@@ -144,7 +144,7 @@ class _Look:
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class LevelState:
     """What is known of levels: theta before the last round and the released one (k,), the covariance of its privacy noise (k, k), sum w z
     (y - p) at the first with the covariance of its noise, sum w h z z' there with the sd of its noise for a direction c as a function of
     c, second moments of z per record (k, k), z measured from `box`, and the noisy number of records. numbers: of weights of levels (levels,
@@ -164,7 +164,7 @@ class Seen:
     numbers: Callable[[Array], tuple[Array, Array]] | None = None
     outcomes: tuple[Array, float] | None = None
 
-    def quiet(self, design: Design) -> list[QuietLevel]:
+    def quiet(self, design: Design) -> list[SparseLevel]:
         """The levels and other directions whose number of records with the rarer outcome, or against them, is small or hidden by noise."""
         found = []
         levels = levels_of(design, self.box)
@@ -174,10 +174,10 @@ class Seen:
         for level, look in self._looks(design, levels):
             if look.hidden or self._few(level):
                 one = min(look.counts, key=lambda count: count.count - count.margin)
-                found.append(QuietLevel(one, look.outcome, level.cell.places))
+                found.append(SparseLevel(one, look.outcome, level.cell.places))
         return found + self._separated(design)
 
-    def _separated(self, design: Design) -> list[QuietLevel]:
+    def _separated(self, design: Design) -> list[SparseLevel]:
         """The directions of separation, by the rows that they move."""
         rows = distinct_rows(design)
         if rows is None or self.outcomes is None:
@@ -192,7 +192,7 @@ class Seen:
             if _lowest(count)[0] < 1.0:
                 places.setdefault(said, set()).add(one.place)
                 least.setdefault(said, count)
-        return [QuietLevel(least[said], AGAINST, tuple(sorted(own))) for said, own in places.items()]
+        return [SparseLevel(least[said], AGAINST, tuple(sorted(own))) for said, own in places.items()]
 
     def near(self, design: Design) -> list[NearLevel]:
         """The levels that are told although noise could have hidden them."""
@@ -312,7 +312,7 @@ def _missing_variance(count: LevelCount, low: float, x: float) -> tuple[float, f
 _FIRST = 3
 
 
-def quiet_words(found: Sequence[QuietLevel]) -> list[str]:
+def quiet_words(found: Sequence[SparseLevel]) -> list[str]:
     """One sentence for the levels, the rarest first; none for none."""
     if not found:
         return []
@@ -356,13 +356,13 @@ _TIED = 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class FisherReading(PlainSample, FisherFigures):
+class FisherReading(IndependentRecords, FisherFigures):
     """One release read with one question: what is answered, and what is said."""
 
     # which coefficients are answered ------------------------------------------------------------------------------------
 
     @cached_property
-    def quiet(self) -> list[QuietLevel]:
+    def quiet(self) -> list[SparseLevel]:
         """Levels with next to no records of one outcome."""
         return self._seen.quiet(self.design)
 
@@ -384,14 +384,14 @@ class FisherReading(PlainSample, FisherFigures):
         return self._seen.near(self.design)
 
     @cached_property
-    def _seen(self) -> Seen:
+    def _seen(self) -> LevelState:
         transform, s = self._public("transform"), self.sandwich
         told, back = transform @ self.held.basis, np.linalg.inv(transform)
         noise = told @ s.bread @ s.noise @ s.bread @ told.T
         surprise = back.T @ self.last.cross, self.last.sd_cross**2 * back.T @ back
         lines = self._public("line"), self._public("meat_line")
         information = self._information, self.last.sd_gram * back.T @ back
-        return Seen(
+        return LevelState(
             *lines,
             noise,
             surprise,
@@ -457,10 +457,10 @@ class FisherReading(PlainSample, FisherFigures):
             )
         reason = self._few_units or self._weak()
         if reason:
-            return self._points("weak", reason)
+            return self._points("imprecise", reason)
         hidden = sorted({*self._wide, *self._tied, *self._apart, *(j for one in self.quiet for j in one.places)})
         if hidden and len({*hidden, 0}) > len(self.design.terms):
-            return self._points("weak", self._reasons(told=False))
+            return self._points("imprecise", self._reasons(told=False))
         return self._intervals(hidden)
 
     @property
@@ -500,7 +500,7 @@ class FisherReading(PlainSample, FisherFigures):
                     *wide,
                     *quiet_words(self.quiet),
                     *([alike] if alike else []),
-                    demand_words(names, [demand] * len(names), self._records),
+                    records_needed_text(names, [demand] * len(names), self._records),
                 ]
             )
         basis = self._settling
@@ -561,7 +561,7 @@ class FisherReading(PlainSample, FisherFigures):
             sampling_df=None if self.sandwich.units is None else self.sandwich.sampling_df,
             noise_variance=noise,
             bias=bias if np.nan_to_num(bias).any() else None,
-            status="partial" if hidden else "ok",
+            status="partial" if hidden else "valid",
             reason=self._reasons() if hidden else "",
             covers="; ".join([self.release.plan.covers, *self._assumptions(hidden)]),
             effects=self._effects,
@@ -599,7 +599,7 @@ class FisherReading(PlainSample, FisherFigures):
             facts=(
                 outcome,
                 *self._head,
-                ("Count (noisy)", count_text(count)),
+                ("n", count_text(count)),
                 ("Steps", f"{steps} of Fisher scoring, and a last one"),
                 ("Weights", f"at most {float(self._public('less')[0]):.2%} of the records count less"),
             ),
@@ -680,7 +680,7 @@ class FisherReading(PlainSample, FisherFigures):
         names = self.design.names
         parts = [self._too_wide(place - 1) for place in self._wide]
         for other in dict.fromkeys(self._tied.values()):
-            parts.append(tied_words([names[j] for j, with_ in self._tied.items() if with_ == other], names[other]))
+            parts.append(collinear_text([names[j] for j, with_ in self._tied.items() if with_ == other], names[other]))
         held = held_words(self.design, self.held.levels, *self._held_persons, told=told)
         # of a level that is held its records are said, and those with one outcome are no other cause
         named = {(one.column, one.name) for one in self.held.levels}

@@ -402,6 +402,8 @@ class LogisticEstimates(ModelEstimates):
     the change of the normal quantile of P, and there are no odds ratios. `levels` are the two outcomes, the base first.
     """
 
+    model: ClassVar[str] = "Logistic regression"
+
     levels: tuple[str, str] = ("0", "1")
     link: str = "logit"
 
@@ -469,6 +471,8 @@ class PoissonEstimates(ModelEstimates):
 
     A coefficient is the change of the log of the mean per unit of the column; exp of it is a rate ratio (`rate_ratios`).
     """
+
+    model: ClassVar[str] = "Poisson regression"
 
     _per: ClassVar[str] = " of the log mean per unit of the column"
     _ratio: ClassVar[str] = "rate_ratio"

@@ -38,15 +38,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.core import Allowance, Meter, Plan, Question, Release, Source, Spend, Statistic
+from confide.core import Allowance, BudgetItem, Meter, Plan, Release, ResultOptions, Source, Statistic
 from confide.core.events import leaves
 from confide.errors import PlanError
 from confide.methods.regression.glm.coefficients import FisherSandwich
-from confide.methods.regression.glm.draw import PASSES, AtLine, FisherRounds, Weighing, drawn_rounds
+from confide.methods.regression.glm.draw import PASSES, AtLine, FisherRounds, FisherWeights, drawn_rounds
 from confide.methods.regression.glm.fisher_families import Family
 from confide.methods.regression.glm.fisher_rows import FisherRows, InformationIndices, LongFisherScores
 from confide.methods.regression.glm.method import FisherLine, has_numbers
-from confide.methods.regression.glm.reading import AGAINST, FisherReading, QuietLevel
+from confide.methods.regression.glm.reading import AGAINST, FisherReading, SparseLevel
 from confide.methods.regression.glm.results import LogisticEstimates, MeanSlope, ModelEstimates
 from confide.methods.regression.glm.sums import Excess, SumAndExcess
 from confide.methods.regression.least_squares.survey import ByWeight
@@ -56,10 +56,10 @@ from confide.methods.regression.survey_scores import (
     HIDDEN,
     WEIGHED,
     WEIGHTS,
-    Drawn,
     Hidden,
     OfPopulation,
     OfUnits,
+    SampleDesign,
     Surveyed,
     SurveyRead,
     meat_fineness,
@@ -69,7 +69,7 @@ from confide.methods.regression.survey_scores import (
 from confide.schema import Design, Schema
 from confide.sums.cells.weighted_cells import CELLS, WeightCells, moments_of_omega
 from confide.sums.clusters.cluster_covariance import PSU_OUTCOME, Limits, Sampled, unit_caps
-from confide.sums.clusters.psu_covariance import PersonMeat, PsuMeat
+from confide.sums.clusters.psu_covariance import PersonCovariance, PsuCovariance
 from confide.sums.coding import BOUND
 
 
@@ -79,10 +79,10 @@ class SurveyRounds(FisherRounds):
     weighing. Made by `SurveyRounds.of`.
     """
 
-    drawn: Drawn = field(kw_only=True)
+    drawn: SampleDesign = field(kw_only=True)
     bits: int = field(default=40, kw_only=True)
     mu: float = field(default=1.0, kw_only=True)
-    weighing: Weighing = field(default=Weighing(), kw_only=True)
+    weighing: FisherWeights = field(default=FisherWeights(), kw_only=True)
 
     # sampling variances differ from the model's; without noise steps go to the root itself
     sampled: ClassVar[float] = 0.0
@@ -90,7 +90,7 @@ class SurveyRounds(FisherRounds):
     @classmethod
     def of(cls, schema: Schema, design: Design, family: Family) -> SurveyRounds:
         """From a schema with a design."""
-        return cls(of_records(schema, design), family, drawn=Drawn.of(schema))
+        return cls(of_records(schema, design), family, drawn=SampleDesign.of(schema))
 
     def within(self, amount: Fraction) -> SurveyRounds:
         """The same with a meat as fine as mu^2 allows."""
@@ -112,9 +112,9 @@ class SurveyRounds(FisherRounds):
         own = self.drawn
         scores = LongFisherScores(self.design, family=self.family, weight=own.weight)
         return (
-            PersonMeat(scores, self.bits)
+            PersonCovariance(scores, self.bits)
             if own.design.psu is None
-            else PsuMeat(scores, own.listed, self.bits, caps=(1, 1))
+            else PsuCovariance(scores, own.listed, self.bits, caps=(1, 1))
         )
 
     def surveyed(self, statistic: Any) -> Statistic:
@@ -148,7 +148,7 @@ class SurveyRounds(FisherRounds):
         cap = own.drawn.cap(counts, sd, BOUND / noise, mu, len(self.design.terms) + 1)
         edges = WeightCells(weight, CELLS).edges
         mean, second = moments_of_omega(counts, sd, edges, float(weight.term.low), cap.weight)
-        weighing = Weighing(mean, second / mean)
+        weighing = FisherWeights(mean, second / mean)
         own = replace(own, drawn=own.drawn.cut(cap.weight), weighing=weighing)
         found = drawn_rounds(own, Surveyed(source, own), plan, meter, weighing)
         return found | {
@@ -170,15 +170,15 @@ class SurveyRounds(FisherRounds):
         whole = max(limits.psu * unit, person)
         scores = LongFisherScores(self.design, family=at.family, weight=own.weight, limit=person)
         scores = scores.at(at.frame, at.alpha, at.bound)
-        if isinstance(planned, PsuMeat):
-            made: PersonMeat | PsuMeat = planned.at(
+        if isinstance(planned, PsuCovariance):
+            made: PersonCovariance | PsuCovariance = planned.at(
                 scores, whole / person, limits.centred, unit_caps(own.design, sampled.persons)
             )
         else:
-            assert isinstance(planned, PersonMeat)
+            assert isinstance(planned, PersonCovariance)
             made = planned.at(scores)
         facts = {"meat_form": np.array([float(made.longest), float(limits.centred), whole, person])}
-        return made, facts | ({"meat_beyond": made.ruler} if isinstance(made, PsuMeat) else {})
+        return made, facts | ({"meat_beyond": made.ruler} if isinstance(made, PsuCovariance) else {})
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class SurveyFisherLine(FisherLine):
         """The spends of all branches, as keywords of `Plan.of`."""
         rounds = self._survey.within(allowance.amount)
         event, statistics = rounds.plan(allowance)
-        meat = next(one for one in leaves(event) if isinstance(one, Spend) and one.name == "meat")
+        meat = next(one for one in leaves(event) if isinstance(one, BudgetItem) and one.name == "meat")
         told, far = (sqrt(meat.mu_squared), len(self.design.terms) + 1), PSU_OUTCOME[has_numbers(self.design)]
         return {
             "event": event,
@@ -221,7 +221,7 @@ class SurveyFisherLine(FisherLine):
         """The histogram of weights and the rounds."""
         return self._survey.draw(source, plan, meter)
 
-    def table(self, release: Release, question: Question) -> ModelEstimates:
+    def table(self, release: Release, question: ResultOptions) -> ModelEstimates:
         """The table of coefficients."""
         return SurveyFisherReading(release, question, self._survey.design, self.levels, self.family).table()
 
@@ -318,7 +318,7 @@ class SurveyFisherReading(SurveyRead, FisherReading):
         return super()._covariance + (0.0 if self._cut is None else self._cut.error)
 
     @cached_property
-    def quiet(self) -> list[QuietLevel]:
+    def quiet(self) -> list[SparseLevel]:
         """Levels with next to no records of one outcome, by weight; counts are told in records of the mean weight."""
         each = self._mass / self._records
         own = super().quiet

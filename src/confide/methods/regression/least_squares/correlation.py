@@ -18,16 +18,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source
+from confide.core import Allowance, Meter, Method, Plan, Release, ResultOptions, Source
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.regression.evidence.normal_equations import to_units
 from confide.methods.regression.least_squares.draw import SLOPE
 from confide.methods.regression.least_squares.reading import LeastSquaresReading
-from confide.methods.regression.least_squares.rounds import ScorePath
+from confide.methods.regression.least_squares.rounds import LeastSquaresRounds
 from confide.results.hypothesis_tests import HypothesisTests
 from confide.results.inference import simulated_null
-from confide.schema import Design, Practice, Schema
+from confide.schema import CodedFrame, Design, Schema
 from confide.schema.formulas.design import checked_bounds
 from confide.schema.formulas.names import parted, sides
 from confide.sums.cells.moments import Measure, practice_places
@@ -41,7 +41,7 @@ class _About:
 
     first: Measure
     second: Measure
-    way: ScorePath
+    way: LeastSquaresRounds
 
     @property
     def columns(self) -> tuple[Measure, Measure]:
@@ -91,7 +91,7 @@ class Correlation(Method):
         bounds = tuple(sorted(checked_bounds(self.term_bounds).items()))
         design = Design(self.formula, whole, second.term, (first.term,), True, bounds)
         to_units(design, [])  # refuses bounds in whose units no variance can be computed
-        return _About(first, second, ScorePath(whole, design, clipping_check=False))
+        return _About(first, second, LeastSquaresRounds(whole, design, clipping_check=False))
 
     def facts(self, about: _About) -> Mapping[str, Any]:
         return {
@@ -113,7 +113,7 @@ class Correlation(Method):
         """Noisy sums in the order of the plan; the noisy count chooses the branch."""
         return self.about(source.schema).way.draw(source, plan, meter)
 
-    def table(self, release: Release, about: _About, question: Question) -> HypothesisTests:
+    def table(self, release: Release, about: _About, question: ResultOptions) -> HypothesisTests:
         reading = LeastSquaresReading(release, question, about.way.design, [0])
         line = reading.table()
         common: dict[str, Any] = {
@@ -123,12 +123,12 @@ class Correlation(Method):
             "null": "Student's t of the slope",
         }
         slope = float(line.estimates[1])
-        told = line.status in ("ok", "partial") and np.isfinite(line.covariance[1, 1])
+        told = line.status in ("valid", "partial") and np.isfinite(line.covariance[1, 1])
         explained = reading.explained if told else None
         if explained is None or explained.r is None:
             return HypothesisTests.of(
                 release,
-                status="weak",
+                status="imprecise",
                 reason=line.reason or f"too few records have one of the two values of {about.first.name}",
                 statistics=[nan],
                 df=[nan],
@@ -159,7 +159,7 @@ class Correlation(Method):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The correlation of practice records."""
-        practice = Practice.checked(frame)
+        practice = CodedFrame.checked(frame)
         about = self.about(practice.schema)
         r = float(np.atleast_2d(np.corrcoef(practice_places(about.columns, practice).T))[0, 1])
         return {about.name: r}

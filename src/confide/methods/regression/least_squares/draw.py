@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.core import Allowance, Either, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Together, Total
+from confide.core import Allowance, Branches, Composed, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Total
 from confide.methods.regression.evidence.r_squared import Influence
-from confide.methods.regression.evidence.sparse_levels import CellCounts, LeftOut
+from confide.methods.regression.evidence.sparse_levels import CellCounts, SparseLevels
 from confide.methods.regression.least_squares.sums import (
     LEVERAGE_EDGES,
     OUTER,
@@ -78,7 +78,7 @@ _REACH, _FLOORED, _FLOORED_FACTOR = 3.0, 0.5, 0.3
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class RoundState:
     """What the rounds know: the line, the residual sd, second moments of z per record, the metric, the count of records, those of each
     level; and which levels are left out (`left_out`).
     """
@@ -90,10 +90,10 @@ class Standing:
     count: float
     cells: CellCounts
     least: float
-    left: LeftOut | None = None
+    left: SparseLevels | None = None
 
     def score_edges(self, mu: float, counting: Counting | None = None, heavy: float = 1.0) -> tuple[float, ...]:
-        """Edges of the histogram of sizes of scores. mu: of the sum b; heavy: as in `Weighing`."""
+        """Edges of the histogram of sizes of scores. mu: of the sum b; heavy: as in `ScoreWeights`."""
         typical, count = heavy * self.sigma * sqrt(self.metric.size), self.count / heavy
         if counting is not None:
             typical, count = typical * counting.spread, count / counting.rows
@@ -103,18 +103,18 @@ class Standing:
         """No level is cut whole: A weighs long records down and b does not, so that its coefficient would be that many times too large."""
         return replace(limits, leverage=min(max(limits.leverage, self.metric.longest), maxima.leverage))
 
-    def without_rare(self, layout: Layout, mu: float) -> Standing:
+    def without_rare(self, layout: Layout, mu: float) -> RoundState:
         """The same, with the levels left out that noise would hide all coefficients with. mu: of the sum A."""
-        left = LeftOut.of(layout, self.cells, mu)
+        left = SparseLevels.of(layout, self.cells, mu)
         if left is None:
             return self
         metric = layout.metric(self.moments, self.least, left.cells)
         return replace(self, metric=metric, left=left, count=max(self.count - float(left.counts.sum()), 1.0))
 
 
-def standing_after(
+def state_after(
     done: Round, theta: Array, s2: float, layout: Layout, mu: float, before: CellCounts | None = None
-) -> Standing:
+) -> RoundState:
     """The metric that follows from a round with this line and residual variance in units of rho^2; mu: of the whole plan for one record.
 
     before: what earlier rounds say of the levels.
@@ -123,7 +123,7 @@ def standing_after(
     moments = floored_moments(done.gram, done.frame.matrix, done.count, least)
     rare = 2 / (mu * done.count)
     cells = CellCounts.of(done, layout)
-    return Standing(
+    return RoundState(
         theta,
         done.frame.rho * sqrt(s2),
         moments,
@@ -134,7 +134,7 @@ def standing_after(
     )
 
 
-def second_frame(standing: Standing, box: Box, blocks: tuple[int, int, int], sd: float) -> tuple[Frame, float]:
+def whitening_frame(standing: RoundState, box: Box, blocks: tuple[int, int, int], sd: float) -> tuple[Frame, float]:
     """The frame and the cap of the second round, residuals clipped where their number makes them rare against the noise."""
     a, b, _ = blocks
     count, size = standing.count, standing.metric.size
@@ -158,7 +158,7 @@ def decoded_sums(
 
 
 def public_facts(
-    standing: Standing, frame: Frame, theta: Array, limits: Limits, maxima: Maxima, edges: Sequence[float]
+    standing: RoundState, frame: Frame, theta: Array, limits: Limits, maxima: Maxima, edges: Sequence[float]
 ) -> dict[str, NDArray[Any]]:
     mean = standing.moments[0, 1:]
     spread = np.sqrt(np.maximum(np.diag(standing.moments)[1:] - mean**2, 1e-12))
@@ -207,7 +207,7 @@ def names_of(statistics: Mapping[str, Any]) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class Weighing:
+class ScoreWeights:
     """What is known of weights omega in [0, 1] before the rounds: their mean, and how heavy those are that sums are made of,
     E omega^2/E omega. Without weights both are 1. least: as in `Sizes`.
     """
@@ -218,7 +218,7 @@ class Weighing:
 
 
 @dataclass(frozen=True)
-class ScoreSums:
+class ScoreStatistics:
     """The plan and the draws of a design with an intercept.
 
     limit: "auto", or "none": no score and no leverage is limited below what the public box allows; clipping: pay 1 % of mu^2 for a noisy
@@ -259,7 +259,7 @@ class ScoreSums:
         def spent(shares: Mapping[str, Fraction]) -> tuple[Any, ...]:
             return tuple(allowance.spend(name, statistics[name], part) for name, part in shares.items())
 
-        return Together((*spent(common), Either((Together(spent(long)), Together(spent(short)))))), statistics
+        return Composed((*spent(common), Branches((Composed(spent(long)), Composed(spent(short)))))), statistics
 
     def _shares(self) -> tuple[dict[str, Fraction], dict[str, Fraction], dict[str, Fraction]]:
         """Of both branches, of the long one and of the short one, by name."""
@@ -302,22 +302,24 @@ class ScoreSums:
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> dict[str, NDArray[Any]]:
         """Noisy sums in the order of the plan; the noisy count chooses the branch. The public numbers between them, by name."""
-        return run_rounds(self, source, plan, meter, Weighing())
+        return run_rounds(self, source, plan, meter, ScoreWeights())
 
     def meat_level(self, sd: float) -> float:
         """mu of the meat for a record at its bound. sd: of the noise."""
         return BOUND / sd
 
-    def meat_at(self, planned: Statistic, frame: Frame, limits: Limits, standing: Standing, top: float) -> MeatAt:
+    def meat_at(
+        self, planned: Statistic, frame: Frame, limits: Limits, standing: RoundState, top: float
+    ) -> MiddleMatrixAt:
         """The meat at a line. top: what no score exceeds."""
         scores = scores_of(planned)
         assert isinstance(scores, LimitedScores)
         statistic = with_scores(planned, scores.at(frame, limits.meat), self.design.schema, standing.count)
-        return MeatAt(statistic, limits, ruler_of(statistic))
+        return MiddleMatrixAt(statistic, limits, ruler_of(statistic))
 
 
 @dataclass(frozen=True)
-class MeatAt:
+class MiddleMatrixAt:
     """A meat's sum, the limits with its own, and public numbers that it is read with."""
 
     statistic: Statistic
@@ -325,7 +327,9 @@ class MeatAt:
     public: dict[str, NDArray[Any]] = field(default_factory=dict)
 
 
-def run_rounds(of: ScoreSums, source: Source, plan: Plan, meter: Meter, weighing: Weighing) -> dict[str, NDArray[Any]]:
+def run_rounds(
+    of: ScoreStatistics, source: Source, plan: Plan, meter: Meter, weighing: ScoreWeights
+) -> dict[str, NDArray[Any]]:
     """Draw through a branch; the public numbers by name."""
     return _Draw(of, source, plan, meter, weighing).run()
 
@@ -334,11 +338,11 @@ def run_rounds(of: ScoreSums, source: Source, plan: Plan, meter: Meter, weighing
 class _Draw:
     """One run through a branch."""
 
-    of: ScoreSums
+    of: ScoreStatistics
     source: Source
     plan: Plan
     meter: Meter
-    weighing: Weighing
+    weighing: ScoreWeights
 
     def run(self) -> dict[str, NDArray[Any]]:
         design = self.of.design
@@ -376,7 +380,7 @@ class _Draw:
         bound = planned.map.l2_squared
         return (bound if isinstance(planned, Gram) else sqrt(bound)) / self._sd(name)
 
-    def _round(self, name: str, frame: Frame, cap: float, before: CellCounts | None = None) -> Standing:
+    def _round(self, name: str, frame: Frame, cap: float, before: CellCounts | None = None) -> RoundState:
         """One round of moments, its shrunken line, and the metric that follows."""
         planned = self.plan.statistic(name)
         assert isinstance(planned, BlockGram) and isinstance(planned.map, WhitenedRows)
@@ -389,15 +393,15 @@ class _Draw:
         delta, s2 = shrunken(done.system(first_variance(done), free=free), done, generator)
         theta = frame.line + frame.rho * frame.matrix @ delta
         theta = theta if (np.abs(theta) <= _FAR).all() else frame.line
-        return standing_after(done, theta, s2, layout, self._mu, before)
+        return state_after(done, theta, s2, layout, self._mu, before)
 
-    def _second(self, standing: Standing, box: Box) -> tuple[Frame, float]:
+    def _second(self, standing: RoundState, box: Box) -> tuple[Frame, float]:
         """The frame and the cap of the second round, residuals clipped where their number makes them rare against the noise."""
         planned = self.plan.statistic("round 2")
         assert isinstance(planned, BlockGram)
-        return second_frame(standing, box, planned.blocks, self._sd("round 2"))
+        return whitening_frame(standing, box, planned.blocks, self._sd("round 2"))
 
-    def _sums(self, standing: Standing, box: Box, branch: str) -> dict[str, NDArray[Any]]:
+    def _sums(self, standing: RoundState, box: Box, branch: str) -> dict[str, NDArray[Any]]:
         """Histograms, A, b, q and the meat at the line that they give."""
         layout = self.of.layout
         frame: Frame = Frame.of(box, standing.metric.matrix.T, standing.theta, 1.0)
@@ -432,11 +436,11 @@ class _Draw:
             self.meter.draw(name, total)
         return public_facts(standing, frame, theta, meat.limits, maxima, self._edges(standing, branch)) | public
 
-    def _edges(self, standing: Standing, branch: str) -> tuple[float, ...]:
+    def _edges(self, standing: RoundState, branch: str) -> tuple[float, ...]:
         """Of the histogram of sizes of scores."""
         return standing.score_edges(self._level(branch + "cross"), self.of.counting, self.weighing.heavy)
 
-    def _limits(self, standing: Standing, frame: Frame, maxima: Maxima, branch: str) -> Limits:
+    def _limits(self, standing: RoundState, frame: Frame, maxima: Maxima, branch: str) -> Limits:
         size = sqrt(standing.metric.size)
         edges = {
             "tail": self._edges(standing, branch),
@@ -488,7 +492,7 @@ class _Draw:
         return decoded_sums(drawn, features, scores, limits.square)
 
 
-def _rarer(design: Design, standing: Standing) -> float | None:
+def _rarer(design: Design, standing: RoundState) -> float | None:
     """The noisy number of records with the rarer of two public values of the response; None for a response with more."""
     if design.response.steps != 2:
         return None

@@ -2,7 +2,7 @@
 
 Estimates the population's least-squares line of the response, each of the columns as declared (clipped to its public bounds). Which way
 leads there follows from the formula: of one factor, or of factors alone, exact sums by level (`FactorMeans`), where records, or kept rows
-of units, are independent; of others, rounds of noisy moments in whitened coordinates (`ScorePath`). For releases that answer
+of units, are independent; of others, rounds of noisy moments in whitened coordinates (`LeastSquaresRounds`). For releases that answer
 many questions there is `SSP`. Under the design of a survey it is the population's line, weighted (`SurveyLine`).
 
 Guarantee: mu-GDP, add-remove or substitute; what is drawn, its sensitivity and its source stand with each way.
@@ -20,15 +20,26 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
-from confide.core import Allowance, FormulaMethod, MenuEntry, Meter, Method, Plan, Question, Release, Source, Spend
+from confide.core import (
+    Allowance,
+    BudgetItem,
+    FormulaMethod,
+    MenuEntry,
+    Meter,
+    Method,
+    Plan,
+    Release,
+    ResultOptions,
+    Source,
+)
 from confide.core.events import leaves
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
 from confide.methods.regression.evidence.normal_equations import to_units
 from confide.methods.regression.factors.sums import FactorLevels
-from confide.methods.regression.least_squares.rounds import ScorePath
+from confide.methods.regression.least_squares.rounds import LeastSquaresRounds
 from confide.methods.regression.linear_estimates import SharedEstimates
-from confide.schema import Design, Practice, Schema, Unit
+from confide.schema import CodedFrame, Design, Schema, Unit
 from confide.schema.formulas.formula import parse_formula
 from confide.schema.formulas.names import parted, sides
 
@@ -44,7 +55,7 @@ class LinePath(Protocol):
         """The noisy numbers in the order of the plan; returns public numbers that follow from them."""
         ...
 
-    def table(self, release: Release, question: Question) -> SharedEstimates:
+    def table(self, release: Release, question: ResultOptions) -> SharedEstimates:
         """The regression table."""
         ...
 
@@ -100,18 +111,18 @@ class LineMethod(FormulaMethod):
         """Noisy sums in the order of the plan; earlier noisy numbers choose the branch."""
         return self.about(source.schema).draw(source, plan, meter)
 
-    def infer(self, release: Release, question: Question | None = None) -> SharedEstimates:
-        """The regression table. A question may name a subset of coefficients: `Question(subset=("age", "educ"))`.
+    def infer(self, release: Release, question: ResultOptions | None = None) -> SharedEstimates:
+        """The regression table. A question may name a subset of coefficients: `ResultOptions(subset=("age", "educ"))`.
 
         Raises `PlanError` for a name that is no coefficient, and where the release cannot answer for a smaller model.
         """
-        question = question or Question()
+        question = question or ResultOptions()
         question.only(*self.asks)
         return self.about(release.plan.declared).table(release, question)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The same line without privacy, on practice records as the schema reads them; `PlanError` where only a release determines it."""
-        return self.about(Practice.checked(frame).schema).reference(frame)
+        return self.about(CodedFrame.checked(frame).schema).reference(frame)
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Records where one moves the statistics most; none without a schema."""
@@ -177,7 +188,7 @@ class LeastSquares(LineMethod):
 
     def rules(self, schema: Schema) -> tuple[str, ...]:
         """By weight where the line comes of scores; sums by level take one row of each unit, and so does a survey."""
-        return self.units if isinstance(self.about(schema), ScorePath) else ("keep",)
+        return self.units if isinstance(self.about(schema), LeastSquaresRounds) else ("keep",)
 
     def _way(self, schema: Schema, design: Design, label: str) -> LinePath:
         # each way is loaded where it is taken: a plan must be quick
@@ -191,7 +202,7 @@ class LeastSquares(LineMethod):
         apart = several and design.intercept and bool(design.terms)
         levels = None if apart else FactorLevels.of(design)
         if levels is None:
-            return ScorePath(schema, design, self.limit, self.clipping_check)
+            return LeastSquaresRounds(schema, design, self.limit, self.clipping_check)
         from confide.methods.regression.factors.draw import FactorMeans
 
         return FactorMeans(label, schema, design, levels, self.clipping_check)
@@ -223,7 +234,7 @@ def _one_line(names: list[str], plans: Mapping[str, Plan]) -> Iterable[str]:
         {
             one.name: float(one.sensitivity) ** 2 / float(one.scale)
             for one in leaves(plans[name].event)
-            if isinstance(one, Spend)
+            if isinstance(one, BudgetItem)
         }
         for name in names
     ]

@@ -22,28 +22,28 @@ from confide.methods.regression.evidence.sample_size_advice import (
     NEAR,
     NOTED,
     RESIDUAL,
-    PlainSample,
-    Unanswered,
+    IndependentRecords,
+    MissingCoefficients,
     alike_words,
     bounds_words,
     clipped_responses,
+    collinear_text,
     count_text,
-    demand_words,
     far,
     few_far,
     few_records,
-    first_words,
     flat_words,
     hidden_words,
     left_out_words,
     level_needs,
     mostly,
     plain,
-    tied_words,
+    records_needed_text,
+    summary_text,
     unseen_sd,
 )
-from confide.methods.regression.evidence.sandwich import FLOOR, ReleasedRounds, Sandwich
-from confide.methods.regression.evidence.sparse_levels import CORRELATED, LeftOut, base_levels, counted_levels
+from confide.methods.regression.evidence.sandwich import FLOOR, ReleaseReader, Sandwich
+from confide.methods.regression.evidence.sparse_levels import CORRELATED, SparseLevels, base_levels, counted_levels
 from confide.methods.regression.least_squares.draw import decoded_sums, names_of
 from confide.methods.regression.least_squares.sums import LEVERAGE_EDGES, OUTER, USUAL_INDEX, Layout, Tail
 from confide.methods.regression.linear_estimates import SharedEstimates, legend
@@ -54,7 +54,7 @@ from confide.noise import keyed_generator
 from confide.results.inference import simulated_null
 from confide.results.pages.content import Flag
 from confide.schema.formulas.terms import factor_name
-from confide.sums.clusters.cluster_covariance import Beyond, independent_of
+from confide.sums.clusters.cluster_covariance import TruncationBias, independent_of
 from confide.sums.coding import BOUND, Box
 
 # A coefficient that is correlated with one of such a feature as much as this moves with it: the first number for slopes where the counted
@@ -67,7 +67,7 @@ _UNIT_FLOOR = 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class LineFigures(ReleasedRounds):
+class Coefficients(ReleaseReader):
     """One release read with one question: the line in corrections delta of where the rounds stood, and back in the data's units."""
 
     keep: list[int]
@@ -95,7 +95,7 @@ class LineFigures(ReleasedRounds):
         gram, cross = gram[:kept, :kept], cross[:kept]
         matrix, shift = to_units(self.design, list(range(len(self.design.terms))), self.box)
         axis = np.linalg.solve(metric.T, np.eye(len(metric))[0])[:kept]
-        count, beyond = max(float(axis @ gram @ axis), 1.0), Beyond.factor_of(self.release)
+        count, beyond = max(float(axis @ gram @ axis), 1.0), TruncationBias.factor_of(self.release)
         return Sandwich(
             gram=gram,
             cross=cross,
@@ -130,10 +130,10 @@ class LineFigures(ReleasedRounds):
     # which coefficients are answered ------------------------------------------------------------------------------------
 
     @cached_property
-    def left(self) -> LeftOut | None:
+    def left(self) -> SparseLevels | None:
         """The levels whose records were left out."""
         public = self.release.public
-        return LeftOut.from_rows(self._public("left_out")) if "left_out" in public else None
+        return SparseLevels.from_rows(self._public("left_out")) if "left_out" in public else None
 
     @cached_property
     def _apart(self) -> list[int]:
@@ -180,7 +180,7 @@ class LineFigures(ReleasedRounds):
         return bool(self._number("score_limit") >= score and self._number("leverage_cap") >= leverage)
 
     @cached_property
-    def _unanswered(self) -> Unanswered:
+    def _unanswered(self) -> MissingCoefficients:
         """Which coefficients are not answered, and why."""
         s, limited = self.sandwich, not self.unlimited
         away = [1 + j for j in self.far] if limited else []
@@ -189,7 +189,7 @@ class LineFigures(ReleasedRounds):
         correlation = np.abs(s.correlation()[:, away])
         tied = np.asarray((correlation > self._tied[:, None]).any(axis=1))
         others = [j for j in range(len(tied)) if j not in wide and j not in self._apart]
-        return Unanswered(
+        return MissingCoefficients(
             wide=tuple(wide),
             demanding=tuple(j for j in others if s.demand[j] > 1 and not tied[j]),
             tied={j: away[int(np.argmax(correlation[j]))] for j in others if tied[j]},
@@ -225,13 +225,13 @@ def _relative(noisy: Noisy, bound: float) -> float:
 
 
 _SUBSET_POINTS = Flag(
-    "subset_points",
+    "submodel_points",
     "a smaller model read from this release has point estimates alone; release the smaller formula for its "
     "intervals, or take SSP, whose releases answer smaller models",
 )
 
 _UNLIMITED = Flag(
-    "unlimited",
+    "no_clipping",
     "every record within the declared bounds counts in full, so that nothing is assumed about tails",
 )
 
@@ -243,7 +243,7 @@ _TAIL_ASSUMPTION = Flag(
 
 
 @dataclass(frozen=True, eq=False)
-class LeastSquaresReading(LineFigures, PlainSample):
+class LeastSquaresReading(Coefficients, IndependentRecords):
     """One release read with one question: the table, and what it says."""
 
     def _too_wide(self, place: int, *, hidden: bool) -> str:
@@ -281,9 +281,9 @@ class LeastSquaresReading(LineFigures, PlainSample):
             numbers = [place - 1 for place in left.demanding if place]
             parts.append(alike_words([term.name for term in self.design.terms], self._gram(), numbers))
             demand = [float(s.demand[place]) for place in left.demanding]
-            parts.append(demand_words([names[place] for place in left.demanding], demand, self._records))
+            parts.append(records_needed_text([names[place] for place in left.demanding], demand, self._records))
         for other in dict.fromkeys(left.tied.values()):
-            parts.append(tied_words([names[j] for j, with_ in left.tied.items() if with_ == other], names[other]))
+            parts.append(collinear_text([names[j] for j, with_ in left.tied.items() if with_ == other], names[other]))
         return "; ".join(part for part in parts if part)
 
     def _hidden(self) -> str:
@@ -314,7 +314,7 @@ class LeastSquaresReading(LineFigures, PlainSample):
         """The regression table."""
         if len(self.keep) < len(self.design.terms):
             return self._points(
-                "weak",
+                "imprecise",
                 "a smaller model has point estimates alone, because the released robust covariance belongs to the full one; release the "
                 "smaller formula for its intervals",
                 (_SUBSET_POINTS,),
@@ -323,11 +323,11 @@ class LeastSquaresReading(LineFigures, PlainSample):
             return self._points("not_identified", self._hidden())
         unanswered = self._unanswered.places
         if few := self._few_units:
-            return self._points("weak", few)
+            return self._points("imprecise", few)
         # an intercept stands or falls with the slopes
         usable = self.sandwich.demand <= 1
         if not mostly(self._groups, usable) or len(unanswered) == len(usable):
-            return self._points("weak", self._reasons(told=False))
+            return self._points("imprecise", self._reasons(told=False))
         return self._intervals(unanswered)
 
     @property
@@ -361,7 +361,7 @@ class LeastSquaresReading(LineFigures, PlainSample):
             noise_variance=noise,
             bias=bias if (bias > 0).any() else None,
             joint=s.law((self.release.drawn_sha256,)),
-            status="partial" if hidden else "ok",
+            status="partial" if hidden else "valid",
             reason=self._reasons() if hidden else "",
             covers="; ".join(
                 part
@@ -418,7 +418,7 @@ class LeastSquaresReading(LineFigures, PlainSample):
             response=self.design.response.name,
             target=f"{self._what} of {self.design.response.name} on {', '.join(more['names'])}, least squares{self._drawn_words}",
             flags=(*clipping, *flags, *self._told, *few_records(count)),
-            facts=(*self._head, ("Count (noisy)", count_text(count)), *facts, *clipped),
+            facts=(*self._head, ("n", count_text(count)), *facts, *clipped),
             legend=legend(self.design, self.release.plan.declared)[1:],
             design=self.design,
             nobs=float(count.decode()[0]),
@@ -525,7 +525,7 @@ class LeastSquaresReading(LineFigures, PlainSample):
         first = [column for column, level in base.items() if f"{column}[{level}]" in names]
         parts = [
             left_out_words(names, list(self.left.counts), list(self.left.sds), list(self.left.enough), told=told),
-            first_words(first) if first else "",
+            summary_text(first) if first else "",
             level_needs(counts, base, self._records, demanding=demanding),
         ]
         return "; ".join(part for part in parts if part)

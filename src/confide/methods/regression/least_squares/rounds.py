@@ -10,7 +10,7 @@ Guarantee: mu-GDP, add-remove or substitute (`draw`).
 Interval: Student t with a sandwich covariance of sampling and privacy noise, unequal variances and curved means allowed; it covers the
 population's least-squares line. Beyond the last size that can be counted the tails of scores are taken to fall at least like |s|^-3.5,
 which the table says with its price, or with `limit="none"` nothing is assumed. A coefficient that noise hides, or that a few records far
-out in wide bounds could move unseen, is not answered: status "partial", "weak" where that is most of them, and no interval.
+out in wide bounds could move unseen, is not answered: status "partial", "imprecise" where that is most of them, and no interval.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from confide.core import Allowance, Event, Meter, Plan, Question, Release, Source, Spend
+from confide.core import Allowance, BudgetItem, Event, Meter, Plan, Release, ResultOptions, Source
 from confide.core.events import leaves
 from confide.core.units.privacy_unit import independent_words
 from confide.errors import PlanError
 from confide.methods.regression.evidence.sample_size_advice import too_wide
-from confide.methods.regression.least_squares.draw import PASSES, ScoreSums
+from confide.methods.regression.least_squares.draw import PASSES, ScoreStatistics
 from confide.methods.regression.least_squares.reading import LeastSquaresReading
 from confide.methods.regression.linear_estimates import SharedEstimates, kept
 from confide.methods.regression.reference import least_squares
@@ -35,7 +35,7 @@ from confide.sums.clusters.cluster_covariance import too_few
 
 
 @dataclass(frozen=True)
-class ScorePath:
+class LeastSquaresRounds:
     """The general way to a least-squares line, of a design with an intercept.
 
     limit, clipping_check: as in `LeastSquares`. Raises `PlanError` without an intercept.
@@ -56,8 +56,8 @@ class ScorePath:
             )
 
     @property
-    def _sums(self) -> ScoreSums:
-        return ScoreSums(self.design, self.limit, self.clipping_check)
+    def _sums(self) -> ScoreStatistics:
+        return ScoreStatistics(self.design, self.limit, self.clipping_check)
 
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
         """The spends of both branches."""
@@ -82,7 +82,7 @@ class ScorePath:
 
     def _too_few(self, event: Event, n: int | None = None) -> tuple[str, ...]:
         spend = next(leaf for leaf in leaves(event) if leaf.name == "meat")
-        assert isinstance(spend, Spend)
+        assert isinstance(spend, BudgetItem)
         return too_few(self.schema.cluster, len(self.design.terms) + 1, sqrt(spend.mu_squared), n)
 
     def _warnings(self, event: Event) -> tuple[str, ...]:
@@ -95,8 +95,8 @@ class ScorePath:
         """Noisy sums in the order of the plan; the noisy count chooses the branch."""
         return self._sums.draw(source, plan, meter)
 
-    def table(self, release: Release, question: Question) -> SharedEstimates:
-        """The table. A smaller model (`Question(subset=...)`) has point estimates alone: the released meat belongs to the full one."""
+    def table(self, release: Release, question: ResultOptions) -> SharedEstimates:
+        """The table. A smaller model (`ResultOptions(subset=...)`) has point estimates alone: the released meat belongs to the full one."""
         return LeastSquaresReading(release, question, self.design, kept(self.design, question)).table()
 
     def reference(self, frame: Any) -> Mapping[str, float]:

@@ -57,17 +57,36 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide._helpers import later
-from confide.core import Allowance, Event, Gram, Meter, Plan, Question, Release, Source, Spend, Statistic, Total
+from confide.core import (
+    Allowance,
+    BudgetItem,
+    Event,
+    Gram,
+    Meter,
+    Plan,
+    Release,
+    ResultOptions,
+    Source,
+    Statistic,
+    Total,
+)
 from confide.core.events import leaves
 from confide.core.exact import digest
 from confide.core.statistic import MapOver
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.evidence.r_squared import RSquared
 from confide.methods.regression.evidence.sandwich import Sandwich
-from confide.methods.regression.evidence.sparse_levels import least_level
-from confide.methods.regression.least_squares.draw import PASSES, MeatAt, ScoreSums, Standing, Weighing, run_rounds
+from confide.methods.regression.evidence.sparse_levels import smallest_level
+from confide.methods.regression.least_squares.draw import (
+    PASSES,
+    MiddleMatrixAt,
+    RoundState,
+    ScoreStatistics,
+    ScoreWeights,
+    run_rounds,
+)
 from confide.methods.regression.least_squares.reading import LeastSquaresReading
-from confide.methods.regression.least_squares.rounds import ScorePath
+from confide.methods.regression.least_squares.rounds import LeastSquaresRounds
 from confide.methods.regression.least_squares.sums import Layout, Limits
 from confide.methods.regression.linear_estimates import SharedEstimates, kept
 from confide.methods.regression.reference import least_squares
@@ -78,10 +97,10 @@ from confide.methods.regression.survey_scores import (
     HIDDEN,
     WEIGHED,
     WEIGHTS,
-    Drawn,
     Hidden,
     OfPopulation,
     OfUnits,
+    SampleDesign,
     Surveyed,
     SurveyRead,
     meat_fineness,
@@ -101,7 +120,7 @@ from confide.sums.cells.weighted_cells import (
     places_of_weights,
 )
 from confide.sums.clusters.cluster_covariance import LEAST, Limits as PsuLimits, Sampled, unit_caps
-from confide.sums.clusters.psu_covariance import PersonMeat, PsuMeat
+from confide.sums.clusters.psu_covariance import PersonCovariance, PsuCovariance
 from confide.sums.coding import BITS, LongRows, round_within
 from confide.sums.columns import codes_of, columns_of
 
@@ -204,22 +223,22 @@ FINE_FEATURES, FINE_SCORES = 1 << 23, 1 << 26
 class Known:
     """What a draw knows before its rounds. mu: of the meat, over what one person moves it by."""
 
-    weighing: Weighing = field(default_factory=Weighing)
+    weighing: ScoreWeights = field(default_factory=ScoreWeights)
     mu: float = 1.0
 
 
 @dataclass(frozen=True)
-class SurveySums(ScoreSums):
+class SurveySums(ScoreStatistics):
     """drawn: how the sample was drawn; bits: how fine the meat is; known: during a draw. Made by `SurveySums.of`."""
 
-    drawn: Drawn = field(kw_only=True)
+    drawn: SampleDesign = field(kw_only=True)
     bits: int = field(default=40, kw_only=True)
     known: Known = field(default=Known(), kw_only=True)
 
     @classmethod
     def of(cls, schema: Schema, design: Design, limit: str, clipping: bool) -> SurveySums:
         """From a schema with a design."""
-        return cls(of_records(schema, design), limit, clipping, drawn=Drawn.of(schema))
+        return cls(of_records(schema, design), limit, clipping, drawn=SampleDesign.of(schema))
 
     def within(self, amount: Fraction) -> SurveySums:
         """The same with a meat as fine as mu^2 allows."""
@@ -249,18 +268,18 @@ class SurveySums(ScoreSums):
     def _explaining(self) -> dict[str, Statistic]:
         return {}
 
-    def _meat(self) -> PersonMeat | PsuMeat:
+    def _meat(self) -> PersonCovariance | PsuCovariance:
         own = self.drawn
         scores = ByWeight(LongScores(self.design), own.weight)
         return (
-            PersonMeat(scores, self.bits)
+            PersonCovariance(scores, self.bits)
             if own.design.psu is None
-            else PsuMeat(scores, own.listed, self.bits, caps=(1, 1))
+            else PsuCovariance(scores, own.listed, self.bits, caps=(1, 1))
         )
 
     def surveyed(self, statistic: Any) -> Statistic:
         """A statistic of records as one of persons by weight, in listed PSUs; a meat has its weights already."""
-        if isinstance(statistic, PersonMeat | PsuMeat) or not isinstance(statistic.map, LocatedRows):
+        if isinstance(statistic, PersonCovariance | PsuCovariance) or not isinstance(statistic.map, LocatedRows):
             return self.drawn.inside(statistic)
         return self.drawn.inside(replace(statistic, map=ByWeight(statistic.map, self.drawn.weight)))
 
@@ -271,7 +290,7 @@ class SurveySums(ScoreSums):
         plan = replace(plan, statistics=own._records(plan.relation) | {"meat": own._meat()})
         weight = self.drawn.weight
         if weight is None:
-            return run_rounds(own, Surveyed(source, own), plan, meter, Weighing())
+            return run_rounds(own, Surveyed(source, own), plan, meter, ScoreWeights())
         (total,) = source.aggregate(self.drawn.weights())
         noisy = meter.draw(WEIGHTS, total)
         counts, sd = noisy.decode(), sqrt(noisy.variance)
@@ -283,7 +302,7 @@ class SurveySums(ScoreSums):
             counts, sd, WeightCells(weight, CELLS).edges, float(weight.term.low), cap.weight
         )
         # the few that may lie beyond what is seen count whole, or the limit of scores would cut what the cap left
-        weighing = Weighing(mean, second / mean, LEAST if hides(counts, sd) else 0.0)
+        weighing = ScoreWeights(mean, second / mean, LEAST if hides(counts, sd) else 0.0)
         own = replace(own, drawn=own.drawn.cut(cap.weight), known=replace(own.known, weighing=weighing))
         found = run_rounds(own, Surveyed(source, own), plan, meter, weighing)
         return found | {
@@ -305,8 +324,10 @@ class SurveySums(ScoreSums):
         own = self.known.weighing
         return Sampled(max(count / own.mean, 1.0), own.mean, own.mean * own.heavy, 1, self.drawn.design)
 
-    def meat_at(self, planned: Statistic, frame: Frame, limits: Limits, standing: Standing, top: float) -> MeatAt:
-        assert isinstance(planned, PersonMeat | PsuMeat)
+    def meat_at(
+        self, planned: Statistic, frame: Frame, limits: Limits, standing: RoundState, top: float
+    ) -> MiddleMatrixAt:
+        assert isinstance(planned, PersonCovariance | PsuCovariance)
         unit = limits.scale * sqrt(standing.metric.size)
         p = len(standing.metric.weights)
         own = PsuLimits.of(
@@ -318,17 +339,17 @@ class SurveySums(ScoreSums):
         person = top if own.whole else min(max(limits.meat, own.person * unit), top)
         whole = max(own.psu * unit, person)
         scores = ByWeight(LongScores(self.design).at(frame, person), self.drawn.weight)
-        if isinstance(planned, PsuMeat):
-            statistic: PersonMeat | PsuMeat = planned.at(
+        if isinstance(planned, PsuCovariance):
+            statistic: PersonCovariance | PsuCovariance = planned.at(
                 scores, whole / person, own.centred, unit_caps(self.drawn.design, self._sampled(standing.count).persons)
             )
         else:
             statistic = planned.at(scores)
         facts = {"meat_form": np.array([float(statistic.longest), float(own.centred), whole])}
-        if isinstance(statistic, PsuMeat):
+        if isinstance(statistic, PsuCovariance):
             facts["meat_beyond"] = statistic.ruler
         limits = replace(limits, meat=person, cut=0.0 if own.whole else limits.cut)
-        return MeatAt(statistic, limits, facts)
+        return MiddleMatrixAt(statistic, limits, facts)
 
 
 if TYPE_CHECKING:
@@ -362,7 +383,7 @@ class SurveyEstimates(OfPopulation, SharedEstimates):
         assert self.design is not None
         margins = public_margins(totals)
         row = _mean_row(self.design, margins)
-        if self.status != "ok" or self.sandwich is None:
+        if self.status != "valid" or self.sandwich is None:
             raise NoResult(
                 f"the status is {self.status!r}, and a calibrated mean needs every coefficient: {self.reason}"
             )
@@ -493,7 +514,7 @@ class SurveyReading(SurveyRead, LeastSquaresReading):
         made = super()._made(**more)
         own = {each.name: getattr(made, each.name) for each in fields(made) if each.init}
         own["drawn"] = self.survey.design.words
-        if more["status"] != "ok":
+        if more["status"] != "valid":
             return SurveyEstimates(**own)
         return SurveyEstimates(
             **own,
@@ -518,7 +539,9 @@ class SurveyLine:
     clipping_check: bool = True
 
     def __post_init__(self) -> None:
-        ScorePath(self.schema, self.design, self.limit, self.clipping_check)  # refuses a line without an intercept
+        LeastSquaresRounds(
+            self.schema, self.design, self.limit, self.clipping_check
+        )  # refuses a line without an intercept
         needs_terms(self.design, "mean")
 
     @property
@@ -535,7 +558,7 @@ class SurveyLine:
         """The spends of both branches."""
         sums = self._sums.within(allowance.amount)
         event, statistics = sums.plan(allowance)
-        meat = next(one for one in leaves(event) if isinstance(one, Spend) and one.name == "meat")
+        meat = next(one for one in leaves(event) if isinstance(one, BudgetItem) and one.name == "meat")
         told = sqrt(meat.mu_squared), len(self.design.terms) + 1
         *first, limits = sums.drawn.warnings(*told)
         warned = [*first, *self._for_margins(event), limits]
@@ -560,9 +583,9 @@ class SurveyLine:
         """What every level needs before the line can be calibrated, where it has levels alone."""
         if any(len(term.columns) > 1 or not term.binary for term in self.design.terms):
             return []
-        gram = next(one for one in leaves(event) if isinstance(one, Spend) and one.name == "gram")
+        gram = next(one for one in leaves(event) if isinstance(one, BudgetItem) and one.name == "gram")
         # twice that: whether a level is told follows from noisy counts
-        least = ceil(2 * least_level(Layout.of(self.design), _MANY, sqrt(gram.mu_squared)))
+        least = ceil(2 * smallest_level(Layout.of(self.design), _MANY, sqrt(gram.mu_squared)))
         heavy = ", times the largest weight that counts over the mean one" if self.drawn.weight is not None else ""
         return [
             f"calibrate() needs every level told: about {least:,} records in each{heavy}; join rarer ones with others"
@@ -572,7 +595,7 @@ class SurveyLine:
         """The histogram of weights and the rounds."""
         return self._sums.draw(source, plan, meter)
 
-    def table(self, release: Release, question: Question) -> SharedEstimates:
+    def table(self, release: Release, question: ResultOptions) -> SharedEstimates:
         """The table. A smaller model has point estimates alone."""
         return SurveyReading(release, question, self._sums.design, kept(self.design, question)).table()
 
@@ -583,4 +606,4 @@ class SurveyLine:
 
     def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """As of the line without a design."""
-        return ScorePath(self.schema, self.design).worst_pairs()
+        return LeastSquaresRounds(self.schema, self.design).worst_pairs()

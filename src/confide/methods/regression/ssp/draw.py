@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.core import Allowance, Either, Event, Gram, Statistic, Together, Total
+from confide.core import Allowance, Branches, Composed, Event, Gram, Statistic, Total
 from confide.core.exact import digest, pack
 from confide.errors import PlanError
-from confide.methods.regression.evidence.normal_equations import PRIOR, Fit, Meat, NoisyMoments, extent
+from confide.methods.regression.evidence.normal_equations import PRIOR, Fit, MiddleMatrix, NoisyMoments, extent
 from confide.methods.regression.sums.linear_rows import (
     BlockGram,
     BlockRows,
@@ -380,7 +380,7 @@ class Layout:
             # the moments come first: both are drawn in one pass over the records
             statistics = {"moments": near["moments"], **clipping, **{k: v for k, v in near.items() if k != "moments"}}
             shares |= own
-            return Together(tuple(allowance.spend(k, s, shares[k]) for k, s in statistics.items())), statistics
+            return Composed(tuple(allowance.spend(k, s, shares[k]) for k, s in statistics.items())), statistics
         first: dict[str, Statistic] = {"count": Total(Present(self.whole), nonnegative=True), **clipping}
         shares["count"] = _COUNT_SHARE
         rest -= _COUNT_SHARE
@@ -397,7 +397,7 @@ class Layout:
         def paid(part: Mapping[str, Statistic]) -> tuple[Event, ...]:
             return tuple(allowance.spend(name, statistic, shares[name]) for name, statistic in part.items())
 
-        return Together((*paid(first), Either((Together(paid(far)), Together(paid(near)))))), {**first, **far, **near}
+        return Composed((*paid(first), Branches((Composed(paid(far)), Composed(paid(near)))))), {**first, **far, **near}
 
     @property
     def leverage(self) -> LeverageCells:
@@ -449,9 +449,9 @@ class Layout:
         )
         return Moments(each, values[p:, p:] / units[2] if self.products else None)
 
-    def decoded_meat(self, values: Array, sd: float, limit: float = 1.0) -> Meat:
+    def decoded_meat(self, values: Array, sd: float, limit: float = 1.0) -> MiddleMatrix:
         """From integers in steps to a meat in scaled units."""
         rows = self.meat(0).map
         assert isinstance(rows, LinearRows)
         unit = float(rows.steps) ** 2 / limit**2
-        return Meat(values / unit, sd / unit)
+        return MiddleMatrix(values / unit, sd / unit)

@@ -43,7 +43,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.core import Allowance, Meter, Method, Plan, Question, Release, Source, Spend
+from confide.core import Allowance, BudgetItem, Meter, Method, Plan, Release, ResultOptions, Source
 from confide.core.events import leaves
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP, Guarantee
@@ -56,7 +56,7 @@ from confide.methods.regression.ssp.draw import REACH, Layout, chosen_cap, large
 from confide.methods.regression.ssp.reading import read
 from confide.methods.regression.sums.linear_rows import private_box
 from confide.methods.regression.sums.whitened_rows import Frame
-from confide.schema import Categorical, Design, Practice, Schema
+from confide.schema import Categorical, CodedFrame, Design, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import Box
 
@@ -228,7 +228,7 @@ class SSP(Method):
         if layout.robust:
             drawn = meter.drawn(name)
             each = layout.decoded(drawn.decode(), sqrt(drawn.variance)).each
-            paid = {leaf.name: leaf for leaf in leaves(plan.event) if isinstance(leaf, Spend)}
+            paid = {leaf.name: leaf for leaf in leaves(plan.event) if isinstance(leaf, BudgetItem)}
             noise = float(paid[layout.names("meat", far=far)[0]].noise_sd or nan)
             starts = [self._start(layout, moments, box, noise) for moments in each]
             lines, limits = [line for line, _ in starts], [limit for _, limit in starts]
@@ -287,20 +287,20 @@ class SSP(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Question | None = None) -> SharedEstimates:
-        """The regression table. A question may name a subset of coefficients: `Question(subset=("age", "educ"))`.
+    def infer(self, release: Release, question: ResultOptions | None = None) -> SharedEstimates:
+        """The regression table. A question may name a subset of coefficients: `ResultOptions(subset=("age", "educ"))`.
 
         For several responses the table holds all coefficients, named "y1: age", with tests across responses, and `result["y1"]` is the
         table of one. A subset's covariance assumes equal residual variances in the smaller model, whatever `cov` is: the released meat
         belongs to the full one. Raises `PlanError` for a name that is no coefficient.
         """
-        question = question or Question()
+        question = question or ResultOptions()
         question.only(*self.asks)
         return read(self, self._layout(release.plan.declared), release, question)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The least-squares line of each clipped response; the coefficients of several are named as in the table, "y1: age"."""
-        designs = self._layout(Practice.checked(frame).schema).designs
+        designs = self._layout(CodedFrame.checked(frame).schema).designs
         if len(designs) == 1:
             return least_squares(frame, designs[0])
         lines = {design.response.name: least_squares(frame, design) for design in designs}
@@ -355,7 +355,7 @@ def _one_matrix(own: Mapping[str, Any], shares: Mapping[str, Fraction], schema: 
     read = (
         "and result['y'] is the table of one"
         if len(lefts) > 1
-        else "smaller models are read by cf.Question(subset=...), whose covariance assumes equal residual variances"
+        else "smaller models are read by cf.ResultOptions(subset=...), whose covariance assumes equal residual variances"
     )
     yield (
         f"{', '.join(own)} are drawn apart; as one question, SSP({formula!r}) with the shares of all, the noise variance of the moments "

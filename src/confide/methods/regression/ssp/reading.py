@@ -20,18 +20,18 @@ from numpy.typing import NDArray
 from confide import _special as special
 from confide._arrays import Array
 from confide._helpers import later
-from confide.core import Question, Release
+from confide.core import Release, ResultOptions
 from confide.methods.regression.evidence.normal_equations import (
     Fit,
     Line,
-    Meat,
+    MiddleMatrix,
     NoisyMoments,
     coefficient_names,
     extent,
     fit,
     identified,
     line_of,
-    noisy_meat,
+    noisy_middle_matrix,
     records_behind,
     to_units,
     trusted,
@@ -54,7 +54,7 @@ _EQUAL = "equal residual variances in the smaller model assumed"
 _UNRELATED = "unequal variances about the full model allowed; what was left out is assumed to vary as much at any values of these columns"
 
 
-def read(method: Any, layout: Layout, release: Release, question: Question) -> SharedEstimates:
+def read(method: Any, layout: Layout, release: Release, question: ResultOptions) -> SharedEstimates:
     """The table of a release: of one response, or the joint one with `tables`."""
     reading = _Reading.of(method, layout, release, question)
     fits = [reading.one(k) for k in range(layout.outcomes)]
@@ -67,8 +67,8 @@ class _One:
 
     table: SharedEstimates
     fitted: Fit | None
-    shown: Meat | None
-    meat: Meat | None
+    shown: MiddleMatrix | None
+    meat: MiddleMatrix | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class _Reading:
     method: Any
     layout: Layout
     release: Release
-    question: Question
+    question: ResultOptions
     keep: list[int]
     far: bool
     moments: Moments
@@ -85,7 +85,7 @@ class _Reading:
     out: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, method: Any, layout: Layout, release: Release, question: Question) -> _Reading:
+    def of(cls, method: Any, layout: Layout, release: Release, question: ResultOptions) -> _Reading:
         design = layout.design
         keep = kept(design, question)
         far = any(name.startswith(FAR_BRANCH) for name in release.statistics)
@@ -102,7 +102,7 @@ class _Reading:
         unseen = unseen_levels(design, totals, box=box, keep=keep, counted="noisy weighted count")
         state = status, reason and reason + unseen
         out = _out_of_reach(layout, release, box)
-        if status == "ok" and box is not None and out[keep].any():
+        if status == "valid" and box is not None and out[keep].any():
             state = _partly(layout, box, keep, out)
         return cls(method, layout, release, question, keep, far, moments, box, state, out)
 
@@ -138,7 +138,7 @@ class _Reading:
         shown = meat
         if fitted is not None:
             numbers["estimates"] = matrix @ fitted.theta + shift
-            if self.state[0] in ("ok", "partial"):
+            if self.state[0] in ("valid", "partial"):
                 if meat is not None and not self.subset:
                     meat = self._unclipped(meat, fitted)
                 shown, df = trusted(fitted, matrix, meat)
@@ -151,11 +151,11 @@ class _Reading:
                     "rsquared": (known := self._explained(fitted, line, shown)).share,
                     "rsquared_interval": known.interval,
                 }
-                flags = ("upper_bound",) if shown is not meat else ()
+                flags = ("se_upper_bound",) if shown is not meat else ()
                 if self.state[0] == "partial":
                     _leave_out(numbers, np.array([*([True] if design.intercept else []), *self.out[self.keep]]))
         clipping, clipped = self._clipped(k)
-        ok = self.state[0] in ("ok", "partial")
+        ok = self.state[0] in ("valid", "partial")
         table = SharedEstimates(
             method=f"{self.method.name} {self.method.version}",
             response=design.response.name,
@@ -184,23 +184,23 @@ class _Reading:
         )
         return _One(table, fitted, shown, meat)
 
-    def _unclipped(self, meat: Meat, fitted: Fit) -> Meat:
+    def _unclipped(self, meat: MiddleMatrix, fitted: Fit) -> MiddleMatrix:
         return meat.unclipped(fitted.weighted_residuals(self.layout.cap), weighted=self.layout.weighted)
 
-    def _smaller(self, k: int, meat: Meat, fitted: Fit) -> Meat | None:
+    def _smaller(self, k: int, meat: MiddleMatrix, fitted: Fit) -> MiddleMatrix | None:
         """The meat of a smaller model: that of the full one, and for what was left out s2 A with the growth of the residual variance.
 
         None where the full model's line, at which the meat was taken, is hidden by noise.
         """
         design, moments = self.layout.designs[k], self.moments.each[k]
         whole = line_of(design, list(range(len(design.terms))), self.box)
-        if identified(moments, whole)[0] != "ok":
+        if identified(moments, whole)[0] != "valid":
             return None
         full = fit(moments, whole)
         own = self._unclipped(meat, full)
         return replace(own, values=own.values + max(fitted.s2 - full.s2, 0.0) * _symmetric(moments.gram))
 
-    def _covers(self, meat: Meat | None) -> str:
+    def _covers(self, meat: MiddleMatrix | None) -> str:
         if not self.subset:
             return self.release.plan.covers
         return _SUBSET_COVERS.format(
@@ -208,12 +208,12 @@ class _Reading:
             assumed=_EQUAL if meat is None else _UNRELATED,
         )
 
-    def _explained(self, fitted: Fit, line: Line, meat: Meat | None) -> ResidualVariance:
+    def _explained(self, fitted: Fit, line: Line, meat: MiddleMatrix | None) -> ResidualVariance:
         """R squared and the residual standard deviation in half-ranges of the response."""
         design = self.layout.design
         return explained(fitted, line, fitted.covariance(meat), *extent(design, self.box), self.layout.cap)
 
-    def _meat(self, k: int) -> Meat:
+    def _meat(self, k: int) -> MiddleMatrix:
         noisy = self.release[self.layout.names("meat", far=self.far)[k]]
         limit = float(self.release.public["limits"][k]) if "limits" in self.release.public else 1.0
         return self.layout.decoded_meat(noisy.decode(), sqrt(noisy.variance), limit)
@@ -221,22 +221,22 @@ class _Reading:
     def _count(self, moments: NoisyMoments) -> tuple[str, str]:
         return "Weighted count (noisy)", f"{moments.count:,.0f} ± {special.ndtri(0.975) * moments.sd_gram:,.0f}"
 
-    def _remarks(self, moments: NoisyMoments, meat: Meat | None) -> tuple[str, ...]:
+    def _remarks(self, moments: NoisyMoments, meat: MiddleMatrix | None) -> tuple[str, ...]:
         """Flags that depend on the question and on noisy numbers: a count within three sds of 0 hints at records that all dropped."""
         few = moments.count < 3 * moments.sd_gram
         subset = self.layout.robust and meat is None
-        return (*(("subset_classical",) if subset else ()), *(("few_records",) if few else ()))
+        return (*(("submodel_classical",) if subset else ()), *(("few_complete_records",) if few else ()))
 
     def _clipped(self, k: int) -> tuple[tuple[str, ...], str]:
         """Flag and text of the paid diagnostic: which share of a response's values lay outside its declared bounds."""
         if not self.layout.clipping:
-            return ("clipping_unchecked",), UNCHECKED
+            return ("clipping_not_checked",), UNCHECKED
         noisy = self.release[self.layout.names("clipping")[k]]
         count = self.moments.each[k].count
         if self.layout.recentring:
             count = float(self.release["count"].decode()[0])
         seen, text = clipped_share(noisy, count, ClippedRows.unit)
-        return ("y_clipping",) if seen else (), text
+        return ("response_clipped",) if seen else (), text
 
     # several responses ------------------------------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ class _Reading:
             "noise_variance": np.full(q, nan),
             "df": 1.0,
         }
-        if first.status in ("ok", "partial") and all(part.fitted is not None for part in parts):
+        if first.status in ("valid", "partial") and all(part.fitted is not None for part in parts):
             covariance, law, loose = self._joint(parts)
             numbers = {
                 "covariance": covariance,
@@ -301,7 +301,7 @@ class _Reading:
     def _law(
         self,
         fits: tuple[Fit, ...],
-        meats: tuple[Meat | None, ...],
+        meats: tuple[MiddleMatrix | None, ...],
         matrices: tuple[Array, ...],
         correlation: Array | None = None,
     ) -> JointLaw:
@@ -310,7 +310,7 @@ class _Reading:
         return JointLaw(
             units=linalg.block_diag(*(matrix @ fitted.bread for matrix, fitted in zip(matrices, fits, strict=True))),
             noise=np.block(self._noise(fits)),
-            meats=tuple(noisy_meat(fitted, meat, cap) for fitted, meat in zip(fits, meats, strict=True)),
+            meats=tuple(noisy_middle_matrix(fitted, meat, cap) for fitted, meat in zip(fits, meats, strict=True)),
             records=np.concatenate(
                 [
                     records_behind(fitted, matrix, *extent(self.layout.design, self.box), cap)
@@ -371,7 +371,7 @@ def _out_of_reach(layout: Layout, release: Release, box: Box | None) -> NDArray[
 
 
 def _partly(layout: Layout, box: Box, keep: list[int], out: NDArray[np.bool_]) -> tuple[str, str]:
-    """Status "partial", or "weak" where nothing is left, and why."""
+    """Status "partial", or "imprecise" where nothing is left, and why."""
     far, parts = reach(layout.design, box), []
     left = [j for j in keep if out[j]]
     for j in left:
@@ -382,7 +382,7 @@ def _partly(layout: Layout, box: Box, keep: list[int], out: NDArray[np.bool_]) -
             f"private count can see them; declare it within about [{low:.3g}, {high:.3g}] (values beyond count at the bound)"
         )
     rest = "; the intercept hangs on it; more records help, or leverage_cap=math.inf with wider intervals"
-    return ("weak" if len(left) == len(keep) else "partial"), "; ".join(parts) + rest
+    return ("imprecise" if len(left) == len(keep) else "partial"), "; ".join(parts) + rest
 
 
 def _explained_facts(known: ResidualVariance, half: float, weighted: bool, *, ok: bool) -> tuple[tuple[str, str], ...]:
@@ -407,7 +407,7 @@ def _leave_out(numbers: dict[str, Any], out: Array) -> None:
     }
 
 
-def _middle(fitted: Fit, meat: Meat | None) -> Array:
+def _middle(fitted: Fit, meat: MiddleMatrix | None) -> Array:
     """The sampling part of the covariance of a score."""
     return fitted.s2 * fitted.moments.gram if meat is None else meat.positive
 

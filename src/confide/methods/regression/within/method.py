@@ -21,13 +21,13 @@ from typing import Any, ClassVar, NoReturn, cast
 
 import numpy as np
 
-from confide.core import Allowance, Meter, Plan, Question, Release, Source
+from confide.core import Allowance, Meter, Plan, Release, ResultOptions, Source
 from confide.core.units.privacy_unit import independent_words
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.evidence.sample_size_advice import NEAR, count_text, few_records, plain
 from confide.methods.regression.least_squares.method import LineMethod
 from confide.methods.regression.least_squares.reading import LeastSquaresReading
-from confide.methods.regression.least_squares.rounds import ScorePath
+from confide.methods.regression.least_squares.rounds import LeastSquaresRounds
 from confide.methods.regression.linear_estimates import SharedEstimates, kept, legend
 from confide.methods.regression.within.sums import (
     Deviations,
@@ -71,7 +71,9 @@ def _title(design: Design, person: str) -> str:
 class _Reading(LeastSquaresReading):
     """The line through deviations, read without its intercept, which is 0 but for noise."""
 
-    def __init__(self, release: Release, question: Question, inner: Design, keep: list[int], outer: Design) -> None:
+    def __init__(
+        self, release: Release, question: ResultOptions, inner: Design, keep: list[int], outer: Design
+    ) -> None:
         super().__init__(release, question, inner, keep)
         object.__setattr__(self, "outer", outer)
 
@@ -99,9 +101,9 @@ class _Reading(LeastSquaresReading):
         if more["status"] == "partial":
             hidden = np.isnan(more["estimates"][slopes])
             if hidden.all():
-                return self._points("weak", self._reasons(told=False))
+                return self._points("imprecise", self._reasons(told=False))
             if not hidden.any():
-                more |= {"status": "ok", "reason": ""}
+                more |= {"status": "valid", "reason": ""}
         for name in ("names", "estimates", "noise_variance", "bias", "df", "sampling_df"):
             own = more.get(name)
             more[name] = own[slopes] if own is not None and not isinstance(own, float) else own
@@ -115,6 +117,7 @@ class _Reading(LeastSquaresReading):
         return WithinEstimates.of(
             self.release,
             response=self.outer.response.name,
+            heading=f"fixed effects of {person}",
             target=_title(self.outer, person),
             flags=(*flags, *few_records(count)),
             facts=(("Cov. type", f"clustered by {person}"), (self._counted, count_text(count)), *facts),
@@ -178,9 +181,9 @@ class WithinPath:
         return Deviations(self.design, unit.rule != "keep")
 
     @cached_property
-    def _inside(self) -> ScorePath:
+    def _inside(self) -> LeastSquaresRounds:
         inner = self.deviations.inner
-        return ScorePath(inner.schema, inner, self.limit, clipping_check=False)
+        return LeastSquaresRounds(inner.schema, inner, self.limit, clipping_check=False)
 
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
         """The spends of both branches, of statistics of deviations."""
@@ -205,7 +208,7 @@ class WithinPath:
         inside = source_of_deviations(source, self.deviations)
         return self._inside.draw(inside, replace(plan, statistics=own), meter)
 
-    def table(self, release: Release, question: Question) -> SharedEstimates:
+    def table(self, release: Release, question: ResultOptions) -> SharedEstimates:
         """The table of slopes. A smaller model has point estimates alone."""
         inner = self.deviations.inner
         keep = kept(self.design, question)

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from confide.core import Statistic
 from confide.core.allowance import Allowance
-from confide.core.events import Spend
+from confide.core.events import BudgetItem
 from confide.core.exact import digest
-from confide.core.statistic import Codes, MapOver, RecordMap, Source, StatisticOver, Through
+from confide.core.statistic import Codes, MapOver, MappedSource, RecordMap, Source, StatisticOver
 from confide.core.units.privacy_unit import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, Weighted, by_units, of_rows, rows_in_units
 from confide.schema import Design, Numeric, Schema, Unit
 from confide.schema.formulas.names import quoted
@@ -176,10 +176,10 @@ class DeviationsAllowance:
     def relation(self) -> str:
         return self.allowance.relation
 
-    def spend(self, name: str, statistic: Statistic, share: Fraction) -> Spend:
+    def spend(self, name: str, statistic: Statistic, share: Fraction) -> BudgetItem:
         return self.allowance.spend(name, deviations_of(statistic, self.deviations), share)
 
 
 def source_of_deviations(source: Source, deviations: Deviations) -> Source:
     """A source whose sums are over deviations: what the rounds of a line are handed."""
-    return Through(source, lambda one: deviations_of(one, deviations))
+    return MappedSource(source, lambda one: deviations_of(one, deviations))

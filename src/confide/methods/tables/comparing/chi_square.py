@@ -43,7 +43,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Answer:
+class TestAnswer:
     """A test that a table answers. call: of the table; verb, formula: its name in scipy.stats, and what it is asked of."""
 
     call: str
@@ -51,7 +51,7 @@ class Answer:
     formula: str
 
 
-def answers(table: Any) -> tuple[Answer, ...]:
+def answers(table: Any) -> tuple[TestAnswer, ...]:
     """The tests that a table of counts, shares or means answers; nothing for any other result.
 
     >>> import confide as cf
@@ -66,9 +66,9 @@ def answers(table: Any) -> tuple[Answer, ...]:
     return () if found is None else tuple(found(table))
 
 
-def some(found: Iterable[Answer]) -> list[Answer]:
+def available_answers(found: Iterable[TestAnswer]) -> list[TestAnswer]:
     """The first few of each test."""
-    kept: dict[str, list[Answer]] = {}
+    kept: dict[str, list[TestAnswer]] = {}
     for answer in found:
         kept.setdefault(answer.verb, []).append(answer)
     return [answer for own in kept.values() for answer in own[:_SHOWN]]
@@ -76,7 +76,7 @@ def some(found: Iterable[Answer]) -> list[Answer]:
 
 def said_of(table: CellTable) -> str:
     """The tests that a table answers, in words, for errors."""
-    calls = ", ".join(answer.call for answer in some(answers(table)))
+    calls = ", ".join(answer.call for answer in available_answers(answers(table)))
     named = ", ".join(own.name for own in table.layout.crossing.attributes) or "none"
     return f"this table of {table.kind} answers {calls or 'no test'} (its attributes: {named})"
 
@@ -88,33 +88,33 @@ def refused(table: CellTable, kind: str, *attributes: str | None) -> PlanError:
     return PlanError(f"no answer to test({asked}): {said_of(table)}; {other}, for ranks cf.tests.mannwhitneyu")
 
 
-def _of_means(table: CellTable) -> Iterator[Answer]:
+def _of_means(table: CellTable) -> Iterator[TestAnswer]:
     every, several = table.layout.crossing.attributes, len(table.measured) > 1
     alone = [every[axes[0]] for axes in table.marginals if len(axes) == 1]
     for own in alone:
         kind, verb = ("t", "ttest_ind") if own.size == 2 else ("f", "f_oneway")
         for column in table.measured:
             of = f", of={column!r}" if several else ""
-            yield Answer(f"test({kind!r}, {own.name!r}{of})", verb, f"{column} ~ {own.name}")
+            yield TestAnswer(f"test({kind!r}, {own.name!r}{of})", verb, f"{column} ~ {own.name}")
     for place, column in enumerate(table.measured):
         low, high = table.bounds(place)
         if low < 0 < high:
             of = f", of={column!r}" if several else ""
-            yield Answer(f"test('mean', value=0{of})", "ttest_rel", column)
+            yield TestAnswer(f"test('mean', value=0{of})", "ttest_rel", column)
 
 
-def _of_counts(table: CellTable) -> Iterator[Answer]:
+def _of_counts(table: CellTable) -> Iterator[TestAnswer]:
     every = table.layout.crossing.attributes
     pairs = [(every[a], every[b]) for a, b in combinations(range(len(every)), 2) if table.margins.contains((a, b))]
     for one, other in pairs:
-        yield Answer(
+        yield TestAnswer(
             f"test('independence', {one.name!r}, {other.name!r})", "chi2_contingency", f"{one.name} * {other.name}"
         )
     for case, dose in (pair for one, other in pairs for pair in ((one, other), (other, one)) if pair[0].size == 2):
-        yield Answer(f"test('trend', {case.name!r}, {dose.name!r})", "trend", f"{case.name} ~ {dose.name}")
+        yield TestAnswer(f"test('trend', {case.name!r}, {dose.name!r})", "trend", f"{case.name} ~ {dose.name}")
     for own in every:
-        yield Answer(f"test('fit', {own.name!r})", "chisquare", own.name)
-        yield Answer(f"test('proportion', {own.name!r}, p=.5)", "binomtest", own.name)
+        yield TestAnswer(f"test('fit', {own.name!r})", "chisquare", own.name)
+        yield TestAnswer(f"test('proportion', {own.name!r}, p=.5)", "binomtest", own.name)
 
 
 stats = later("scipy.stats")
@@ -433,7 +433,7 @@ def tested(
     made = HypothesisTests(
         method=table.method,
         response=table.layout.words,
-        status="weak" if weak or skewed else "ok",
+        status="imprecise" if weak or skewed else "valid",
         reason=weak or (_SKEWED if skewed else ""),
         requested=table.requested,
         guarantee=table.guarantee,

@@ -84,7 +84,7 @@ def _flag(table: Cells, axes: Axes, column: int, cells: tuple[int, int]) -> str:
     counts, sd = table.counts(axes)[chosen], np.sqrt(table.count_variance(axes))
     # a share near 0 or 1 of few records makes a difference short; the interval of the cell itself is not
     thin = table.weak(axes, column)[chosen].any() or (table.part > 0 and (counts < _THIN * sd).any())
-    found = {"below_noise": (counts < _LOST * sd).any(), "weak": thin}
+    found = {"count_below_noise": (counts < _LOST * sd).any(), "skewed_few_records": thin}
     return " ".join(name for name, there in found.items() if there)
 
 
@@ -135,8 +135,8 @@ def _check_positive(table: Cells, column: int) -> None:
 def standardised(table: Any, weights: Mapping[str, float], over: str, column: int, alpha: float) -> pd.DataFrame:
     """sum_k w_k of the cells' shares or means over the levels of an attribute, for each combination of the others.
 
-    Delta method; a stratum below three noise sds has the largest variance there is. Columns estimate, std_err, low, high, status: "weak"
-    where a stratum has fewer records than ten noise sds.
+    Delta method; a stratum below three noise sds has the largest variance there is. Columns estimate, std_err, low, high, status:
+    "imprecise" where a stratum has fewer records than ten noise sds.
     """
     (axis,) = table.layout.axes(over)
     own = table.layout.crossing.attributes[axis]
@@ -171,7 +171,7 @@ def standardised(table: Any, weights: Mapping[str, float], over: str, column: in
             "std_err": error,
             "low": np.clip(mean - z * error, least, most),
             "high": np.clip(mean + z * error, least, most),
-            "status": np.where(thin, "weak", "ok"),
+            "status": np.where(thin, "imprecise", "valid"),
         },
         index=index,
     )

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.core import Allowance, Either, Event, Meter, Noisy, Plan, Source, Spend, Statistic, Together, Total
+from confide.core import Allowance, Branches, BudgetItem, Composed, Event, Meter, Noisy, Plan, Source, Statistic, Total
 from confide.core.units.subgroup import Subset
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -54,9 +54,9 @@ from confide.sums.clusters.cluster_covariance import WIDE, Limits, Sampled, caps
 from confide.sums.clusters.psu_covariance import (
     Contributing,
     Listed,
-    PersonMeat,
+    PersonCovariance,
     PresentIn,
-    PsuMeat,
+    PsuCovariance,
     bits_for,
     design_of,
 )
@@ -154,7 +154,7 @@ _PERSONS, _PSUS = Fraction(15, 100), Fraction(30, 100)
 # In how many PSUs cells are. At mu = 1 the noise of such a sum is 6 records: of a cell of 60 the bound is a fifth short of the PSUs, which
 # makes t wider by 1 % at 40 of them, and sums have 2.5 % more noise for it. Half the share would double both losses where cells are small.
 _CONTRIBUTING = Fraction(3, 100)
-# As of `PsuMeat`: cuts of PSU sums are short, so that M has noise to spare and what lies beyond them is to be seen.
+# As of `PsuCovariance`: cuts of PSU sums are short, so that M has noise to spare and what lies beyond them is to be seen.
 _ROUGH = 2
 _MOST_CELLS = 256
 # What grows with the population.
@@ -316,10 +316,14 @@ class SurveyPath:
             of.layout.crossing, of.axes, of.numerator, of.denominator, of.base, _capped(of.layout.weight)
         )
 
-    def meat(self, of: Estimand, bits: int) -> PersonMeat | PsuMeat:
+    def meat(self, of: Estimand, bits: int) -> PersonCovariance | PsuCovariance:
         """The meat of an estimand, before its estimates are known."""
         scores = self.scores(of)
-        return PersonMeat(scores, bits) if self.design.psu is None else PsuMeat(scores, self.listed, bits, rough=_ROUGH)
+        return (
+            PersonCovariance(scores, bits)
+            if self.design.psu is None
+            else PsuCovariance(scores, self.listed, bits, rough=_ROUGH)
+        )
 
     def contributing(self, of: Estimand) -> tuple[str, Contributing]:
         """(name, statistic) of the PSUs that the cells of an estimand lie in: columns without missing values have the same."""
@@ -386,13 +390,13 @@ class SurveyPath:
         allowance = Allowance.of(privacy, self.method, self.schema)
         (first, last), splits = self._shared(allowance.relation, allowance.amount)
 
-        def spent(shares: Mapping[str, tuple[Statistic, Fraction]]) -> tuple[Spend, ...]:
+        def spent(shares: Mapping[str, tuple[Statistic, Fraction]]) -> tuple[BudgetItem, ...]:
             return tuple(allowance.spend(name, one, share) for name, (one, share) in shares.items())
 
         own = [spent(one) for one in splits]
-        chosen: tuple[Event, ...] = own[0] if len(own) == 1 else (Either(tuple(map(_all_of, own))),)
+        chosen: tuple[Event, ...] = own[0] if len(own) == 1 else (Branches(tuple(map(_all_of, own))),)
         event, planned = (
-            Together((*spent(first), *chosen, *spent(last))),
+            Composed((*spent(first), *chosen, *spent(last))),
             self.statistics(allowance.relation, allowance.amount),
         )
         facts = dict(self.method.facts(replace(self.layout, weight=None)))
@@ -464,7 +468,7 @@ class SurveyPath:
                 public[f"caps {name}"] = caps.astype(np.float64)
             meat = self.meat(of, self._bits(of, plan))
             scores, limits, facts = self._limited(of, margins, plan, persons)
-            if isinstance(meat, PsuMeat):
+            if isinstance(meat, PsuCovariance):
                 meat = meat.at(scores, limits.psu / limits.person, limits.centred)
                 facts["beyond"] = meat.ruler
             else:
@@ -487,7 +491,7 @@ class SurveyPath:
     def _bits(self, of: Estimand, plan: Plan) -> int:
         """How fine the planned meat is, of one row, whatever the rows of a unit for which its noise is."""
         own: Any = plan.statistic(f"{MEAT} {self.label(of)}")
-        while not isinstance(own, PersonMeat | PsuMeat):
+        while not isinstance(own, PersonCovariance | PsuCovariance):
             own = own.statistic
         return own.bits
 
@@ -578,8 +582,8 @@ class SurveyPath:
         return mean, min(max((first - rest) / n, mean**2), mean), n
 
 
-def _all_of(spends: tuple[Spend, ...]) -> Event:
-    return spends[0] if len(spends) == 1 else Together(spends)
+def _all_of(spends: tuple[BudgetItem, ...]) -> Event:
+    return spends[0] if len(spends) == 1 else Composed(spends)
 
 
 def _sd(plan: Plan, name: str) -> float:

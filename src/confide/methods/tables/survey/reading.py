@@ -20,11 +20,11 @@ from confide.results.base import sampling_alone
 from confide.results.pages.content import Flag
 from confide.schema import Categorical
 from confide.sums.cells.weighted_cells import DISTANCE, Cap, CappedWeight, ended_words
-from confide.sums.clusters.cluster_covariance import Beyond, fewest
+from confide.sums.clusters.cluster_covariance import TruncationBias, fewest
 from confide.sums.coding import BITS
 
 _CAPPED = Flag(
-    "weights_capped",
+    "weights_trimmed",
     "the largest weights count as the limit that the head states, which moves estimates a little; the intervals are wider for it",
 )
 # A cut that leaves out more of the squares than this is not made up for: the interval is flagged by its degrees of freedom anyway.
@@ -66,7 +66,9 @@ class _Reading:
         part = 0.0 if reading == "dataset" else 1.0
         found = {(of.axes, of.column): self._estimated(of, part) for of in estimands}
         rows = self.path.method.survey_rows(self.layout, self.release.plan.relation)
-        flags = (_CAPPED,) if self.cap.lost > 0 else ()
+        flags: tuple[str, ...] = (_CAPPED,) if self.cap.lost > 0 else ()
+        if self._ended:
+            flags = (Flag("weight_bound_too_wide", self._ended), *flags)
         columns = tuple(dict.fromkeys(of.column for of in estimands))
         table = SurveyTable.read(
             self.release,
@@ -79,7 +81,6 @@ class _Reading:
             design=self.path.design,
             one=float(rows.count) if rows is not None else (1.0 if self.layout.weight is None else float(1 << BITS)),
             lost=self.cap.lost,
-            ended=self._ended,
             persons=self.persons,
             alone=tuple(self._alone(column) for column in columns),
             shown_marginals=tuple(dict.fromkeys(of.axes for of in estimands)),
@@ -175,10 +176,10 @@ class _Reading:
             most = np.minimum(most, inside**2 / np.maximum(np.interp(inside, *filled), 1.0))
         return np.asarray(most)
 
-    def _beyond(self, label: str, noisy: Noisy) -> Beyond | None:
+    def _beyond(self, label: str, noisy: Noisy) -> TruncationBias | None:
         """What the cut of PSU sums left out; None without PSUs."""
         ruler = self.release.public.get(f"beyond {label}")
-        return None if ruler is None else Beyond.of(noisy, np.asarray(ruler, dtype=np.float64))
+        return None if ruler is None else TruncationBias.of(noisy, np.asarray(ruler, dtype=np.float64))
 
     def _cut_away(self, of: Estimand, sums: Sums) -> tuple[Array, Array]:
         """What the cut of weights moves each estimate by at most, noise and all, and the sd of that noise: all that is lost may be of one

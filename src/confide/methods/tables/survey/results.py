@@ -49,7 +49,7 @@ from confide.schema import SurveyDesign
 from confide.schema.survey import ASSUMPTION, NOT_COVERED
 from confide.sums.cells.cell_sums import Axes
 from confide.sums.cells.weighted_cells import DISTANCE, allowed
-from confide.sums.clusters.cluster_covariance import LEAST_DF, Beyond
+from confide.sums.clusters.cluster_covariance import LEAST_DF, TruncationBias
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,7 +155,7 @@ class Estimated:
     moments: MeanSums | None = None
     unsure: Array | float = 0.0
     over: float = 0.0
-    beyond: Beyond | None = None
+    beyond: TruncationBias | None = None
     alone: Array | None = None
 
     def widened(self, error: Array, bias: Array, unsure: Array, alpha: float) -> Array:
@@ -331,9 +331,8 @@ class Estimated:
 class SurveyTable(CellTable):
     """Estimates of a population from a sample with a design. estimated: by (marginal, column); names_of: of the columns.
 
-    design: as the schema states it; lost: the share of all weight that the cap leaves out; ended: what is said of weights that end far
-    below their bound; alone: variance of each overall estimate if as many persons of equal weight were independent, by column, for design
-    effects; NaN where it is not known.
+    design: as the schema states it; lost: the share of all weight that the cap leaves out; alone: variance of each overall estimate if as
+    many persons of equal weight were independent, by column, for design effects; NaN where it is not known.
     """
 
     estimated: Mapping[tuple[Axes, int], Estimated]
@@ -342,7 +341,6 @@ class SurveyTable(CellTable):
     design: SurveyDesign
     one: float
     lost: float = 0.0
-    ended: str = ""
     persons: float = 0.0
     alone: tuple[float, ...] = ()
     shown_marginals: tuple[Axes, ...] = ()
@@ -356,7 +354,7 @@ class SurveyTable(CellTable):
         right = both_sides(self.layout.formula)[1].strip()
         by = f" by {right}" if right != "1" else ""
         words = "" if self.design.plain else f", {self.design.words}"
-        return f"Private {self.verb}{what}{by}{words}"
+        return f"{self.verb.capitalize()}{what}{by}{words}"
 
     @property
     def measured(self) -> tuple[str, ...]:
@@ -435,7 +433,7 @@ class SurveyTable(CellTable):
         sd, unit = sqrt(self.count_variance(())), self.layout.crossing.schema.protects
         told = [("Covers", self.reading)]
         if self.layout.weight is None:
-            told += [("Records", f"{self.size:,.0f} (noise sd {sd:,.3g})")]
+            told += [("n", f"{self.size:,.0f} (noise sd {sd:,.3g})")]
         else:
             told += [
                 ("Persons (noisy)" if unit == "record" else f"Values of {unit} (noisy)", f"{self.persons:,.0f}"),
@@ -474,8 +472,6 @@ class SurveyTable(CellTable):
         own = tuple(super().notes())
         if any(one.hidden.any() for one in self.estimated.values()):
             own = (*own, ("Sampling", _HIDDEN))
-        if self.ended:
-            own = (*own, ("Weights", self.ended))
         if self.design.weight is not None:
             own = (*own, ("Assumed", ASSUMPTION))
         if self.design.psu is not None and self.part:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.core import MenuEntry, Meter, Method, Plan, Question, Release, Source, Statistic
+from confide.core import MenuEntry, Meter, Method, Plan, Release, ResultOptions, Source, Statistic
 from confide.core.plan import checked_reading
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -36,7 +36,7 @@ from confide.methods.quantiles.reading import rank_error
 from confide.methods.tables.layout import Layout, weight_of
 from confide.methods.tables.table_one.reading import STEPS, Reader, TableOneAbout
 from confide.methods.tables.table_one.results import TableOneResult
-from confide.schema import Categorical, Practice, Schema
+from confide.schema import Categorical, CodedFrame, Schema
 from confide.schema.formulas.formula import cut
 from confide.schema.formulas.names import column_named, parted, quoted, sides
 from confide.sums.cells.cell_sums import Attribute
@@ -231,7 +231,7 @@ class TableOne(Method):
 
     # infer ------------------------------------------------------------------------------------------------------------
 
-    def table(self, release: Release, about: TableOneAbout, question: Question) -> TableOneResult:
+    def table(self, release: Release, about: TableOneAbout, question: ResultOptions) -> TableOneResult:
         """All rows. question: `covers`."""
         reading = checked_reading(question.covers or self.covers, "cf.infer(release")
         reader = Reader(release, about, 1.0 if reading == "population" else 0.0)
@@ -250,7 +250,7 @@ class TableOne(Method):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """Means, medians and shares of practice records, by the names of the table."""
-        practice = Practice.checked(frame)
+        practice = CodedFrame.checked(frame)
         about = self.about(practice.schema)
         place = about.groups.places(practice_codes(about.groups, practice), about.axes)
         weights = np.ones(len(practice))
@@ -280,7 +280,7 @@ class TableOne(Method):
         return (({**low, **heavy}, {**high, **heavy}),)
 
 
-def _values(about: TableOneAbout, practice: Practice) -> Iterator[tuple[str, Array, NDArray[np.bool_]]]:
+def _values(about: TableOneAbout, practice: CodedFrame) -> Iterator[tuple[str, Array, NDArray[np.bool_]]]:
     """The name of each row, the value of each practice record, and whether it has one."""
     for name in about.order:
         for measure in (own for own in about.measures if own.name == name):

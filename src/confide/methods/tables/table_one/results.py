@@ -42,7 +42,7 @@ class TableOneResult(BaseResult):
     groups: tuple[str, ...]
     sizes: Array
     size_sd: float
-    reading: str
+    reading: str  # type: ignore[misc]  # of the class in families of one reading
     weights: str | None = None
     heaviest: float = 1.0
 
@@ -67,7 +67,7 @@ class TableOneResult(BaseResult):
         stated: dict[str, str] = {}
         if (sizes[1:] < _FEW * size_sd).all():
             stated = {
-                "status": "weak",
+                "status": "imprecise",
                 "reason": "no group stands above the noise of its number of records; ask for fewer groups or a larger budget",
             }
         return cls.of(
@@ -86,7 +86,8 @@ class TableOneResult(BaseResult):
 
     @property
     def title(self) -> str:
-        return "Private Table One"
+        by = dict.fromkeys(name.partition("=")[0] for name in self.groups if "=" in name)
+        return "Table 1. Characteristics" + (f" by {', '.join(by)}" if by else "")
 
     @property
     def _shown(self) -> tuple[str, ...]:
@@ -111,7 +112,7 @@ class TableOneResult(BaseResult):
         if len(self.groups) == 2:
             differences = [self._difference(row, one, 1, 2, alpha) for row, one in self._cells(alpha)]
             texts = ["", *("" if one is None else _two_digits(one[0]) for one in differences)]
-            found.append(Column("std_difference", texts, "text", head="std. diff"))
+            found.append(Column("std_difference", texts, "text", head="std. diff."))
         return tuple(found)
 
     def _difference(
@@ -174,9 +175,9 @@ class TableOneResult(BaseResult):
         """The long table: one row for each number. Columns row, group, records, estimate, std_err, low, high, flag.
 
         records: with weights the sum of them; estimate: of means and medians in the column's units, of levels the share. flag:
-        "below_noise" for a group that does not stand above the noise of its number of records, "weak" for a mean of too few records for so
-        skewed a column, "whole_range" where the noise leaves every value possible, "noise_dominates" where privacy noise rules the interval
-        (`confide.results.base`).
+        "count_below_noise" for a group that does not stand above the noise of its number of records, "skewed_few_records" for a mean of
+        too few records for so skewed a column, "whole_range" where the noise leaves every value possible, "noise_dominates" where privacy
+        noise rules the interval (`confide.results.base`).
         """
         level = self._alpha(alpha)
         parts: list[dict[str, Any]] = []
@@ -187,8 +188,8 @@ class TableOneResult(BaseResult):
             for k, group in enumerate(self._shown):
                 rules = bool(row.part > 0 and dominated(cells.share[k]) and not cells.open[k])
                 own = (
-                    ("below_noise", few[k]),
-                    ("weak", weak[k]),
+                    ("count_below_noise", few[k]),
+                    ("skewed_few_records", weak[k]),
                     ("whole_range", cells.open[k]),
                     (DOMINATES, rules),
                 )
@@ -212,7 +213,7 @@ class TableOneResult(BaseResult):
     def params(self) -> pd.Series[float]:
         """The estimates by name; NaN where nothing is known."""
         found = self._default["estimate"].astype(float)
-        return found if self.status == "ok" else found * np.nan
+        return found if self.status == "valid" else found * np.nan
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Intervals at level 1 - alpha, columns 0 (low) and 1 (high)."""
