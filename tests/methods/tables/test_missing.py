@@ -52,7 +52,7 @@ def test_without_a_public_number_the_rules_alone_are_said(frame: pd.DataFrame) -
         (Quantiles("wage ~ sex", covers="population"), "sex or wage"),
     ):
         found = said(method, frame)
-        assert f"a record with a missing {columns} is left out" in found
+        assert f"records with missing {columns} are left out" in found
         assert "how many were left out is not released" in found and not re.search(r"\d", found)
     assert "a missing region counts as the level 'N'" in said(Counts("sex * region", covers="population"), frame)
     nobody = said(Counts("region", covers="population"), frame)
