@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from confide import registry
@@ -137,9 +137,10 @@ def _titled(result: Result, made: Plan) -> Result:
     changes: dict[str, Any] = {}
     if (target := made.titled(result.target)) != result.target:
         changes["target"] = target
-    facts = vars(result).get("facts")  # a third party's result may have none
-    if made.where is not None and facts is not None and "Subgroup" not in dict(facts):
-        changes["facts"] = (*facts, ("Subgroup", made.where.strip()))
+    if made.where is not None and is_dataclass(result):  # a third party's result may be none, and have no facts
+        own = {one.name: getattr(result, one.name) for one in fields(result)}
+        if "facts" in own and "Subgroup" not in dict(own["facts"]):
+            changes["facts"] = (*own["facts"], ("Subgroup", made.where.strip()))
     return replace(result, **changes) if changes else result  # type: ignore[type-var]
 
 
