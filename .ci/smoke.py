@@ -113,11 +113,11 @@ def released(method: Any, privacy: Any, schema: cf.Schema = SCHEMA, live: bool =
 def _() -> None:
     tables = cf.tables
     for method in (
-        tables.Counts("g * cut(x, 1, 3)", covers="population"),
-        tables.Shares("g * s", within="g", covers="dataset"),
-        tables.Means("y + x ~ g", covers="population"),
-        tables.Totals("y ~ g", covers="dataset"),
-        tables.Ratios("y / x ~ g", covers="population"),
+        tables.Counts("g * cut(x, 1, 3)", inference="population"),
+        tables.Shares("g * s", within="g", inference="dataset"),
+        tables.Means("y + x ~ g", inference="population"),
+        tables.Totals("y ~ g", inference="dataset"),
+        tables.Ratios("y / x ~ g", inference="population"),
         tables.Quantiles("x ~ g"),
         tables.TableOne("x + y + g ~ s", medians=("x",)),
     ):
@@ -126,9 +126,9 @@ def _() -> None:
 
 @part("tables of persons")
 def _() -> None:
-    released(cf.tables.PersonCounts("any(g == 'a' & x > 1) * s", covers="population"), GAUSSIAN, PERSONS)
-    released(cf.tables.PersonShares("any(g == 'a') * s", within="s", covers="dataset"), GAUSSIAN, PERSONS)
-    cf.contributions(cf.read(records(PERSONS), PERSONS), privacy=GAUSSIAN, ledger=None)
+    released(cf.tables.DistinctCounts("any(g == 'a' & x > 1) * s", inference="population"), GAUSSIAN, PERSONS)
+    released(cf.tables.DistinctShares("any(g == 'a') * s", within="s", inference="dataset"), GAUSSIAN, PERSONS)
+    cf.tables.rows_per_unit_table(cf.read(records(PERSONS), PERSONS), privacy=GAUSSIAN, ledger=None)
     RELEASED.add("contributions")
 
 
@@ -181,7 +181,7 @@ def _() -> None:
 def _() -> None:
     for place in ("made.csv", "made.parquet"):
         cf.synthesize(cf.read(records(), SCHEMA), "y ~ x", privacy=GAUSSIAN, ledger=None, path=place)
-        assert "x" in str(cf.refit(place).summary())
+        assert "x" in str(cf.synthesis.refit(place).summary())
     RELEASED.add("synthetic_table")
 
 
@@ -262,7 +262,7 @@ def _() -> None:
 def _() -> None:
     questions = {
         "line": cf.regression.LeastSquares("y ~ x", where="x >= 1 & g == 'a'"),
-        "table": cf.tables.Counts("g * s", covers="population"),
+        "table": cf.tables.Counts("g * s", inference="population"),
     }
     result = released(cf.Publication(questions), GAUSSIAN)
     assert "line" in result.summary() and "table" in result.summary()
@@ -278,7 +278,7 @@ def _() -> None:
 
 def same(*sources: Any) -> None:
     """The same records, however they arrive, give the same release."""
-    method = cf.tables.Counts("g * s", covers="dataset")
+    method = cf.tables.Counts("g * s", inference="dataset")
     noise = [cf.noise.SimulatedNoise(1) for _ in sources]
     found = {
         cf.release(method, cf.read(source, SCHEMA), GAUSSIAN, ledger=None, noise=one).sha256
@@ -308,7 +308,7 @@ def _() -> None:
 @part("the ledger holds")
 def _() -> None:
     ledger = cf.Ledger.create("held.db", dataset="survey", budget=GAUSSIAN)
-    method, data = cf.tables.Counts("g", covers="dataset"), cf.read(records(), SCHEMA)
+    method, data = cf.tables.Counts("g", inference="dataset"), cf.read(records(), SCHEMA)
     cf.release(method, data, GAUSSIAN, ledger=ledger)
     try:
         cf.release(method, data, GAUSSIAN, ledger=ledger)
@@ -344,8 +344,8 @@ def _() -> None:
     data = cf.read(records(), SCHEMA)
     for place, result in {
         "line": cf.linear_regression("y ~ x + g", data, privacy=GAUSSIAN, ledger=None),
-        "counts": cf.tables.counts("g * s", data, covers="population", privacy=GAUSSIAN, ledger=None),
-        "medians": cf.tables.quantiles("x ~ g", data, covers="population", privacy=GAUSSIAN, ledger=None),
+        "counts": cf.tables.counts("g * s", data, inference="population", privacy=GAUSSIAN, ledger=None),
+        "medians": cf.tables.quantiles("x ~ g", data, inference="population", privacy=GAUSSIAN, ledger=None),
         "curve": cf.infer(cf.release(cf.curves.Kernel("y ~ x"), data, GAUSSIAN, ledger=None)),
         "components": cf.reduction.pca("x + y + v", data, privacy=GAUSSIAN, ledger=None),
     }.items():
@@ -378,18 +378,28 @@ def _() -> None:
     assert "[columns.x]" in Path("draft.toml").read_text()
     Path("schema.toml").write_text(SCHEMA.to_toml())
     assert "a, b, c" in confide("schema", "check", "schema.toml")
-    confide("ledger", "init", "book.db", "--dataset", "survey", "--mu", "1.5")
+    confide("ledger", "init", "ledger.db", "--dataset", "survey", "--mu", "1.5")
     asked = ("--schema", "schema.toml", "--mu", "1")
     assert "x" in confide("plan", "y ~ x + g", *asked, "-o", "plan.json")
     plan = cf.Plan.from_json(Path("plan.json").read_text())
-    confide("release", "plan.json", "people.csv", "--ledger", "book.db", "-o", "release.json")
+    confide("release", "plan.json", "people.csv", "--ledger", "ledger.db", "-o", "release.json")
     release = cf.Release.load("release.json")
-    assert release.plan.sha256 == plan.sha256 and cf.Ledger.open("book.db").find(release.sha256)
+    assert release.plan.sha256 == plan.sha256 and cf.Ledger.open("ledger.db").find(release.sha256)
     shown = confide("infer", "release.json", "--report", "release.html")
     assert cf.infer(release).summary().splitlines()[0].strip() in shown and Path("release.html").stat().st_size
     assert json.loads(confide("infer", "release.json", "--json"))
-    assert confide("verify", "release.json", "--ledger", "book.db").count("ok ") == 4
-    table = ("table", "g * s", "people.csv", "--covers", "dataset", "--ledger", "book.db", "--schema", "schema.toml")
+    assert confide("verify", "release.json", "--ledger", "ledger.db").count("ok ") == 4
+    table = (
+        "table",
+        "g * s",
+        "people.csv",
+        "--inference",
+        "dataset",
+        "--ledger",
+        "ledger.db",
+        "--schema",
+        "schema.toml",
+    )
     confide(*table, "--mu", "1.2", code=4)  # more than is left
     confide(*table, "--mu", ".5", "-o", "table.json")
     assert cf.Release.load("table.json").plan.method.name == "counts"
@@ -430,7 +440,7 @@ def _() -> None:
     from distributed import Client
 
     with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as client:
-        method, noise = cf.tables.Counts("g * s", covers="dataset"), cf.noise.SimulatedNoise
+        method, noise = cf.tables.Counts("g * s", inference="dataset"), cf.noise.SimulatedNoise
         data = cf.read("survey.parquet", SCHEMA, executor=client)
         there = cf.release(method, data, GAUSSIAN, ledger=None, noise=noise(1))
         here = cf.release(method, cf.read("survey.parquet", SCHEMA), GAUSSIAN, ledger=None, noise=noise(1))

@@ -25,11 +25,11 @@ def records() -> pd.DataFrame:
 
 def main() -> None:
     OUT.mkdir(parents=True, exist_ok=True)
-    for name in ("book.db", "book.db-wal", "book.db-shm"):
+    for name in ("ledger.db", "ledger.db-wal", "ledger.db-shm"):
         (OUT / name).unlink(missing_ok=True)
     schema = cf.Schema.from_toml(SCHEMA)
     data = cf.read(records(), schema)
-    book = cf.Ledger.create(OUT / "book.db", dataset="redbook-1974", budget=cf.GDP(1.2))
+    book = cf.Ledger.create(OUT / "ledger.db", dataset="redbook-1974", budget=cf.GDP(1.2))
 
     title("1. The plan, from public facts alone; nothing is read and nothing is spent")
     method = cf.regression.LeastSquares(FORMULA)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import confide as cf
-from confide.accuracy import Targets, smallest
 from confide.errors import PlanError
+from confide.margins import Targets, smallest
 from confide.methods.publication import PublicationFile
 from confide.noise import SimulatedNoise
 from confide_lab.methods.quantile.ranks import Quantile
@@ -32,8 +32,8 @@ TOLD = cf.Schema(
         "y": cf.Numeric(-1, 3, typical=cf.Typical(0, 2, own=0.5)),
     }
 )
-COUNTS = cf.tables.Counts("region", covers="dataset")
-MEANS = cf.tables.Means("y ~ region", covers="population")
+COUNTS = cf.tables.Counts("region", inference="dataset")
+MEANS = cf.tables.Means("y ~ region", inference="population")
 Z = 1.959963984540054
 
 
@@ -44,7 +44,7 @@ def expected(plan: Any, name: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("method", "accuracy"),
+    ("method", "margin"),
     [
         (COUNTS, {"region": 10.0}),
         (MEANS, {"region": 0.06, "total": 0.04}),
@@ -55,7 +55,7 @@ def expected(plan: Any, name: str) -> float:
 def test_the_budget_is_the_smallest_whose_forecast_is_as_sharp(method: Any, accuracy: dict[str, float]) -> None:
     # of a range the upper end may rise with the budget, as harder scenarios are answered; a number falls
     schema = TOLD if method.family == "regression" else SCHEMA
-    plan = cf.plan(method, schema, accuracy=accuracy, n=5000)
+    plan = cf.plan(method, schema, margin=accuracy, n=5000)
     assert all(Z * expected(plan, name) <= half for name, half in accuracy.items())
     below = cf.plan(method, schema, cf.GDP(plan.guarantee.mu / 1.02), n=5000)
     assert any(Z * expected(below, name) > half for name, half in accuracy.items())
@@ -64,7 +64,7 @@ def test_the_budget_is_the_smallest_whose_forecast_is_as_sharp(method: Any, accu
 
 
 def test_the_accuracy_is_reached() -> None:
-    plan = cf.plan(COUNTS, SCHEMA, accuracy={"region": 5.0 * Z}, n=5000)
+    plan = cf.plan(COUNTS, SCHEMA, margin={"region": 5.0 * Z}, n=5000)
     source = cf.read(SCHEMA.sample(5000, 1), SCHEMA)
     truth = np.array([(SCHEMA.sample(5000, 1)["region"] == level).sum() for level in ("N", "S", "E")])
     errors = []
@@ -79,21 +79,21 @@ def test_the_accuracy_is_reached() -> None:
 @pytest.mark.parametrize(
     ("method", "given"),
     [
-        (COUNTS, {"accuracy": {"regoin": 5}, "n": 5000}),
-        (COUNTS, {"accuracy": {"region": 5}}),
-        (COUNTS, {"accuracy": {"region": 0}, "n": 5000}),
-        (COUNTS, {"accuracy": {}, "n": 5000}),
-        (COUNTS, {"accuracy": {"region": 5}, "n": 5000, "privacy": cf.GDP(1.0)}),
+        (COUNTS, {"margin": {"regoin": 5}, "n": 5000}),
+        (COUNTS, {"margin": {"region": 5}}),
+        (COUNTS, {"margin": {"region": 0}, "n": 5000}),
+        (COUNTS, {"margin": {}, "n": 5000}),
+        (COUNTS, {"margin": {"region": 5}, "n": 5000, "privacy": cf.GDP(1.0)}),
         (COUNTS, {"cv": 0.02, "n": 5000, "privacy": cf.GDP(1.0)}),
         (COUNTS, {"cv": 0.02}),
         (COUNTS, {"cv": "2%", "n": 5000}),
         (COUNTS, {"cv": {"region": 0.0}, "n": 5000}),
         (COUNTS, {"cv": {"regoin": 0.02}, "n": 5000}),
-        (MEANS, {"accuracy": {"mean": "2%"}, "n": 5000}),
+        (MEANS, {"margin": {"mean": "2%"}, "n": 5000}),
         (MEANS, {"cv": 0.02, "n": 5000}),
         (cf.regression.LeastSquares("y ~ x"), {"cv": 0.02, "n": 5000}),
-        (MEANS, {"accuracy": {"region": 0.003}, "n": 5000}),
-        (Quantile("x"), {"accuracy": {"x": 0.1}, "n": 5000}),
+        (MEANS, {"margin": {"region": 0.003}, "n": 5000}),
+        (Quantile("x"), {"margin": {"x": 0.1}, "n": 5000}),
     ],
 )
 def test_what_cannot_be_had_is_said(method: Any, given: dict[str, Any]) -> None:
@@ -104,9 +104,9 @@ def test_what_cannot_be_had_is_said(method: Any, given: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("method", "given"),
     [
-        (MEANS, {"accuracy": {"region": 0.003}}),
-        (cf.tables.Totals("y ~ region", covers="population"), {"accuracy": {"region": 1.0}}),
-        (replace(COUNTS, covers="population"), {"cv": {"region": 0.001}}),
+        (MEANS, {"margin": {"region": 0.003}}),
+        (cf.tables.Totals("y ~ region", inference="population"), {"margin": {"region": 1.0}}),
+        (replace(COUNTS, inference="population"), {"cv": {"region": 0.001}}),
     ],
 )
 def test_no_number_of_records_is_said_to_do(method: Any, given: dict[str, Any]) -> None:
@@ -117,7 +117,7 @@ def test_no_number_of_records_is_said_to_do(method: Any, given: dict[str, Any]) 
 
 
 def test_precision_against_budget_is_the_forecast_of_each_plan() -> None:
-    found = cf.precision(MEANS, SCHEMA, n=2000, levels=(0.2, 1.0))
+    found = cf.margins_by_cost(MEANS, SCHEMA, n=2000, levels=(0.2, 1.0))
     for level in (0.2, 1.0):
         plan = cf.plan(MEANS, SCHEMA, cf.GDP(level), n=2000)
         assert found.to_frame().loc[level, ("region", "high")] == expected(plan, "region")
@@ -129,12 +129,12 @@ def test_precision_against_budget_is_the_forecast_of_each_plan() -> None:
 def test_accuracy_is_a_half_width_of_95_percent_everywhere(tmp_path: Any) -> None:
     """The issue's mean within 400: one mu in Python, in a publication's file and, in tests/cli, on the command line."""
     schema = cf.Schema({"income": cf.Numeric(0, 100_000), "region": cf.Categorical(["N", "S"])})
-    method = cf.tables.Means("income ~ 1", covers="population")
-    plan = cf.plan(method, schema, accuracy={"mean": 600.0}, n=20_000)
+    method = cf.tables.Means("income ~ 1", inference="population")
+    plan = cf.plan(method, schema, margin={"mean": 600.0}, n=20_000)
     assert Z * expected(plan, "total") == pytest.approx(600.0, rel=0.01)
     path = tmp_path / "publication.toml"
     path.write_text(
-        "n = 20000\n[questions.means]\nmethod = 'means'\nformula = 'income ~ 1'\ncovers = 'population'\naccuracy = { mean = 600 }\n"
+        "n = 20000\n[analyses.means]\nmethod = 'means'\nformula = 'income ~ 1'\ncovers = 'population'\naccuracy = { mean = 600 }\n"
     )
     asked = PublicationFile.from_toml(path)
     again = cf.plan(asked.publication, schema, n=asked.n, **asked.terms())
@@ -145,16 +145,16 @@ def test_a_cv_is_a_standard_error_over_the_number() -> None:
     schema = cf.Schema({"x": cf.Numeric(0, 100, typical=(10, 40)), "region": cf.Categorical(["N", "S", "E"])})
     counts = cf.plan(COUNTS, SCHEMA, cv={"region": 0.02}, n=6000)
     assert expected(counts, "region") == pytest.approx(0.02 * 2000, rel=0.01)
-    shares = cf.plan(cf.tables.Shares("region", covers="dataset"), SCHEMA, cv=0.02, n=6000)
+    shares = cf.plan(cf.tables.Shares("region", inference="dataset"), SCHEMA, cv=0.02, n=6000)
     assert expected(shares, "region") == pytest.approx(0.02 / 3, rel=0.01)
-    means = cf.plan(cf.tables.Means("x ~ region", covers="population"), schema, cv={"mean": 0.05}, n=6000)
+    means = cf.plan(cf.tables.Means("x ~ region", inference="population"), schema, cv={"mean": 0.05}, n=6000)
     assert expected(means, "region") == pytest.approx(0.05 * 25, rel=0.01)
-    totals = cf.plan(cf.tables.Totals("x ~ region", covers="dataset"), schema, cv={"region": 0.05}, n=6000)
+    totals = cf.plan(cf.tables.Totals("x ~ region", inference="dataset"), schema, cv={"region": 0.05}, n=6000)
     assert expected(totals, "region") == pytest.approx(0.05 * 25 * 2000, rel=0.01)
     one = cf.plan(cf.tables.TableOne("x ~ region"), schema, cv={"x: mean": 0.05}, n=6000)
     assert expected(one, "x: mean") == pytest.approx(0.05 * 25, rel=0.01)
-    both = cf.plan(COUNTS, SCHEMA, accuracy={"region": 20.0}, cv=0.5, n=6000)
-    assert both.guarantee == cf.plan(COUNTS, SCHEMA, accuracy={"region": 20.0}, n=6000).guarantee
+    both = cf.plan(COUNTS, SCHEMA, margin={"region": 20.0}, cv=0.5, n=6000)
+    assert both.guarantee == cf.plan(COUNTS, SCHEMA, margin={"region": 20.0}, n=6000).guarantee
 
 
 @pytest.mark.parametrize(
@@ -162,18 +162,18 @@ def test_a_cv_is_a_standard_error_over_the_number() -> None:
     [
         (
             MEANS,
-            {"accuracy": {"mean": 0.1}},
+            {"margin": {"mean": 0.1}},
             "of region, a cell with a quarter of those records gets a half-width of about",
         ),
-        (MEANS, {"accuracy": {"total": 0.1}}, None),
-        (COUNTS, {"accuracy": {"count": 20.0}}, None),
+        (MEANS, {"margin": {"total": 0.1}}, None),
+        (COUNTS, {"margin": {"count": 20.0}}, None),
         (COUNTS, {"cv": 0.02}, "a quarter of those records gets a cv of about 0.0799 where 0.02 was asked for"),
-        (cf.tables.Shares("region", covers="population"), {"accuracy": {"region": 0.03}}, "a share of one half"),
-        (cf.tables.Quantiles("y ~ region"), {"accuracy": {"quantile": 0.06}}, "a group with a quarter"),
-        (cf.tables.TableOne("y ~ region"), {"accuracy": {"mean": 0.1}}, "a group with a quarter"),
+        (cf.tables.Shares("region", inference="population"), {"margin": {"region": 0.03}}, "a share of one half"),
+        (cf.tables.Quantiles("y ~ region"), {"margin": {"quantile": 0.06}}, "a group with a quarter"),
+        (cf.tables.TableOne("y ~ region"), {"margin": {"mean": 0.1}}, "a group with a quarter"),
         (
-            cf.tables.Shares("region * cut(age, 40)", within="region", covers="population"),
-            {"accuracy": {"share": 0.05}},
+            cf.tables.Shares("region * cut(age, 40)", within="region", inference="population"),
+            {"margin": {"share": 0.05}},
             "in a group with a quarter",
         ),
     ],
@@ -185,7 +185,7 @@ def test_targets_by_cell_say_what_unequal_cells_get(method: Any, given: dict[str
 
 
 def test_what_a_cell_with_a_quarter_gets_is_the_forecast_of_one() -> None:
-    plan = cf.plan(MEANS, SCHEMA, accuracy={"region": 0.1}, n=6000)
+    plan = cf.plan(MEANS, SCHEMA, margin={"region": 0.1}, n=6000)
     (told,) = [float(note.partition("about ")[2].split()[0]) for note in plan.notes if "cells of equal size" in note]
     quarter = cf.plan(MEANS, SCHEMA, plan.requested, n=1500)
     assert told == pytest.approx(Z * expected(quarter, "region"), rel=1e-3)
@@ -201,7 +201,7 @@ def test_a_wished_noise_beside_a_smaller_budget_is_refused() -> None:
 
 @pytest.mark.usefixtures("whole_forecasts")
 @pytest.mark.parametrize(
-    ("method", "accuracy"),
+    ("method", "margin"),
     [
         (cf.tables.Quantiles("y ~ region"), {"quantile": 0.06}),
         (cf.tables.TableOne("y + age ~ region", medians=("y",)), {"y: mean": 0.1, "y: median": 0.08}),
@@ -209,7 +209,7 @@ def test_a_wished_noise_beside_a_smaller_budget_is_refused() -> None:
     ],
 )
 def test_distributions_table_one_and_regressions_take_half_widths(method: Any, accuracy: dict[str, float]) -> None:
-    plan = cf.plan(method, SCHEMA, accuracy=accuracy, n=5000)
+    plan = cf.plan(method, SCHEMA, margin=accuracy, n=5000)
     for name, half in accuracy.items():
         names = ("0.25", "0.5", "0.75") if name == "quantile" else (name,)
         assert all(1.959964 * expected(plan, own) <= half for own in names)
@@ -217,22 +217,22 @@ def test_distributions_table_one_and_regressions_take_half_widths(method: Any, a
 
 def test_a_kind_stands_for_the_numbers_of_its_kind_alone() -> None:
     one = cf.tables.TableOne("age + region ~ 1", medians=("age",))
-    forecast = cf.plan(one, SCHEMA, accuracy={"mean": 0.8, "share": 0.03, "quantile": 0.02}, n=5_000)
+    forecast = cf.plan(one, SCHEMA, margin={"mean": 0.8, "share": 0.03, "quantile": 0.02}, n=5_000)
     errors = [expected(forecast, name) for name in ("age: mean", "region", "age: median")]
     assert Z * errors[0] <= 0.8 and Z * errors[1] <= 0.03 and Z * errors[2] <= 0.02
-    by_name = cf.plan(one, SCHEMA, accuracy={"age: mean": 0.8, "region": 0.03, "age: median": 0.02}, n=5_000)
+    by_name = cf.plan(one, SCHEMA, margin={"age: mean": 0.8, "region": 0.03, "age: median": 0.02}, n=5_000)
     assert forecast.guarantee == by_name.guarantee
     # a count that is known to .05 of a record costs mu = 31
     for method, kind in ((COUNTS, "share"), (MEANS, "count")):
         with refuses(PlanError):
-            cf.plan(method, SCHEMA, accuracy={kind: 0.05}, n=5_000)
+            cf.plan(method, SCHEMA, margin={kind: 0.05}, n=5_000)
 
 
 def test_the_half_width_of_a_mean_is_reached() -> None:
     # records as the forecast assumes them: a third of the half-width as sd, the mean half-way to a bound
     schema = cf.Schema({"y": cf.Numeric(-1, 1)})
-    method = cf.tables.Means("y ~ 1", covers="population")
-    plan = cf.plan(method, schema, accuracy={"mean": 0.03}, n=2000)
+    method = cf.tables.Means("y ~ 1", inference="population")
+    plan = cf.plan(method, schema, margin={"mean": 0.03}, n=2000)
     y = np.clip(np.random.default_rng(1).normal(0.5, 1 / 3, 2000), -1, 1)
     done = cf.release(method, cf.read({"y": y}, schema), plan.requested, ledger=None, noise=SimulatedNoise(1))
     low, high = cf.infer(done).conf_int().loc["y"]
@@ -242,17 +242,17 @@ def test_the_half_width_of_a_mean_is_reached() -> None:
 def test_a_publication_is_planned_for_the_accuracy_of_each_question(tmp_path: Any) -> None:
     both = cf.Publication({"counts": COUNTS, "means": MEANS})
     wishes = {"counts": {"count": 10.0}, "means": {"mean": 0.1}}
-    plan = cf.plan(both, SCHEMA, accuracy=wishes, n=5000)
+    plan = cf.plan(both, SCHEMA, margin=wishes, n=5000)
     for name, method in both.methods.items():
-        alone = cf.plan(method, SCHEMA, accuracy=wishes[name], n=5000).guarantee.mu
+        alone = cf.plan(method, SCHEMA, margin=wishes[name], n=5000).guarantee.mu
         assert alone <= plan.children[name].guarantee.mu <= alone * 1.001
     with refuses(PlanError):
-        cf.plan(both, SCHEMA, accuracy={"counts": {"count": 10.0}}, n=5000)
+        cf.plan(both, SCHEMA, margin={"counts": {"count": 10.0}}, n=5000)
     path = tmp_path / "publication.toml"
     path.write_text(
-        "n = 5000\n[questions.counts]\nmethod = 'counts'\nformula = 'region'\ncovers = 'dataset'\n"
-        "accuracy = { count = 10 }\n[questions.means]\nmethod = 'means'\nformula = 'y ~ region'\ncovers = 'population'\n"
-        "accuracy = { mean = 0.1 }\n"
+        "n = 5000\n[analyses.counts]\nmethod = 'counts'\nformula = 'region'\ncovers = 'dataset'\n"
+        "margin = { count = 10 }\n[analyses.means]\nmethod = 'means'\nformula = 'y ~ region'\ncovers = 'population'\n"
+        "margin = { mean = 0.1 }\n"
     )
     asked = PublicationFile.from_toml(path)
     again = cf.plan(asked.publication, SCHEMA, n=asked.n, **asked.terms())
@@ -263,7 +263,7 @@ def test_a_publication_is_planned_for_the_accuracy_of_each_question(tmp_path: An
     with refuses(PlanError):
         PublicationFile.from_toml(path).terms()
     path.write_text(
-        path.read_text().replace("accuracy = { count = 10 }", "cv = 0.02").replace("privacy = { mu = 1 }", "")
+        path.read_text().replace("margin = { count = 10 }", "cv = 0.02").replace("privacy = { mu = 1 }", "")
     )
     asked = PublicationFile.from_toml(path)
     plan = cf.plan(asked.publication, SCHEMA, n=asked.n, **asked.terms())

@@ -58,8 +58,10 @@ def test_more_records_and_more_budget_bring_it_nearer_to_no_privacy() -> None:
 def test_public_records_are_drawn_again() -> None:
     generator = np.random.default_rng(1)
     a = generator.uniform(0, 0.1, 500)
-    like = pd.DataFrame({"a": a, "b": generator.normal(0, 0.2, 500), "y": 1 + a + generator.normal(0, 0.1, 500)})
-    near = cf.advise("linear_regression", "y ~ a + b", SCHEMA, 2_000, ASKED, like=like, replications=3)
+    similar_data = pd.DataFrame(
+        {"a": a, "b": generator.normal(0, 0.2, 500), "y": 1 + a + generator.normal(0, 0.1, 500)}
+    )
+    near = cf.advise("linear_regression", "y ~ a + b", SCHEMA, 2_000, ASKED, similar_data=similar_data, replications=3)
     even = cf.advise("linear_regression", "y ~ a + b", SCHEMA, 2_000, ASKED, replications=3)
     # a feature that hardly varies within its bounds is hard to learn of
     assert near.without_privacy[1] > 1.5 * even.without_privacy[1] and near.best.error[1] > near.without_privacy[1]
@@ -69,7 +71,9 @@ def test_public_records_are_drawn_again() -> None:
 @pytest.mark.long
 def test_what_is_predicted_of_the_first_is_what_it_does_on_records_alike() -> None:
     records = scenario_frame(SCHEMA, Columns(("a", "b"), ("y",)), 50_000, 11)
-    found = cf.advise("linear_regression", "y ~ a + b", SCHEMA, 4_000, cf.GDP(1.0), like=records, replications=12)
+    found = cf.advise(
+        "linear_regression", "y ~ a + b", SCHEMA, 4_000, cf.GDP(1.0), similar_data=records, replications=12
+    )
     assert found.best.method == "least_squares" and found.best.intervals == 1.0 and not found.best.misses
     truth = cf.regression.LeastSquares("y ~ a + b").reference(CodedFrame.of(records, SCHEMA))
     errors = []
@@ -146,9 +150,11 @@ def test_where_no_intervals_hold_none_are_recommended() -> None:
 def test_a_long_tailed_feature_in_wide_bounds_is_not_promised_intervals() -> None:
     generator = np.random.default_rng(3)
     x = np.minimum(generator.pareto(2.0, 20_000), 100)
-    like = pd.DataFrame({"x": x, "y": x + generator.normal(0, 3, 20_000)})
+    similar_data = pd.DataFrame({"x": x, "y": x + generator.normal(0, 3, 20_000)})
     schema = cf.Schema({"x": cf.Numeric(0, 100), "y": cf.Numeric(-10, 40)})
-    found = cf.advise("linear_regression", "y ~ x", schema, 2_000, cf.GDP(1.0), like=like, replications=6)
+    found = cf.advise(
+        "linear_regression", "y ~ x", schema, 2_000, cf.GDP(1.0), similar_data=similar_data, replications=6
+    )
     # simulated intervals that hold, or none are said to
     assert not found.best.valid or found.best.coverage >= 0.8
     assert found.best.valid or "No method is expected to give intervals that hold" in str(found)
@@ -171,9 +177,9 @@ def test_a_method_that_cannot_be_asked_says_why() -> None:
     ],
 )
 def test_mistakes_are_named(words: tuple) -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.advise(*words)
-    with pytest.raises(cf.PrivacyError):
+    with pytest.raises(cf.errors.PrivacyError):
         cf.advise("linear_regression", "y ~ a", SCHEMA, 100, 1.0)
 
 
@@ -240,5 +246,5 @@ def test_intervals_are_said_where_a_run_had_some() -> None:
     ],
 )
 def test_a_task_of_another_kind_is_named(task: str, formula: str) -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.advise(task, formula, WIDE, 1_000, ASKED, replications=2)

@@ -66,7 +66,7 @@ def test_ssp_keeps_the_contract_with_categories_and_imputation() -> None:
 
 def test_a_strangers_method_keeps_the_contract_and_gets_the_ledger_and_the_report(tmp_path: Path) -> None:
     assert check_method(Mean("v"), SCHEMA).ok
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=cf.GDP(1.0))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="d", budget=cf.GDP(1.0))
     release = cf.release(Mean("v"), cf.read(SCHEMA.sample(3_000, 1), SCHEMA), cf.GDP(1.0), ledger=book)
     result = cf.infer(cf.Release.from_json(release.to_json()))
     assert abs(result.params["mean"] - 5.0) < 6 * result.bse["mean"]
@@ -188,18 +188,18 @@ def test_a_method_without_columns_in_its_text_asks_for_a_schema() -> None:
     class Nameless(Mean):
         column: Any = 3
 
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         check_method(Nameless())
 
 
 def test_the_registry_refuses_what_it_does_not_know() -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         registry.get("sspp")
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         registry.make("ssp", formulae="y ~ a")
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         registry.make("ssp")
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
 
         @registry.register
         class Other(Mean):
@@ -214,7 +214,7 @@ def test_a_broken_package_harms_nobody_else(monkeypatch: pytest.MonkeyPatch) -> 
     installed = {**registry._installed(), "broken_one": broken, "misnamed": other}
     monkeypatch.setattr(registry, "_installed", lambda: installed)
     assert registry.get("ssp") is cf.regression.SSP
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         registry.get("broken_one")
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         registry.get("misnamed")

@@ -12,4 +12,4 @@ def test_the_demo_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr(redbook, "OUT", tmp_path)
     redbook.main()
     assert "Linear regression of rate_marriage on age, yrs_married" in capsys.readouterr().out
-    assert {"book.db", "plan.json", "release.json"} <= {path.name for path in tmp_path.iterdir()}
+    assert {"ledger.db", "plan.json", "release.json"} <= {path.name for path in tmp_path.iterdir()}

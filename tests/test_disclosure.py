@@ -31,10 +31,10 @@ FORM = json.loads(schema_text())
 #: A release of each kind: several rounds, tables, pure, approximate, a choice, an opaque test, several questions, an enforced unit.
 KINDS: dict[str, tuple[Any, Any]] = {
     "line": (cf.regression.LeastSquares("y ~ x + g"), cf.GDP(1.0)),
-    "means": (cf.tables.Means("y ~ g", covers="population", where="x > 1"), cf.GDP(1.0)),
+    "means": (cf.tables.Means("y ~ g", inference="population", where="x > 1"), cf.GDP(1.0)),
     "pure": (cf.tables.Quantiles("x", quantiles=(0.25, 0.5)), cf.PureDP(1.0)),
     "choice": (cf.voting.Plurality("s"), cf.ApproxDP(1.0, 1e-6)),
-    "asked as (epsilon, delta)": (cf.tables.Counts("g * s", covers="population"), cf.ApproxDP(1.0, 1e-6)),
+    "asked as (epsilon, delta)": (cf.tables.Counts("g * s", inference="population"), cf.ApproxDP(1.0, 1e-6)),
     "substitute": (cf.intervals.Proportion("s"), cf.PureDP(0.5)),
     "test": (
         cf.ptr.SafeRelease(cf.ptr.OrderStatistic(750, 0.0, 4.0, 0.4), ("x",), gamma_plan=30),
@@ -42,11 +42,11 @@ KINDS: dict[str, tuple[Any, Any]] = {
     ),
     "questions": (
         cf.Publication(
-            {"mean": cf.tables.Means("y", covers="population"), "line": cf.regression.LeastSquares("y ~ x")}
+            {"mean": cf.tables.Means("y", inference="population"), "line": cf.regression.LeastSquares("y ~ x")}
         ),
         cf.GDP(1.0),
     ),
-    "persons": (cf.tables.Means("y ~ g", covers="population"), cf.GDP(1.0)),
+    "persons": (cf.tables.Means("y ~ g", inference="population"), cf.GDP(1.0)),
 }
 
 
@@ -108,7 +108,7 @@ def test_the_record_is_of_its_schema_and_holds_no_number_of_the_release(
     releases: dict[str, cf.Release], name: str
 ) -> None:
     release = releases[name]
-    record = cf.disclosure(release)
+    record = cf.privacy_statement(release)
     facts = record.to_dict()
     assert _faults(facts, FORM) == []
     assert (
@@ -124,11 +124,11 @@ def test_the_record_is_of_its_schema_and_holds_no_number_of_the_release(
         for value in noisy.values.ravel().tolist():
             assert len(str(abs(value))) < 7 or str(value) not in text
     # the record of the file that was published is the same
-    assert cf.disclosure(cf.Release.from_json(release.to_json())).to_json() == text
+    assert cf.privacy_statement(cf.Release.from_json(release.to_json())).to_json() == text
 
 
 def test_the_schema_refuses_what_is_not_of_its_form(releases: dict[str, cf.Release]) -> None:
-    facts = cf.disclosure(releases["means"]).to_dict()
+    facts = cf.privacy_statement(releases["means"]).to_dict()
     for change in (
         {"status": "done"},
         {"release_sha256": "0"},
@@ -142,7 +142,7 @@ def test_the_schema_refuses_what_is_not_of_its_form(releases: dict[str, cf.Relea
 
 
 def test_what_it_says_of_each_kind(releases: dict[str, cf.Release]) -> None:
-    found = {name: cf.disclosure(release).to_dict() for name, release in releases.items()}
+    found = {name: cf.privacy_statement(release).to_dict() for name, release in releases.items()}
     assert found["means"]["what"]["subgroup"] == "x > 1"
     assert found["persons"]["unit"]["protected"] == "pid" and found["persons"]["unit"]["enforced"]
     assert found["substitute"]["beside"]["number_of_records"] == 1_500
@@ -160,7 +160,7 @@ def test_what_it_says_of_each_kind(releases: dict[str, cf.Release]) -> None:
 def test_people_read_it_question_by_question(releases: dict[str, cf.Release]) -> None:
     """Of each question its estimand, method, charge and noise, in multiples of the sensitivity; nothing runs off the page."""
     release = releases["questions"]
-    said = cf.disclosure(release).summary()
+    said = cf.privacy_statement(release).summary()
     assert max(map(len, said.splitlines())) <= 110
     whole, *questions = said.split("\nQuestion ")
     assert "2 questions: mean, line" in whole and "Noise" not in whole
@@ -185,24 +185,24 @@ def test_people_read_it_question_by_question(releases: dict[str, cf.Release]) ->
 
 
 def test_what_is_no_gaussian_is_told_too(releases: dict[str, cf.Release]) -> None:
-    said = {name: cf.disclosure(releases[name]).summary() for name in ("pure", "choice", "test", "persons")}
+    said = {name: cf.privacy_statement(releases[name]).summary() for name in ("pure", "choice", "test", "persons")}
     assert re.search(r"epsilon 0?\.?\d+ +\w+", said["pure"])
     assert "one pid changes" in " ".join(said["persons"].split())
     for name, text in said.items():
         assert max(map(len, text.splitlines())) <= 110, name
 
 
-def test_with_a_ledger_it_names_the_entry_and_the_head(tmp_path: Path) -> None:
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(2.0))
+def test_with_a_ledger_it_names_the_entry_and_the_tip(tmp_path: Path) -> None:
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(2.0))
     source = cf.read(SCHEMA.sample(500, seed=1), SCHEMA)
     release = cf.release(KINDS["means"][0], source, cf.GDP(1.0), ledger=book)
-    facts = cf.disclosure(release, book).to_dict()
+    facts = cf.privacy_statement(release, book).to_dict()
     assert _faults(facts, FORM) == []
     own, receipt = facts["ledger"], book.find(release.sha256)
     assert receipt is not None and own["agrees"] and not facts["simulated"]
-    assert own["head"] == book.head and own["entry"]["head"] == receipt.head
+    assert own["tip"] == book.tip and own["entry"]["tip"] == receipt.tip
     assert (own["entry"]["receipt"], own["entry"]["charge"]) == (receipt.seq, receipt.charge_seq)
-    other = cf.disclosure(_drawn("means"), book)
+    other = cf.privacy_statement(_drawn("means"), book)
     assert other.to_dict()["ledger"]["entry"] is None and "DOES NOT AGREE" in " ".join(other.summary().split())
     assert _faults(other.to_dict(), FORM) == []
 
@@ -212,8 +212,8 @@ def test_no_record_of_a_release_whose_statements_are_not_paid_for(releases: dict
 
     better = cf.GDP(0.1, relation="add-remove")
     forged = replace(releases["line"], guarantees=(better,), plan=replace(releases["line"].plan, guarantees=(better,)))
-    with refuses(cf.ReleaseError):
-        cf.disclosure(forged)
+    with refuses(cf.errors.ReleaseError):
+        cf.privacy_statement(forged)
 
 
 def test_the_command_line_writes_it(tmp_path: Path, releases: dict[str, cf.Release]) -> None:
@@ -223,7 +223,7 @@ def test_the_command_line_writes_it(tmp_path: Path, releases: dict[str, cf.Relea
     done = CliRunner().invoke(app, ["disclosure", str(path), "-o", str(out)])
     assert done.exit_code == 0, done.output
     assert "Guarantee" in done.output and "nobody is protected" in " ".join(done.output.split())
-    assert json.loads(out.read_text()) == cf.disclosure(releases["means"]).to_dict()
+    assert json.loads(out.read_text()) == cf.privacy_statement(releases["means"]).to_dict()
     cf.Ledger.create(
         tmp_path / "other.db", dataset=releases["means"].plan.schema["dataset"], budget=cf.GDP(1.0)
     ).close()

@@ -33,7 +33,7 @@ def source(n: int = 500, dataset: str | None = "d") -> Any:
 
 @pytest.fixture
 def book(tmp_path: Path) -> cf.Ledger:
-    return cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=cf.GDP(2.0))
+    return cf.Ledger.create(tmp_path / "ledger.db", dataset="d", budget=cf.GDP(2.0))
 
 
 def _left(book: cf.Ledger) -> float:
@@ -78,7 +78,7 @@ def test_over_the_budget_no_noise_is_drawn(book: cf.Ledger) -> None:
 
 def test_simulated_noise_is_never_charged(book: cf.Ledger) -> None:
     for noise in (SimulatedNoise(1), ZeroNoise()):
-        with refuses(cf.PrivacyError):
+        with refuses(cf.errors.PrivacyError):
             cf.release(METHOD, source(), cf.GDP(1.0), ledger=book, noise=noise)
     assert _left(book) == pytest.approx(4.0, abs=0.02)
 
@@ -86,7 +86,7 @@ def test_simulated_noise_is_never_charged(book: cf.Ledger) -> None:
 def test_an_open_relation_is_the_ledgers(tmp_path: Path) -> None:
     book = cf.Ledger.create(tmp_path / "b.db", dataset="d", budget=cf.GDP(2.0, relation="substitute"))
     assert cf.release(METHOD, source(), cf.GDP(1.0), ledger=book).plan.relation == "substitute"
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         cf.release(METHOD, source(), cf.GDP(1.0, relation="add-remove"), ledger=book)
     assert cf.plan(METHOD, SCHEMA, cf.GDP(1.0), ledger=book).relation == "substitute"
     assert cf.plan(METHOD, SCHEMA, cf.GDP(1.0)).relation == "add-remove"
@@ -94,7 +94,7 @@ def test_an_open_relation_is_the_ledgers(tmp_path: Path) -> None:
 
 def test_n_is_public_under_substitute_alone(book: cf.Ledger, tmp_path: Path) -> None:
     public = cf.Ledger.create(tmp_path / "b.db", dataset="d", budget=cf.GDP(2.0, relation="substitute"))
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.release(METHOD, source(), cf.GDP(1.0), ledger=public, n=499)
     assert cf.release(METHOD, source(), cf.GDP(1.0), ledger=public, n=500).plan.n == 500
     nominal = cf.release(METHOD, source(), cf.GDP(1.0), ledger=book, n=12)
@@ -102,20 +102,20 @@ def test_n_is_public_under_substitute_alone(book: cf.Ledger, tmp_path: Path) -> 
 
 
 def test_another_dataset_is_refused_before_the_charge(book: cf.Ledger) -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.release(METHOD, source(dataset="other"), cf.GDP(1.0), ledger=book)
     assert _left(book) == pytest.approx(4.0, abs=0.02)
 
 
 def test_missing_columns_and_one_shot_sources_are_refused_before_the_charge(book: cf.Ledger) -> None:
-    with refuses((cf.SourceError, cf.SchemaError)):
+    with refuses((cf.errors.SourceError, cf.errors.SchemaError)):
         cf.release(METHOD, cf.read(pd.DataFrame({"y": [1.0]}), SCHEMA, dataset="d"), cf.GDP(1.0), ledger=book)
 
     class Once(RecordSource):
         rereadable = False
 
     once = Once(SCHEMA, cf.read(SCHEMA.sample(10, 1), SCHEMA)._parts, dataset="d")
-    with refuses(cf.SourceError):
+    with refuses(cf.errors.SourceError):
         cf.release(METHOD, once, cf.GDP(1.0), ledger=book)
     assert _left(book) == pytest.approx(4.0, abs=0.02)
 
@@ -171,7 +171,7 @@ class Failing(Method):
 
 @pytest.mark.parametrize("how", ["raise", "twice", "unplanned", "undrawn", "shape", "forged"])
 def test_what_fails_after_the_charge_stays_charged_and_tells_nothing(book: cf.Ledger, how: str) -> None:
-    with pytest.raises(cf.ReleaseError) as error:
+    with pytest.raises(cf.errors.ReleaseError) as error:
         cf.release(Failing(how=how), source(), cf.GDP(1.0), ledger=book)
     assert "the charge stays" in str(error.value)
     assert "the secret" not in str(error.value) and error.value.__cause__ is None
@@ -184,7 +184,7 @@ def test_the_message_of_a_failure_does_not_depend_on_the_records(tmp_path: Path)
     messages = set()
     for k, n in enumerate((0, 1, 400)):
         book = cf.Ledger.create(tmp_path / f"{k}.db", dataset="d", budget=cf.GDP(2.0))
-        with pytest.raises(cf.ReleaseError) as error:
+        with pytest.raises(cf.errors.ReleaseError) as error:
             cf.release(Failing(), source(n), cf.GDP(1.0), ledger=book)
         messages.add(str(error.value))
     assert len(messages) == 1
@@ -194,7 +194,7 @@ def test_a_plan_fits_a_screen_and_loses_no_word() -> None:
     plan = cf.plan(cf.regression.LeastSquares("y ~ a"), SCHEMA, cf.GDP(1.0, relation="add-remove"), n=1000)
     lines = plan.summary(verbose=True).splitlines()
     assert max(map(len, [*lines, *plan.summary().splitlines()])) <= 80
-    assert f"Intervals for {plan.covers}" in " ".join(" ".join(lines).split())
+    assert f"Intervals for {plan.intervals_for}" in " ".join(" ".join(lines).split())
     assert str(plan.forecast["assumes"]) in " ".join(" ".join(lines).split())
 
 
@@ -206,9 +206,9 @@ def test_a_plan_from_a_file_is_made_again_not_believed(book: cf.Ledger) -> None:
     cheap = replace(
         plan, event=replace(plan.event, parts=(replace(spend, scale=spend.scale / 100), *plan.event.parts[1:]))
     )
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.release(cf.Plan.from_json(cheap.to_json()), source(), ledger=book)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.release(plan, source(), cf.GDP(1.0), ledger=book)
     assert _left(book) == pytest.approx(3.0, abs=0.02)
 
@@ -255,9 +255,9 @@ def test_a_plan_that_says_less_than_its_maps_is_refused_from_a_file_too(
     made = Understated("y", fault=fault).plan(SCHEMA, cf.GDP(1.0, relation="add-remove"))
     stored = cf.Plan.from_json(made.to_json())
     assert registry.remake(stored, SCHEMA)[1] == stored
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.release(stored, source(), ledger=book)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.release(Understated("y", fault=fault), source(), cf.GDP(1.0), ledger=book)
     assert not [row for row in book.show().rows if row.kind == "charge"]
     fair = cf.Plan.from_json(Understated("y", fault="none").plan(SCHEMA, cf.GDP(1.0, relation="add-remove")).to_json())
@@ -267,7 +267,7 @@ def test_a_plan_that_says_less_than_its_maps_is_refused_from_a_file_too(
 def test_a_plan_for_another_schema_is_refused(book: cf.Ledger) -> None:
     wider = cf.Schema({"a": cf.Numeric(0, 2), "y": cf.Numeric(0, 2)})
     plan = cf.Plan.from_json(cf.plan(METHOD, wider, cf.GDP(1.0)).to_json())
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.release(plan, source(), ledger=book)
 
 
@@ -289,19 +289,19 @@ def test_the_cheapest_statement_is_charged(tmp_path: Path) -> None:
 
 
 def test_pure_dp_is_refused_with_what_to_ask_instead(book: cf.Ledger) -> None:
-    with refuses(cf.NoConversion):
+    with refuses(cf.errors.NoConversion):
         cf.release(METHOD, source(), cf.PureDP(1.0), ledger=book)
 
 
 def test_damaged_files_and_other_formats_are_refused() -> None:
     text = cf.release(METHOD, source(), cf.GDP(1.0), ledger=None).to_json()
-    with refuses(cf.ReleaseError):
+    with refuses(cf.errors.ReleaseError):
         cf.Release.from_json(text.replace('"simulated":false', '"simulated":true'))
     for other in ("1.1", "0.9", "2.0", "1"):
-        with refuses(cf.ReleaseError):
+        with refuses(cf.errors.ReleaseError):
             cf.Release.from_json(text.replace('"format_version":"1.0"', f'"format_version":"{other}"'))
     for junk in ("", "[]", "{}", '{"confide":"plan"}', text[: len(text) // 2]):
-        with pytest.raises(cf.ReleaseError):
+        with pytest.raises(cf.errors.ReleaseError):
             cf.Release.from_json(junk)
 
 
@@ -321,30 +321,30 @@ def test_one_call_is_the_three_steps() -> None:
 
 def test_without_its_receipt_nothing_is_released(book: cf.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     def busy(*_: Any, **__: Any) -> None:
-        raise cf.LedgerBusy("charge 2 stays, unfinished: locked")
+        raise cf.errors.LedgerBusy("charge 2 stays, unfinished: locked")
 
     monkeypatch.setattr(book, "receipt", busy)
-    with refuses(cf.ReleaseError):
+    with refuses(cf.errors.ReleaseError):
         cf.release(METHOD, source(), cf.GDP(1.0), ledger=book)
 
 
 @pytest.mark.parametrize("wrong", [None, 1.0, "1", object()])
 def test_arguments_of_another_type_get_typed_errors(book: cf.Ledger, wrong: Any) -> None:
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         cf.release(METHOD, source(), wrong, ledger=book)
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         METHOD.plan(SCHEMA, wrong)
     if wrong is not None:
-        with refuses(cf.PlanError):
+        with refuses(cf.errors.PlanError):
             cf.release(METHOD, source(), cf.GDP(1.0), ledger=wrong)
-        with refuses(cf.PrivacyError):
+        with refuses(cf.errors.PrivacyError):
             cf.release(METHOD, source(), cf.GDP(1.0), ledger=None, noise=wrong)
 
 
 def test_infer_repeats_no_statement_that_the_spends_exceed() -> None:
     release = cf.release(METHOD, source(), cf.GDP(1.0), ledger=None)
     cheap = replace(release, guarantees=(cf.GDP(0.01, relation="add-remove"),))
-    with refuses(cf.ReleaseError):
+    with refuses(cf.errors.ReleaseError):
         cf.infer(cf.Release.from_json(cheap.to_json()))
 
 
@@ -357,28 +357,28 @@ def test_a_table_is_no_source() -> None:
         lambda: cf.release(cf.regression.SSP("y ~ a"), frame, cf.GDP(1.0), ledger=None),
         lambda: cf.linear_regression("y ~ a", frame, privacy=cf.GDP(1.0), ledger=None),
     ):
-        with refuses(cf.PlanError):
+        with refuses(cf.errors.PlanError):
             call()
 
 
 def test_what_linear_regression_lacks_or_does_not_know_is_a_typed_error() -> None:
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         cf.linear_regression("y ~ a", source(), ledger=None)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.linear_regression("y ~ a", source(), privacy=cf.GDP(1.0))
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.linear_regression("y ~ a", source(), privacy=cf.GDP(1.0), ledger=None, limitt="none")
 
 
 def test_infer_takes_a_question_and_says_how() -> None:
     release = cf.release(cf.regression.SSP("y ~ a"), source(), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(2))
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.infer(release, subset=["a"])
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.infer(release, colour="red")
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.infer(release, ["a"])
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.infer("release.json")
 
 
@@ -386,10 +386,10 @@ def test_a_pure_request_of_a_gaussian_method_names_methods_that_plan_for_the_sam
     schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3), "g": cf.Categorical(["a", "b"])})
     for method in (
         cf.regression.SSP("y ~ x"),
-        cf.tables.Counts("g", covers="dataset"),
-        cf.tables.Means("y ~ g", covers="dataset"),
+        cf.tables.Counts("g", inference="dataset"),
+        cf.tables.Means("y ~ g", inference="dataset"),
     ):
-        with refuses(cf.NoConversion) as refused:
+        with refuses(cf.errors.NoConversion) as refused:
             cf.plan(method, schema, cf.PureDP(1.0))
         _, named, names = str(refused.value).partition("a method with a pure guarantee: ")
         assert named or "no method here has a pure guarantee for this question" in str(refused.value)
@@ -401,7 +401,7 @@ def test_a_pure_request_of_a_gaussian_method_names_methods_that_plan_for_the_sam
 def test_a_request_that_the_guarantee_does_not_give_is_an_altered_file() -> None:
     schema = cf.Schema({"x": cf.Numeric(0, 1)})
     data = cf.read(schema.sample(100, seed=1), schema)
-    done = cf.release(cf.tables.Means("x", covers="population"), data, cf.GDP(1.0), ledger=None)
+    done = cf.release(cf.tables.Means("x", inference="population"), data, cf.GDP(1.0), ledger=None)
     for forged in (cf.GDP(0.01, relation="add-remove"), cf.GDP(1.0, relation="substitute")):
         with refuses(cf.errors.ReleaseError):
             cf.infer(replace(done, plan=replace(done.plan, requested=forged)))
@@ -411,19 +411,19 @@ class _Wordy(Mean):
     """A method whose plan says more than any file may hold."""
 
     def facts(self, about: Any) -> Mapping[str, Any]:
-        return {**super().facts(about), "covers": "x" * 100_001}
+        return {**super().facts(about), "intervals_for": "x" * 100_001}
 
 
 def test_what_no_file_can_hold_is_refused_before_the_charge_and_where_it_is_written(book: cf.Ledger) -> None:
     method = _Wordy("y")
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.release(method, source(), cf.GDP(1.0), ledger=book)
     assert _left(book) == pytest.approx(4.0, abs=0.02)
     plan = cf.plan(method, SCHEMA, cf.GDP(1.0))
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         plan.to_json()
     release = cf.release(method, source(), cf.GDP(1.0), ledger=None)
-    with refuses(cf.ReleaseError):
+    with refuses(cf.errors.ReleaseError):
         release.to_json()
 
 

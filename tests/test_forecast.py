@@ -23,7 +23,7 @@ from confide.methods.regression.sums.linear_rows import BlockGram, CellIndices, 
 from confide.methods.regression.sums.whitened_rows import Frame, WhitenedRows
 from confide.noise import SimulatedNoise
 from confide.scenarios import Columns, scenario_frame
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.coding import Box
 from confide.sums.integer_functions import OfRecords
@@ -104,9 +104,9 @@ def test_a_third_partys_method_has_a_forecast_and_realises_it() -> None:
     done = cf.release(Mean("a"), cf.read(frame, TOLD), cf.GDP(0.2), ledger=None, noise=SimulatedNoise(1))
     error = float(Mean("a").infer(done).bse["mean"])
     assert number / 1.5 < error < number * 1.5
-    wished = cf.plan(Mean("a"), TOLD, accuracy={"mean": 0.8}, n=4_000)
+    wished = cf.plan(Mean("a"), TOLD, margin={"mean": 0.8}, n=4_000)
     assert 1.959964 * wished.forecast["4,000"]["mean"] <= 0.8
-    assert cf.precision(Mean("a"), TOLD, n=4_000, levels=(0.2, 1.0)).rows["mean"][0] == (number, number)
+    assert cf.margins_by_cost(Mean("a"), TOLD, n=4_000, levels=(0.2, 1.0)).rows["mean"][0] == (number, number)
 
 
 class _Broken(Mean):
@@ -117,7 +117,7 @@ class _Broken(Mean):
 
 
 def test_what_fails_in_a_forecast_is_told_with_its_cause() -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         dict(cf.plan(_Broken("a"), TOLD, cf.GDP(0.2), n=4_000).forecast)
 
 
@@ -129,7 +129,7 @@ def test_what_fails_in_a_forecast_is_told_with_its_cause() -> None:
         (cf.curves.Kernel("y ~ a", bandwidth=8.0), {"curve"}),
         (cf.classification.ClassMeans("g ~ a"), {"P(u)", "P(v)", "P(w)", "a | u", "a | v", "a | w"}),
         (cf.tests.Correlation("a + y"), {"r(a, y)"}),
-        (cf.tables.Ratios("y / a ~ 1", covers="population"), {"y / a"}),
+        (cf.tables.Ratios("y / a ~ 1", inference="population"), {"y / a"}),
     ],
 )
 def test_every_method_with_standard_errors_has_one(method: Any, names: set[str]) -> None:
@@ -185,7 +185,7 @@ def test_a_subgroup_is_forecast_as_its_records_alone() -> None:
 def test_a_number_where_all_is_stated_else_an_interval_that_is_wider_than_it(formula: str) -> None:
     point, wide = of(formula, TOLD), of(formula, BARE)
     assert "median" in point["assumes"] and "98% of those in" in wide["assumes"]
-    assert set(point["4,000"]) == set(Design.of(formula, TOLD).names)
+    assert set(point["4,000"]) == set(ModelMatrix.of(formula, TOLD).names)
     for name, number in point["4,000"].items():
         low, high = wide["4,000"][name]
         least, most = point["between"]["4,000"][name]
@@ -349,20 +349,20 @@ def test_counts_are_foreseen_by_where_they_lie_within_their_bound() -> None:
 CELLS = cf.Schema({"region": cf.Categorical(["N", "S", "E"]), "y": cf.Numeric(-1, 3), "w": cf.Numeric(0, 4)})
 
 
-@pytest.mark.parametrize("covers", ["population", "dataset"])
+@pytest.mark.parametrize("inference", ["population", "dataset"])
 @pytest.mark.parametrize(
     ("method", "cells"),
     [
-        (cf.tables.Counts("region", covers="population"), {"region": "region=N"}),
-        (cf.tables.Shares("region", covers="population"), {"region": "region=N"}),
-        (cf.tables.Means("y ~ region", covers="population"), {"region": "y | region=N"}),
-        (cf.tables.Totals("y ~ region", covers="population"), {"region": "y | region=N"}),
+        (cf.tables.Counts("region", inference="population"), {"region": "region=N"}),
+        (cf.tables.Shares("region", inference="population"), {"region": "region=N"}),
+        (cf.tables.Means("y ~ region", inference="population"), {"region": "y | region=N"}),
+        (cf.tables.Totals("y ~ region", inference="population"), {"region": "y | region=N"}),
     ],
 )
 def test_closed_forms_of_tables_are_the_general_forecast_of_the_records_that_they_assume(
-    method: Any, cells: dict[str, str], covers: str
+    method: Any, cells: dict[str, str], inference: str
 ) -> None:
-    method, n, privacy = replace(method, covers=covers), 6_000, cf.GDP(0.3, relation="add-remove")
+    method, n, privacy = replace(method, inference=inference), 6_000, cf.GDP(0.3, relation="add-remove")
     plan = cf.plan(method, CELLS, privacy, n=n)
     # cells of one size; the mean half-way to a bound, of totals in the middle; a third of the half-width as sd
     middle = 1.0 if method.name == "totals" else 2.0
@@ -382,7 +382,7 @@ def test_closed_forms_of_table_one_and_distributions_are_the_general_forecast() 
     n, privacy = 6_000, cf.GDP(1.0, relation="add-remove")
     y = CELLS["y"].code(np.clip(np.random.default_rng(1).normal(2.0, 2 / 3, n), -1, 3))
     source = Simulated(CELLS, {"region": np.tile([0.0, 1.0, 2.0], n // 3), "y": y}, np.ones(n, dtype=np.int64))
-    one = cf.tables.TableOne("y + region ~ 1", covers="population")
+    one = cf.tables.TableOne("y + region ~ 1", inference="population")
     plan = cf.plan(one, CELLS, privacy, n=n)
     said = plan.forecast[str(n)]
     result: Any = run(one, plan, source, SimulatedNoise(1)).result
@@ -390,7 +390,7 @@ def test_closed_forms_of_table_one_and_distributions_are_the_general_forecast() 
     halves = {name: (limits.loc[name, 1] - limits.loc[name, 0]) / 2 / 1.959964 for name in limits.index}
     assert halves["y: mean"] == pytest.approx(said["y: mean"], rel=0.1)
     assert halves["region=N"] == pytest.approx(said["region"], rel=0.1)
-    quantiles = cf.tables.Quantiles("y ~ 1", quantiles=(0.5,), covers="population")
+    quantiles = cf.tables.Quantiles("y ~ 1", quantiles=(0.5,), inference="population")
     plan = cf.plan(quantiles, CELLS, privacy, n=n)
     result = run(quantiles, plan, source, SimulatedNoise(1)).result
     (low, high) = result.conf_int().to_numpy()[0]

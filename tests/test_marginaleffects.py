@@ -102,7 +102,7 @@ def test_slopes_along_columns_of_any_size(high: float) -> None:
     gradient = np.array([(second * slope).mean(), (second * slope * x + first).mean()])
     np.testing.assert_allclose(found["estimate"][0], (first * slope).mean(), rtol=1e-6)
     np.testing.assert_allclose(found["std_error"][0], np.sqrt(gradient @ result.covariance @ gradient), rtol=2e-4)
-    with pytest.raises(cf.PlanError, match="numeric column of the terms"):
+    with pytest.raises(cf.errors.PlanError, match="numeric column of the terms"):
         model.step("ill")
 
 
@@ -166,7 +166,7 @@ def test_what_is_no_public_data_is_refused(results: dict[str, Any], data: str) -
         "level": (PUBLIC.assign(region="west"), "whose levels are north, east, south"),
         "missing": (PUBLIC.assign(age=np.nan), "no missing value"),
     }[data]
-    with pytest.raises(cf.PlanError, match=re.escape(words)):
+    with pytest.raises(cf.errors.PlanError, match=re.escape(words)):
         adapt(results["logit"], wrong)
 
 
@@ -177,11 +177,13 @@ def test_what_has_no_valid_covariance_is_refused(results: dict[str, Any]) -> Non
     with pytest.raises(cf.NoResult, match="have no margins"):
         adapt(weak, PUBLIC)
     table = cf.infer(
-        cf.release(cf.tables.Means("age", covers="population"), few, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(3))
+        cf.release(
+            cf.tables.Means("age", inference="population"), few, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(3)
+        )
     )
-    with pytest.raises(cf.PlanError, match="adapt takes the result"):
+    with pytest.raises(cf.errors.PlanError, match="adapt takes the result"):
         adapt(table, PUBLIC)
-    with pytest.raises(cf.PlanError, match="would need the records"):
+    with pytest.raises(cf.errors.PlanError, match="would need the records"):
         me.predictions(adapt(results["line"], PUBLIC), vcov="HC3")
 
 

@@ -88,7 +88,7 @@ def test_the_examples_of_the_package_run(name: str, kind: str, monkeypatch: pyte
     for line in lines:
         text = ast.unparse(line)
         if text in REFUSED:
-            with pytest.raises(cf.PlanError, match=REFUSED[text]):
+            with pytest.raises(cf.errors.PlanError, match=REFUSED[text]):
                 exec(text, names)
             continue
         exec(text, names)

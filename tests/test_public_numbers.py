@@ -205,7 +205,7 @@ def test_a_setting_of_any_number_is_refused_or_plans(setting: str, value: Any) -
     schema = cf.Schema({"a": column, "y": cf.Numeric(0, 1)})
     assert cf.Schema.from_dict(schema.to_dict()) == schema
     for method in (
-        cf.tables.Totals("a ~ 1", covers="dataset"),
+        cf.tables.Totals("a ~ 1", inference="dataset"),
         cf.regression.LeastSquares("a ~ y"),
         cf.regression.SSP("y ~ log1p(abs(a))"),
     ):
@@ -217,7 +217,7 @@ def test_a_setting_of_any_number_is_refused_or_plans(setting: str, value: Any) -
 
 QUICK = {
     "line": cf.regression.SSP("y ~ x"),
-    "means": cf.tables.Means("y ~ g", covers="population"),
+    "means": cf.tables.Means("y ~ g", inference="population"),
     "classes": cf.classification.ClassMeans("g ~ x"),
     "curve": cf.curves.Kernel("y ~ x"),
     "parts": cf.reduction.PCA("x + w + y"),
@@ -269,15 +269,15 @@ def test_any_number_of_records_is_refused_or_planned(name: str, relation: str, v
 def test_any_wish_is_refused_or_planned(value: Any) -> None:
     means, some = QUICK["means"], cf.regression.SSP("y ~ x", where="w > 0")
     for call in (
-        lambda: cf.plan(means, SCHEMA, accuracy={"all": value}, n=5_000),
-        lambda: cf.plan(cf.tables.Counts("g", covers="dataset"), SCHEMA, cv=value, n=5_000),
-        lambda: cf.plan(cf.tables.Counts("g", covers="dataset"), SCHEMA, cv={"all": value}, n=5_000),
-        lambda: cf.plan(means, SCHEMA, accuracy={"all": 0.1}, n=value),
+        lambda: cf.plan(means, SCHEMA, margin={"all": value}, n=5_000),
+        lambda: cf.plan(cf.tables.Counts("g", inference="dataset"), SCHEMA, cv=value, n=5_000),
+        lambda: cf.plan(cf.tables.Counts("g", inference="dataset"), SCHEMA, cv={"all": value}, n=5_000),
+        lambda: cf.plan(means, SCHEMA, margin={"all": 0.1}, n=value),
         lambda: cf.plan(some, SCHEMA, GDP(1.0), n=1_000, guess={"where": value}),
         lambda: cf.plan(some, SCHEMA, GDP(1.0), n=1_000, guess=value),
-        lambda: cf.precision(means, SCHEMA, n=value),
-        lambda: cf.precision(means, SCHEMA, n=1_000, levels=(value,)),
-        lambda: cf.precision(means, SCHEMA, n=1_000, levels=value),
+        lambda: cf.margins_by_cost(means, SCHEMA, n=value),
+        lambda: cf.margins_by_cost(means, SCHEMA, n=1_000, levels=(value,)),
+        lambda: cf.margins_by_cost(means, SCHEMA, n=1_000, levels=value),
         lambda: cf.advise("linear_regression", "y ~ x", SCHEMA, 300, GDP(1.0), replications=value),
         lambda: cf.Publication({"a": QUICK["line"]}, shares={"a": value}),
         lambda: cf.noise.SimulatedNoise(value),

@@ -119,7 +119,7 @@ def test_no_weights_are_in_it() -> None:
 
 
 def test_the_robust_line_has_no_reference_and_says_so() -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         HuberLine("y ~ x").reference(READ)
 
 
@@ -133,7 +133,7 @@ def test_logistic_is_the_likeliest_model() -> None:
 
 def test_outcomes_that_a_line_separates_have_no_likeliest_model() -> None:
     apart = CodedFrame.of({"x": [0.5, 1.0, 2.0, 3.0], "hit": [0, 0, 1, 1]}, SCHEMA)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.regression.Logistic("hit ~ x").reference(apart)
 
 
@@ -164,18 +164,18 @@ def test_a_smooth_is_a_ratio_of_kernel_sums() -> None:
     assert points["x = 1"] == pytest.approx((weight @ y) / weight.sum(), abs=1e-4)
     curve = cf.curves.Kernel("y ~ x", bandwidth=0.3).reference(READ)
     assert curve["x = 1"] == pytest.approx(points["x = 1"], abs=1e-4)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.curves.Kernel("y ~ x").reference(READ)
 
 
 def test_a_plain_frame_is_refused_with_the_call_that_works() -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.regression.SSP("y ~ x").reference(FRAME)
 
 
 def test_an_empty_level_and_too_few_records_are_refused() -> None:
     for frame, formula in ((FRAME[FRAME["k"] != "z"], "y ~ k"), (FRAME[:2], "y ~ m + c"), (FRAME[:0], "y ~ 1")):
-        with refuses(cf.PlanError):
+        with refuses(cf.errors.PlanError):
             cf.regression.SSP(formula).reference(CodedFrame.of(frame, SCHEMA))
 
 
@@ -188,6 +188,6 @@ def test_every_method_that_states_an_interval_has_a_reference() -> None:
         if info.intervals != "no interval" and registry.get(info.name).reference is base
     }
     assert lacking == without
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         PosteriorSampling("y ~ x", target="ridge").reference(READ)
     assert all(registry.get(name).reference is not base for name in ("least_squares", "ssp", "quantile", "class_means"))

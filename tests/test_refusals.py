@@ -54,21 +54,21 @@ CASES = [
     (asked("variance", "x"), 0),
     (planned("cf.tables.Counts('g')"), 0),
     (planned("cf.tables.Counts('g')"), 1),
-    (planned("cf.tables.Means('x ~ g', covers='sample')"), -1),
+    (planned("cf.tables.Means('x ~ g', inference='sample')"), -1),
     # settings
     (planned("cf.regression.LeastSquares('y ~ x', limit='sharp')"), -1),
     (planned("cf.regression.SSP('y ~ x', cov='strong')"), -1),
     (planned("cf.regression.Logistic('k ~ x', link='cauchit')"), -1),
     (planned("cf.tables.Quantiles('x', bins=1)"), 0),
     # how sharp it must be
-    (sharp("cf.tables.Counts('g', covers='dataset')", "cv='2%'"), 0),
-    (sharp("cf.tables.Counts('g', covers='dataset')", "cv={'g': 0}"), 0),
-    (sharp("cf.tables.Quantiles('x ~ g')", "accuracy={'mean': 0.1}"), 0),
-    (sharp("cf.tables.Shares('g', covers='dataset')", "cv={'count': 0.1}"), 0),
-    (sharp("cf.tables.Counts('g', covers='dataset')", "accuracy={'count': .001}"), 0),
-    (sharp("cf.tables.Counts('g', covers='population')", "cv=1e-5"), 0),
-    (sharp("cf.tables.Counts('g', covers='population')", "accuracy={'count': .5, 'a': 3000}"), 0),
-    (f"cf.plan(cf.tables.Counts('g', covers='dataset'), {SCHEMA}, accuracy={{'count': 50}})", 0),
+    (sharp("cf.tables.Counts('g', inference='dataset')", "cv='2%'"), 0),
+    (sharp("cf.tables.Counts('g', inference='dataset')", "cv={'g': 0}"), 0),
+    (sharp("cf.tables.Quantiles('x ~ g')", "margin={'mean': 0.1}"), 0),
+    (sharp("cf.tables.Shares('g', inference='dataset')", "cv={'count': 0.1}"), 0),
+    (sharp("cf.tables.Counts('g', inference='dataset')", "margin={'count': .001}"), 0),
+    (sharp("cf.tables.Counts('g', inference='population')", "cv=1e-5"), 0),
+    (sharp("cf.tables.Counts('g', inference='population')", "margin={'count': .5, 'a': 3000}"), 0),
+    (f"cf.plan(cf.tables.Counts('g', inference='dataset'), {SCHEMA}, margin={{'count': 50}})", 0),
     # what a public door is given in place of a method or a schema
     (f"cf.plan('y ~ x', {SCHEMA}, cf.GDP(1.0))", 0),
     (f"cf.plan(cf.regression.LeastSquares, {SCHEMA}, cf.GDP(1.0))", 0),
@@ -102,7 +102,7 @@ def test_who_follows_a_refusal_literally_is_not_refused_again(call: str, place: 
         ("write LeastSquares(formula, target='robust')", "LeastSquares takes no target"),
         ("write cf.regression.LeastCubes('y ~ x')", "there is no cf.regression.LeastCubes"),
         ("declare it as cf.Numeric(3, 1)", "is refused"),
-        ("write cf.tables.counts('g', data, covers='dataset', ...)", ""),
+        ("write cf.tables.counts('g', data, inference='dataset', ...)", ""),
         ("a log(x) of y, cut(age, 40) or table.diff('g')", ""),
     ],
 )
@@ -135,12 +135,12 @@ def test_public_doors_tell_the_call_that_works() -> None:
     release = cf.release(line, data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
     with refuses(ConfideError):
         cf.verify("release.json", None)
-    for ledger in (None, "book.db"):
+    for ledger in (None, "ledger.db"):
         with refuses(ConfideError):
             cf.verify(release, ledger)
     for path in (3, data):
         with refuses(ConfideError):
-            cf.refit(path)
+            cf.synthesis.refit(path)
 
 
 def test_all_that_a_schema_s_file_leaves_open_is_told_at_once() -> None:

@@ -44,7 +44,7 @@ def registered() -> Iterator[None]:
 
 
 def ledger(tmp_path: Path, budget: cf.Guarantee | None = None, **terms: Any) -> cf.Ledger:
-    return cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=budget or cf.GDP(50.0, 0.5), **terms)
+    return cf.Ledger.create(tmp_path / "ledger.db", dataset="d", budget=budget or cf.GDP(50.0, 0.5), **terms)
 
 
 def untouched(book: cf.Ledger) -> bool:
@@ -68,7 +68,7 @@ def untouched(book: cf.Ledger) -> bool:
         "select",
         "block_posterior",
         "safe_release",
-        "person_counts",
+        "distinct_counts",
         "publication",
         "within",
         "efficient_ptr",
@@ -91,7 +91,7 @@ def test_a_plan_from_its_file_is_released_or_refused_with_nothing_spent(name: st
         plan = cf.plan(method, schema, privacy, ledger=book, n=1500 if relation == "substitute" else None)
         try:
             release = cf.release(Plan.from_json(plan.to_json()), source, ledger=book)
-        except cf.PlanError:
+        except cf.errors.PlanError:
             assert untouched(book)
             assert _holds_code(plan)  # which no file can hold
         else:
@@ -123,7 +123,7 @@ class Faulty(Mean):
 )
 def test_what_always_fails_is_told_in_full_and_costs_nothing(how: str, said: str, tmp_path: Path) -> None:
     book = ledger(tmp_path)
-    with refuses(cf.PlanError) as error:
+    with refuses(cf.errors.PlanError) as error:
         cf.release(Faulty("v", how=how), cf.read(SCHEMA.sample(N, 1), SCHEMA), cf.GDP(1.0), ledger=book)
     assert said in str(error.value)
     assert error.value.__cause__ is not None
@@ -133,8 +133,8 @@ def test_what_always_fails_is_told_in_full_and_costs_nothing(how: str, said: str
 def test_a_question_that_fails_among_others_is_named_with_its_cause(tmp_path: Path) -> None:
     book = ledger(tmp_path)
     registry._registered["toy_mean"] = Faulty
-    both = cf.Publication({"one": cf.tables.Counts("g", covers="population"), "two": Faulty("v")})
-    with refuses(cf.PlanError):
+    both = cf.Publication({"one": cf.tables.Counts("g", inference="population"), "two": Faulty("v")})
+    with refuses(cf.errors.PlanError):
         cf.release(both, cf.read(SCHEMA.sample(N, 1), SCHEMA), cf.GDP(1.0), ledger=book)
     assert untouched(book)
 
@@ -211,7 +211,7 @@ def test_a_source_of_another_kind_has_simulated_rows_of_its_schema() -> None:
 
 
 def _counted() -> Mapping[str, Any]:
-    return cf.plan(cf.tables.Counts("g", covers="population"), SCHEMA, cf.GDP(1.0)).statistics
+    return cf.plan(cf.tables.Counts("g", inference="population"), SCHEMA, cf.GDP(1.0)).statistics
 
 
 @pytest.mark.parametrize("kind", ["CSV", "Parquet", "pandas", "database"])
@@ -226,8 +226,8 @@ def test_a_reader_that_cannot_read_such_a_column_is_told_of_before_the_charge(
     source = cf.read(_KINDS[kind](tmp_path), SCHEMA)
     book = ledger(tmp_path)
     monkeypatch.setattr(coding.Labels, "text", lacking)
-    with refuses(cf.PlanError):
-        cf.release(cf.tables.Counts("g", covers="population"), source, cf.GDP(1.0), ledger=book)
+    with refuses(cf.errors.PlanError):
+        cf.release(cf.tables.Counts("g", inference="population"), source, cf.GDP(1.0), ledger=book)
     assert untouched(book)
 
 
@@ -238,8 +238,8 @@ def test_damaged_data_behind_sound_metadata_are_charged(tmp_path: Path) -> None:
     sound = int.from_bytes(content[-8:-4], "little") + 8  # bytes of the metadata, at the end
     path.write_bytes(content[:4] + bytes(len(content) - 4 - sound) + content[-sound:])
     source = cf.read(path, SCHEMA)
-    with pytest.raises(cf.ReleaseError):
-        cf.release(cf.tables.Counts("g", covers="population"), source, cf.GDP(1.0), ledger=book)
+    with pytest.raises(cf.errors.ReleaseError):
+        cf.release(cf.tables.Counts("g", inference="population"), source, cf.GDP(1.0), ledger=book)
     assert not untouched(book)
 
 
@@ -254,8 +254,8 @@ def test_what_readers_say_of_records_stays_unsaid(tmp_path: Path, monkeypatch: p
 
     book = ledger(tmp_path)
     monkeypatch.setattr(coding.Labels, "text", quoting)
-    with pytest.raises(cf.ReleaseError) as error:
-        cf.release(cf.tables.Counts("g", covers="population"), source, cf.GDP(1.0), ledger=book)
+    with pytest.raises(cf.errors.ReleaseError) as error:
+        cf.release(cf.tables.Counts("g", inference="population"), source, cf.GDP(1.0), ledger=book)
     assert "the cell" not in str(error.value) and error.value.__context__ is None
     assert not untouched(book)
 
@@ -270,7 +270,7 @@ def test_a_release_that_no_file_can_hold_is_told_of_before_the_charge(
         raise TypeError("no exact text form for ndarray; use numbers, text, booleans, lists or mappings")
 
     monkeypatch.setattr(Release, "to_json", odd)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.release(Mean("v"), cf.read(SCHEMA.sample(N, 1), SCHEMA), cf.GDP(1.0), ledger=book)
     assert untouched(book)
 
@@ -296,7 +296,7 @@ def test_a_method_that_was_edited_is_rehearsed_again(tmp_path: Path) -> None:
         def draw(self, source: Any, plan: Plan, meter: Any) -> Mapping[str, Any]:
             raise NameError("name 'totl' is not defined")
 
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.release(Edited("v"), source, cf.GDP(1.0), ledger=book)
     assert [row for row in book.show().rows if row.kind == "charge"] == charges
 
@@ -309,5 +309,5 @@ def test_the_rehearsal_reads_no_record(tmp_path: Path) -> None:
             raise AssertionError("a record was read")
 
     shut = Shut(SCHEMA, source._parts, dataset="d")
-    planned = cf.plan(cf.tables.Counts("g", covers="population"), SCHEMA, cf.GDP(1.0))
-    releasing._rehearse(cf.tables.Counts("g", covers="population"), shut, planned, None)
+    planned = cf.plan(cf.tables.Counts("g", inference="population"), SCHEMA, cf.GDP(1.0))
+    releasing._rehearse(cf.tables.Counts("g", inference="population"), shut, planned, None)

@@ -299,7 +299,7 @@ def test_the_response_is_the_column_that_X_lacks() -> None:
     assert line(regressor(schema=first).fit(X, y.to_numpy())) == expected
     assert line(regressor(schema=first).fit(X.to_numpy(), y)) == expected  # y is named after it
     assert line(regressor(schema=wide).fit(X, y)) == expected
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         regressor(schema=wide).fit(X, y.to_numpy())
     assert regressor(schema=first).fit(X.to_numpy(), y.to_numpy()).result_.response == "income"  # the last one
 
@@ -384,20 +384,20 @@ def test_formulas_work_with_bounds_too() -> None:
     ],
 )
 def test_columns_that_do_not_fit_the_schema(change: Any) -> None:
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         regressor().fit(*change(*records(20)))
 
 
 def test_columns_that_do_not_fit_the_formula() -> None:
     X, y = records(20)
     method = cf.regression.SSP("score ~ age + income")
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         regressor(method).fit(X[["age"]], y)
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         regressor(method).fit(X.assign(score=y), y)
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         regressor(method).fit(X.to_numpy(), X["age"])
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         regressor(cf.regression.SSP("I(score + age) ~ income")).fit(X, y)
 
 
@@ -463,23 +463,23 @@ def test_a_response_takes_a_name_that_is_free() -> None:
     ],
 )
 def test_impossible_bounds(bounds: Any) -> None:
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         regressor(bounds=bounds).fit(*records(20))
 
 
 def test_transposed_bounds_are_told_what_to_write() -> None:
     X, y = records(20)
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         regressor(bounds={"X": np.zeros((2, 3)), "y": (0, 1)}).fit(X.assign(c=1), y)
 
 
 def test_bounds_or_a_schema_but_not_both_and_not_neither() -> None:
     X, y = records(20)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         regressor(schema=None).fit(X, y)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         regressor(schema=SCHEMA, bounds={"X": (0, 1), "y": (0, 1)}).fit(X, y)
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         regressor(schema={"age": (0, 1)}).fit(X, y)
 
 
@@ -515,7 +515,7 @@ def test_an_impossible_shape_or_type_is_told_without_a_word_about_records(change
     texts = set()
     for rows, seed in ((20, 1), (31, 2)):
         X, y = records(rows, seed)
-        with refuses(cf.PlanError) as caught:
+        with refuses(cf.errors.PlanError) as caught:
             regressor().fit(*change(X.to_numpy(), y.to_numpy()))
         texts.add(str(caught.value))
         assert not hasattr(caught.value.__cause__, "args")
@@ -540,7 +540,7 @@ def test_sample_weights_are_not_supported() -> None:
 def test_a_method_must_be_a_regression() -> None:
     X, y = records(20)
     for wrong in ("ssp", cf.regression.SSP, LinearRegression(), 3):
-        with refuses(cf.PlanError):
+        with refuses(cf.errors.PlanError):
             regressor(wrong).fit(X, y)
 
 
@@ -561,7 +561,7 @@ def test_predict_before_fit_and_at_other_columns() -> None:
 
 @pytest.fixture
 def book(tmp_path: Any) -> cf.Ledger:
-    return cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(2.0))
+    return cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(2.0))
 
 
 def charges(book: cf.Ledger) -> int:
@@ -598,16 +598,16 @@ def test_a_fit_over_the_budget_keeps_the_earlier_one(book: cf.Ledger) -> None:
 @pytest.mark.parametrize("change", SHAPES)
 def test_nothing_is_charged_for_what_public_facts_forbid(book: cf.Ledger, change: Any) -> None:
     X, y = records(20)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         secure(book).fit(*change(X.to_numpy(), y.to_numpy()))
     assert charges(book) == 0
 
 
 def test_a_physical_type_without_rule_is_refused_before_the_charge(book: cf.Ledger) -> None:
     X, y = records(20)
-    with refuses(cf.SourceError):
+    with refuses(cf.errors.SourceError):
         secure(book).fit(X.assign(age=pd.Timestamp("2020-01-01")), y)
-    with refuses(cf.SourceError):
+    with refuses(cf.errors.SourceError):
         secure(book).fit(np.ma.masked_invalid(X.to_numpy()), y)
     assert charges(book) == 0
 
@@ -626,7 +626,7 @@ def test_a_text_column_under_numeric_bounds_is_refused_before_the_charge(book: c
     said = set()
     for text in (["7.5"] * 20, ["north", "?"] * 10):  # the type says it: the text of the cells is not looked at
         for change in (lambda t: (X.assign(age=column(t)), y), lambda t: (X, column(t).rename("score"))):
-            with refuses(cf.SchemaError) as caught:
+            with refuses(cf.errors.SchemaError) as caught:
                 secure(book).fit(*change(text))
             said.add(str(caught.value))
     assert len(said) == 2  # one for each column
@@ -642,10 +642,10 @@ def test_text_is_refused_in_every_container_with_a_type_for_it(book: cf.Ledger) 
         polars.with_columns(age=pl.Series(words, dtype=pl.Categorical)),
         np.array([words, words]).T,
     ):
-        with refuses(cf.SchemaError):
+        with refuses(cf.errors.SchemaError):
             secure(book).fit(given, y)
     bounded = PrivateRegressor(privacy=cf.GDP(1.0), bounds={"X": (0, 100), "y": (-10, 30)}, ledger=book)
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         bounded.fit(X.assign(age=words), y)
     assert charges(book) == 0
 
@@ -724,7 +724,7 @@ def test_cross_validation_pays_for_each_fold(book: cf.Ledger) -> None:
 
 def test_simulated_noise_is_never_charged(book: cf.Ledger) -> None:
     X, y = records(20)
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         regressor(ledger=book).fit(X, y)
     assert charges(book) == 0
 
@@ -735,14 +735,14 @@ def test_the_relation_and_impossible_requests(book: cf.Ledger) -> None:
     assert substitute.fit(X, y).result_.relation == "substitute"
     assert secure(book).fit(X, y).result_.relation == "add-remove"
     for wrong in (None, 1.0):
-        with refuses(cf.PrivacyError):
+        with refuses(cf.errors.PrivacyError):
             PrivateRegressor(privacy=wrong, schema=SCHEMA, ledger=None).fit(X, y)
 
 
 def test_the_dataset_of_the_schema_must_be_the_books(book: cf.Ledger) -> None:
     X, y = records(20)
     other = cf.Schema({name: SCHEMA[name] for name in SCHEMA.names}, dataset="census")
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         PrivateRegressor(privacy=cf.GDP(1.0), schema=other, ledger=book).fit(X, y)
 
 
@@ -818,7 +818,7 @@ def test_a_part_of_a_line_predicts_nothing_and_settings_are_given_with_the_metho
     assert np.isnan(model.coef_[0]) and np.isfinite(model.coef_[1])
     with refuses(cf.NoResult):
         model.predict(X)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         PrivateRegressor(privacy=cf.GDP(1.0), schema=SCHEMA, ledger=None, limit="none")
     assert list(inspect.signature(PrivateRegressor).parameters) == [
         "method",
@@ -903,17 +903,17 @@ def test_public_records_have_the_columns_of_the_private_ones() -> None:
     y = (X["income"] > 50).to_numpy().astype(int)
     model = _pate().fit(X, y, public=X[:30])
     assert list(model.feature_names_in_) == ["age", "income"]
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         _pate().fit(X, y, public=X[["income", "age"]][:30])
     with pytest.raises(ValueError, match="same order"):
         model.predict(X[["income", "age"]])
     with pytest.raises(ValueError, match="1 features"):
         model.predict(X.to_numpy()[:, :1])
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         _pate().fit(X.assign(age="old"), y, public=X[:30])
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         _pate().fit(sparse.csr_matrix(X.to_numpy()), y, public=X[:30])
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         _pate().fit(X, y, public=X.assign(age="old")[:30])
     with pytest.raises(NotFittedError):
         _pate().predict(X)

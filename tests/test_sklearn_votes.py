@@ -63,7 +63,7 @@ def test_names_of_columns_are_kept_and_compared() -> None:
     assert model.feature_names_in_.tolist() == ["a", "b"]
     with pytest.raises(ValueError, match="same order"):
         model.predict(known[["b", "a"]])
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         _pate().fit(frame, y, public=known[["b", "a"]])
 
 
@@ -85,8 +85,8 @@ def test_probabilities_are_the_students_or_are_not_there() -> None:
 
 def test_a_student_that_is_none_is_refused_before_anything_is_charged(tmp_path: Path) -> None:
     x, y, public = _records()
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=cf.GDP(3.0))
-    with refuses(cf.PlanError):
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="d", budget=cf.GDP(3.0))
+    with refuses(cf.errors.PlanError):
         _pate(student="svc").set_params(ledger=book, noise=None).fit(x, y, public=public)
     assert book.show().units["spent_amount"] == 0
 
@@ -113,5 +113,5 @@ def test_scores_have_names_and_lead_back() -> None:
 
 
 def test_components_of_text_are_refused_before_anything_is_charged() -> None:
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         _components().fit(np.array([["a", "b"]] * 9))

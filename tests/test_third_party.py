@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import confide as cf
+import confide.testing
 from confide import registry
 from confide.advice import TASKS
 from confide.ask import menu
@@ -74,7 +75,7 @@ def test_its_parameters_are_options_of_the_command_line(tmp_path: Path) -> None:
         "income",
         "--method",
         "gini",
-        "--set",
+        "--param",
         "bins=32",
         "--schema",
         str(schema),
@@ -125,10 +126,10 @@ class Slopes(cf.regression.SSP):
 
 def test_tables_of_one_kin_are_pooled_and_what_is_derived_is_of_none() -> None:
     schema = cf.Schema({name: cf.Categorical(list("abcde"), on_missing="a") for name in "xyz"})
-    asked = {"one": cf.tables.Counts("x * y", covers="dataset")}
+    asked = {"one": cf.tables.Counts("x * y", inference="dataset")}
     for kind, parts in ((Kindred, ["one + two"]), (Tallies, ["one", "two"])):
         registry.register(kind)
-        plan = cf.plan(cf.Publication({**asked, "two": kind("x * z", covers="dataset")}), schema, cf.GDP(1.0))
+        plan = cf.plan(cf.Publication({**asked, "two": kind("x * z", inference="dataset")}), schema, cf.GDP(1.0))
         assert list(plan.children) == parts
     assert cf.tables.Counts.menu is not None and Tallies.menu is None
 
@@ -140,12 +141,12 @@ def test_advice_compares_what_states_the_task() -> None:
 
 
 def test_a_role_that_no_column_plays_is_named() -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         menu.Question.of(cf.core.MenuEntry("Where", "{city}", "A city."), "where")
 
 
 def test_a_publication_asks_it_beside_ours() -> None:
-    asked = {"unequal": Gini("income"), "regions": cf.tables.Counts("region", covers="dataset")}
+    asked = {"unequal": Gini("income"), "regions": cf.tables.Counts("region", inference="dataset")}
     data = cf.read(incomes(2_000, 1), SCHEMA)
     release = cf.release(cf.Publication(asked), data, cf.GDP(2.0), ledger=None, noise=SimulatedNoise(1))
     report = cf.infer(cf.Release.from_json(release.to_json()))
@@ -162,7 +163,7 @@ def test_a_class_without_its_facts_is_not_registered() -> None:
         name = "homeless"
 
     for one in (Nameless, Homeless):
-        with refuses(cf.PlanError):
+        with refuses(cf.errors.PlanError):
             cf.register(one)
     assert "homeless" not in registry.known()
 
@@ -175,5 +176,5 @@ def test_statistics_that_are_none_are_refused_with_those_that_work(wrong: Any) -
             ((name, (total, _)),) = super().statistics(rows, relation).items()
             return {name: (total, wrong)} if isinstance(wrong, float) else {name: wrong}
 
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.plan(Wrong("v"), cf.Schema({"v": cf.Numeric(0, 1)}), cf.GDP(1.0))

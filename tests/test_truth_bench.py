@@ -15,7 +15,7 @@ from scipy import stats
 import confide as cf
 from confide.methods.regression.glm.coefficients import binary_design
 from confide.regression import SSP, LeastSquares, Logistic
-from confide.schema import Categorical, Design, Numeric, Schema
+from confide.schema import Categorical, ModelMatrix, Numeric, Schema
 from confide.schema.coded_frame import CodedFrame
 from confide_lab.benchmarks import log_odds, outside_tables
 from confide_lab.benchmarks.truth import (
@@ -167,7 +167,7 @@ def test_the_interval_without_privacy_is_hc1() -> None:
     _, practice = truth_cases.population("incomes").sample(truth_runs.rows_of("incomes", 400, 1))
     method = SSP("income ~ age + edu")
     found = truth_plain.plain_intervals(method, practice)
-    x, y = practice.rows(Design.of(method.formula, practice.schema))
+    x, y = practice.rows(ModelMatrix.of(method.formula, practice.schema))
     expected = sm.OLS(y, x).fit(cov_type="HC1", use_t=True).conf_int()
     np.testing.assert_allclose(np.array(list(found.values())), expected, rtol=1e-8)
 
@@ -315,7 +315,7 @@ def test_declared_bounds_hold_nearly_all_records_and_levels_all_labels(name: str
             assert frame[column].notna().all() and set(frame[column].unique()) == set(declared.levels)
         else:
             assert frame[column].between(declared.low, declared.high).mean() > 0.99
-    assert len(Design.of(table.formula, table.schema).names) <= 10
+    assert len(ModelMatrix.of(table.formula, table.schema).names) <= 10
 
 
 def test_the_judge_asks_for_all_that_the_rule_names() -> None:

@@ -15,7 +15,7 @@ from confide.audit import audit
 from confide.core import Source, leaves
 from confide.core.units.contributions import Contributions
 from confide.core.units.privacy_unit import Weighted
-from confide.methods.tables.persons import Contributions as UnitRows
+from confide.methods.tables.persons import RowsPerUnit as UnitRows
 from confide.noise import SimulatedNoise
 from confide.registry import list_methods
 from confide.sources.grouping import sampling, units as clustering
@@ -54,11 +54,11 @@ def test_500_rows_of_one_person_are_one_rows_worth_in_every_method(name: str) ->
 def test_every_method_of_the_registry_is_among_them() -> None:
     """But the histogram of contributions, which counts the rows of persons and pays for that (`test_the_histogram_...`)."""
     named = {type(method).name for method, _ in CASES.values()}
-    assert {one.name for one in list_methods()} - named == {"contributions"}
+    assert {one.name for one in list_methods()} - named == {"rows_per_unit"}
 
 
 def book(path: Path, **more: Any) -> cf.Ledger:
-    return cf.Ledger.create(path / "book.db", dataset="survey", budget=cf.GDP(3.0), **more)
+    return cf.Ledger.create(path / "ledger.db", dataset="survey", budget=cf.GDP(3.0), **more)
 
 
 def test_statements_name_the_id_column(tmp_path: Path) -> None:
@@ -79,9 +79,9 @@ def test_statements_name_the_id_column(tmp_path: Path) -> None:
     assert "one pid with all its rows" in " ".join(cf.infer(release).summary().split())
     again = cf.release(cf.Plan.from_json(release.plan.to_json()), cf.read(people(), UNIT), ledger=ledger)
     assert again.plan == release.plan
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         cf.plan(LINE, SCHEMA, cf.GDP(1.0, unit="pid"))
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         cf.plan(LINE, UNIT, cf.GDP(1.0, unit="household"))
 
 
@@ -89,10 +89,10 @@ def test_a_ledger_has_one_unit(tmp_path: Path) -> None:
     ledger = book(tmp_path, unit="pid")
     data, declared = people(), cf.Schema(SCHEMA.columns, unit="pid", rows_per_unit=3, dataset="survey")
     for schema in (cf.Schema(SCHEMA.columns, dataset="survey"), declared):
-        with refuses(cf.PrivacyError):
+        with refuses(cf.errors.PrivacyError):
             cf.release(LINE, cf.read(data, schema), cf.GDP(1.0), ledger=ledger)
     other = cf.Schema(SCHEMA.columns, unit=cf.Unit("household"), dataset="survey")
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         cf.release(LINE, cf.read(data, other), cf.GDP(1.0), ledger=ledger)
     # releases of one unit add up whatever the rows of it that count
     rows = cf.Schema(SCHEMA.columns, unit=cf.Unit("pid", rows=3), dataset="survey")
@@ -103,7 +103,7 @@ def test_a_ledger_has_one_unit(tmp_path: Path) -> None:
     assert ledger.verify().ok
     assert ledger.show().whose == "unit pid with all its rows (enforced)"
     records = cf.Ledger.create(tmp_path / "records.db", dataset="survey", budget=cf.GDP(3.0))
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         cf.release(LINE, cf.read(data, UNIT), cf.GDP(1.0), ledger=records)
     assert (records.unit_key, len(ledger.unit_key or b"")) == (None, 32)
 
@@ -124,14 +124,14 @@ def test_the_key_is_of_the_ledger_and_under_its_chain(tmp_path: Path) -> None:
         cf.Ledger.create(tmp_path / "2.db", dataset="survey", budget=cf.GDP(3.0), unit="pid"),
     )
     assert ledger.unit_key != other.unit_key
-    assert cf.Ledger.open(tmp_path / "book.db").unit_key == ledger.unit_key
+    assert cf.Ledger.open(tmp_path / "ledger.db").unit_key == ledger.unit_key
     assert ledger.verify().ok
     ledger.close()
-    with sqlite3.connect(tmp_path / "book.db") as raw:
+    with sqlite3.connect(tmp_path / "ledger.db") as raw:
         raw.execute("UPDATE budget SET unit_key = ?", ((other.unit_key or b"").hex(),))
-    assert not cf.Ledger.open(tmp_path / "book.db", dataset="survey").verify().ok
-    with refuses(cf.PlanError):
-        cf.Ledger.open(tmp_path / "book.db", dataset="survey").check(
+    assert not cf.Ledger.open(tmp_path / "ledger.db", dataset="survey").verify().ok
+    with refuses(cf.errors.PlanError):
+        cf.Ledger.open(tmp_path / "ledger.db", dataset="survey").check(
             dataset="survey", unit="pid", rows_per_unit=1, enforced=True
         )
 
@@ -159,9 +159,9 @@ def test_the_releases_of_a_ledger_agree_on_who_counts(tmp_path: Path) -> None:
 
 def test_several_rows_are_refused_where_intervals_take_them_as_independent() -> None:
     rows = cf.Schema(SCHEMA.columns, unit=cf.Unit("pid", rows=3))
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.plan(cf.regression.SSP("y ~ x"), rows, cf.GDP(1.0))
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         cf.plan(AnalyzeGauss("y ~ x"), rows, cf.GDP(1.0, relation="substitute"), n=100)
 
 
@@ -169,7 +169,7 @@ def test_under_substitute_the_gate_counts_ids() -> None:
     data = people(300).assign(pid=np.repeat(np.arange(100), 3))
     request = cf.GDP(1.0, relation="substitute")
     cf.release(LINE, cf.read(data, UNIT), request, n=100, ledger=None)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.release(LINE, cf.read(data, UNIT), request, n=300, ledger=None)
 
 
@@ -190,7 +190,7 @@ def test_a_source_that_cannot_bound_units_is_refused() -> None:
 
         check = count = aggregate
 
-    with refuses(cf.SourceError):
+    with refuses(cf.errors.SourceError):
         cf.release(LINE, Bare(), cf.GDP(1.0), ledger=None)
 
 
@@ -267,16 +267,18 @@ def _at(case: Any) -> Any:
 
 
 def test_contributions_say_what_each_number_of_rows_keeps() -> None:
-    table = cf.contributions(cf.read(visits(), UNIT), privacy=cf.GDP(2.0), ledger=None, noise=SimulatedNoise(5))
+    table = cf.tables.rows_per_unit_table(
+        cf.read(visits(), UNIT), privacy=cf.GDP(2.0), ledger=None, noise=SimulatedNoise(5)
+    )
     rows = visits().groupby("pid").size().to_numpy()
     for k, kept, sd in zip(table.rows, table.kept, table.kept_sd, strict=True):
         # rows of a cell are taken to be spread evenly, here 48.5 for 40: up to 0.21 of what these units keep
         assert abs(kept - np.minimum(rows, k).sum() / rows.sum()) < 4 * sd + 0.21 * kept
     assert (np.diff(table.noise) > 0).all()
     assert "contributions" not in {leaf.name for leaf in leaves(cf.plan(UnitRows(), UNIT, cf.GDP(1.0)).event)}
-    with refuses(cf.PlanError):
-        cf.contributions(cf.read(visits(), UNIT), privacy=cf.GDP(1.0), ledger=None, where="x > .5")
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
+        cf.tables.rows_per_unit_table(cf.read(visits(), UNIT), privacy=cf.GDP(1.0), ledger=None, where="x > .5")
+    with refuses(cf.errors.PlanError):
         cf.plan(UnitRows(), SCHEMA, cf.GDP(1.0))
 
 
@@ -287,18 +289,18 @@ def test_one_call_says_that_a_unit_is_declared() -> None:
 
 
 def test_a_unit_that_nobody_has_decided_is_no_record() -> None:
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         cf.Schema({"x": cf.Numeric(0, 1)}, unit="?")
 
 
 def test_titles_say_which_rows_of_a_unit_are_counted_by_its_own_name() -> None:
     home = {**SCHEMA.columns, "station": cf.Categorical(["a", "b"])}
     once, weighed = (cf.Schema(home, unit=cf.Unit("household", rule=rule)) for rule in (None, "weight"))
-    counts = cf.tables.Counts("station", covers="dataset")
+    counts = cf.tables.Counts("station", inference="dataset")
     frame = once.sample(900, seed=1)
     frame["household"] //= 3
     said = "one row of each household, chosen at random"
-    for method in (counts, cf.tables.Quantiles("x"), cf.tables.TableOne("x ~ station", covers="population")):
+    for method in (counts, cf.tables.Quantiles("x"), cf.tables.TableOne("x ~ station", inference="population")):
         found = cf.infer(cf.release(method, cf.read(frame, once), cf.GDP(5.0), ledger=None))
         assert found.target.endswith(f"; {said}") and "contributions_truncated" in found.flags
         for text in (found.summary(), found.to_markdown(), found.to_latex(), found._repr_html_()):
@@ -311,7 +313,7 @@ def test_titles_say_which_rows_of_a_unit_are_counted_by_its_own_name() -> None:
     spread = cf.infer(cf.release(counts, cf.read(frame, weighed), cf.GDP(5.0), ledger=None))
     assert spread.target.endswith("; each household counts once, by all its rows")
     assert said not in spread.summary() and "contributions_truncated" not in spread.flags
-    persons = cf.plan(cf.tables.PersonCounts("station", covers="dataset"), once, cf.GDP(1.0))
+    persons = cf.plan(cf.tables.DistinctCounts("station", inference="dataset"), once, cf.GDP(1.0))
     assert persons.target.endswith("; each household counts once, by all its rows") and persons.kept == ""
     five = cf.Schema(home, unit=cf.Unit("household", rows=5, rule="keep"))
     line = cf.plan(cf.regression.LeastSquares("y ~ x"), five, cf.GDP(1.0))

@@ -52,15 +52,15 @@ def table(method: Any, data: pd.DataFrame, own: cf.Schema, noise: Any = None) ->
 
 def test_a_cell_of_a_year_is_a_number_of_persons() -> None:
     data, own = visits(), schema(None)
-    found = table(cf.tables.Counts("year * g", covers="dataset"), data, own)
+    found = table(cf.tables.Counts("year * g", inference="dataset"), data, own)
     assert found.crosstab()["Total"].round(6).tolist() == data.groupby("year").pid.nunique().tolist()
     assert found.title == "Number of values of pid in each year by year and g"
     assert "Records" not in dict(found.head())
     assert not [name for name in found.params.index if "year" not in name]
-    shares = table(cf.tables.Shares("year * g", within="year", covers="dataset"), data, own)
+    shares = table(cf.tables.Shares("year * g", within="year", inference="dataset"), data, own)
     assert np.allclose(shares.crosstab().sum(axis=1), 1.0)
     # a mean is of one row of each person: bounded by those of all its rows
-    means = table(cf.tables.Means("x ~ year", covers="dataset"), data, own).params
+    means = table(cf.tables.Means("x ~ year", inference="dataset"), data, own).params
     rows = data.groupby(["year", "pid"]).x
     for year, (low, high) in pd.concat([rows.min(), rows.max()], axis=1).groupby("year").mean().iterrows():
         assert low - 1e-6 <= means[f"x | year={int(year)}"] <= high + 1e-6
@@ -70,7 +70,7 @@ def test_at_most_so_many_years_of_a_person() -> None:
     data = visits()
     years = data.dropna().drop_duplicates(["pid", "year"]).groupby("pid").size()
     for groups in (1, 3, 9):
-        found = table(cf.tables.Counts("year", covers="dataset"), data, schema(groups))
+        found = table(cf.tables.Counts("year", inference="dataset"), data, schema(groups))
         assert found.size == pytest.approx(years.clip(upper=groups).sum())
 
 
@@ -83,7 +83,7 @@ def test_rows_without_a_year_are_of_one_level_more_and_count_last() -> None:
 
 
 def test_the_same_rows_in_any_order_spelling_batch_and_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    data, method = visits(), cf.tables.Means("x ~ year * g", covers="dataset")
+    data, method = visits(), cf.tables.Means("x ~ year * g", inference="dataset")
     known = table(method, data, schema()).params.tolist()
     for seed in range(3):
         other = data.sample(frac=1, random_state=seed)
@@ -115,7 +115,7 @@ def sums(plan: Any, data: Any, own: cf.Schema, **how: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("formula", ["year * g", "x ~ year"])
 def test_a_person_of_many_years_moves_no_more_than_is_paid_for(formula: str, rows: int, relation: str) -> None:
     """Persons of 1, k, k + 1 and 10 k rows in as many years as there are, at the bounds; replaced by another of other years."""
-    own, method = schema(), (cf.tables.Means if "~" in formula else cf.tables.Counts)(formula, covers="dataset")
+    own, method = schema(), (cf.tables.Means if "~" in formula else cf.tables.Counts)(formula, inference="dataset")
     plan = cf.plan(method, own, cf.GDP(1.0, relation=relation), n=300 if relation == "substitute" else None)
     data = visits(500, 90).assign(pid=lambda own: own.pid.astype(str))
 
@@ -139,10 +139,10 @@ def test_a_person_of_many_years_moves_no_more_than_is_paid_for(formula: str, row
 
 def test_a_smaller_bound_would_be_wrong() -> None:
     """Where years are cut into spans, several of a person's years fall into one cell: such an attribute separates nothing."""
-    plan = cf.plan(cf.tables.Counts("year * g", covers="dataset"), schema(), cf.GDP(1.0))
+    plan = cf.plan(cf.tables.Counts("year * g", inference="dataset"), schema(), cf.GDP(1.0))
     assert all(separates(plan.statistic(name), "year") for name in plan.statistics if name != "contributions")
-    with refuses(cf.PlanError):
-        cf.plan(cf.tables.Counts("cut(year, 2020) * g", covers="dataset"), schema(), cf.GDP(1.0))
+    with refuses(cf.errors.PlanError):
+        cf.plan(cf.tables.Counts("cut(year, 2020) * g", inference="dataset"), schema(), cf.GDP(1.0))
 
 
 class _Closer(Statistic):
@@ -182,7 +182,7 @@ def test_years_of_one_interval_do_not_lie_apart() -> None:
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
 def test_what_does_not_lie_apart_by_year_costs_each_year(relation: str) -> None:
     own = cf.Schema({**COLUMNS, "z": cf.Numeric(1, 2)}, unit=cf.Unit("pid", per="year", groups=3))
-    plan = cf.plan(cf.tables.Ratios("x / z ~ year", covers="population"), own, cf.GDP(1.0, relation=relation))
+    plan = cf.plan(cf.tables.Ratios("x / z ~ year", inference="population"), own, cf.GDP(1.0, relation=relation))
     apart = {}
     for name in ("year", "(meat) (total)", "(meat) year"):
         spend, statistic = plan.spend(name), plan.statistic(name)
@@ -194,7 +194,7 @@ def test_what_does_not_lie_apart_by_year_costs_each_year(relation: str) -> None:
 
 def test_the_price_is_the_root_of_the_years() -> None:
     one, ten = (
-        cf.plan(cf.tables.Counts("year", covers="dataset"), schema(groups), cf.GDP(1.0)).spend("year")
+        cf.plan(cf.tables.Counts("year", inference="dataset"), schema(groups), cf.GDP(1.0)).spend("year")
         for groups in (1, 10)
     )
     assert ten.noise_sd / one.noise_sd == pytest.approx(10**0.5, rel=1e-6)
@@ -202,7 +202,7 @@ def test_the_price_is_the_root_of_the_years() -> None:
 
 @pytest.mark.parametrize("relation", few(["add-remove", "substitute"], 1))
 def test_the_audit_finds_nothing(relation: str) -> None:
-    own = cf.tables.Counts("year * g", covers="dataset")
+    own = cf.tables.Counts("year * g", inference="dataset")
     assert audit(own, schema(2), privacy=cf.GDP(1.0), relation=relation, runs=0, seed=1).ok
 
 
@@ -215,7 +215,7 @@ def test_a_row_too_many_is_caught_by_the_audit(monkeypatch: pytest.MonkeyPatch) 
         return order, np.ones(len(rows), dtype=np.int64)
 
     monkeypatch.setattr(Levels, "kept", every)
-    own = cf.tables.Counts("year * g", covers="dataset")
+    own = cf.tables.Counts("year * g", inference="dataset")
     assert not audit(own, schema(2), privacy=cf.GDP(1.0), relation="add-remove", runs=0, seed=1).ok
 
 
@@ -231,7 +231,7 @@ def test_intervals_of_a_year_cover_where_persons_come_back() -> None:
         pid = np.repeat(np.arange(len(first)), 5)
         years = 2015 + 5 * first[pid] + np.tile(np.arange(5), len(first))
         data = pd.DataFrame({"pid": pid, "year": years, "g": "a", "x": 0.5})
-        found = table(cf.tables.Counts("year", covers="population"), data, own, SimulatedNoise(seed))
+        found = table(cf.tables.Counts("year", inference="population"), data, own, SimulatedNoise(seed))
         limits = found.conf_int().to_numpy()
         inside += int(limits[0, 0] <= expected <= limits[0, 1])
         all_of = found.conf_int(simultaneous=True).to_numpy()
@@ -242,16 +242,16 @@ def test_intervals_of_a_year_cover_where_persons_come_back() -> None:
 
 
 def test_what_hangs_together_has_no_interval() -> None:
-    found = table(cf.tables.Counts("year * g", covers="population"), visits(), schema(), SimulatedNoise(1))
-    with refuses(cf.PlanError):
+    found = table(cf.tables.Counts("year * g", inference="population"), visits(), schema(), SimulatedNoise(1))
+    with refuses(cf.errors.PlanError):
         found.diff("year")
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         found.ratio({"year": "2015", "g": "a"}, {"year": "2016", "g": "a"})
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         found.test("independence", "year", "g")
     assert len(found.diff("g")) == 20  # within each year
     these = cf.infer(
-        cf.release(cf.tables.Counts("year", covers="dataset"), cf.read(visits(), schema()), cf.GDP(1.0), ledger=None)
+        cf.release(cf.tables.Counts("year", inference="dataset"), cf.read(visits(), schema()), cf.GDP(1.0), ledger=None)
     )
     assert len(these.diff("year")) == 9  # of these records there is noise alone
 
@@ -260,11 +260,11 @@ def test_the_plan_the_file_and_the_ledger_say_it(tmp_path: Any) -> None:
     own = schema()
     assert cf.Schema.from_dict(own.to_dict()) == own == cf.Schema.from_toml(own.to_toml())
     assert (own.rows_per_unit, schema(None).rows_per_unit, schema(99).rows_per_unit) == (3, 10, 10)
-    plan = cf.plan(cf.tables.Counts("year", covers="dataset"), own, cf.GDP(1.0))
+    plan = cf.plan(cf.tables.Counts("year", inference="dataset"), own, cf.GDP(1.0))
     words = " ".join(plan.summary().split())
     assert "each pid counts once in each year, in at most 3 of them (enforced)" in words
     assert plan.guarantee.assumptions == ("pid is given to the unit, not by its place in the data",)
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="visits", unit="pid", budget=cf.GDP(2.0))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="visits", unit="pid", budget=cf.GDP(2.0))
     release = cf.release(plan, cf.read(visits(), own), ledger=book)
     again = cf.Release.from_json(release.to_json())
     assert again == release and cf.verify(again, book).ok
@@ -283,34 +283,34 @@ def test_what_is_refused() -> None:
         {"per": "year", "groups": 0},
         {"per": 3},
     ):
-        with refuses(cf.SchemaError):
+        with refuses(cf.errors.SchemaError):
             cf.Unit("pid", **facts)  # type: ignore[arg-type]
     for per in ("x", "month"):
-        with refuses(cf.SchemaError):
+        with refuses(cf.errors.SchemaError):
             cf.Schema(COLUMNS, unit=cf.Unit("pid", per=per))
     for more in ({"cluster": cf.Clusters("school", size=30)}, {"design": cf.SurveyDesign(deff=2.0)}):
-        with refuses(cf.SchemaError):
+        with refuses(cf.errors.SchemaError):
             schema(**more)
     for method in (
         cf.regression.LeastSquares("x ~ g"),
         cf.regression.Within("x ~ g"),
-        cf.tables.Quantiles("x ~ year", covers="dataset"),
+        cf.tables.Quantiles("x ~ year", inference="dataset"),
     ):
-        with refuses(cf.PlanError):
+        with refuses(cf.errors.PlanError):
             cf.plan(method, schema(), cf.GDP(1.0))
-    with refuses(cf.PlanError):
-        cf.plan(cf.tables.Shares("year * g", covers="dataset"), schema(), cf.GDP(1.0))
-    with refuses(cf.PlanError):
-        cf.plan(cf.tables.PersonCounts("g", covers="dataset"), schema(), cf.GDP(1.0))
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PlanError):
+        cf.plan(cf.tables.Shares("year * g", inference="dataset"), schema(), cf.GDP(1.0))
+    with refuses(cf.errors.PlanError):
+        cf.plan(cf.tables.DistinctCounts("g", inference="dataset"), schema(), cf.GDP(1.0))
+    with refuses(cf.errors.PrivacyError):
         cf.plan(GradientDescent("x ~ g"), schema(), cf.GDP(1.0, relation="substitute"), n=10)
     # persons with other numbers of rows are in the bound already, and so are those whose rows enter or leave a subgroup
-    own = cf.tables.Counts("year", covers="dataset", where="g == 'a'")
+    own = cf.tables.Counts("year", inference="dataset", where="g == 'a'")
     assert cf.plan(own, schema(), cf.GDP(1.0, relation="substitute"), n=10).where == "g == 'a'"
 
 
 def test_workers_keep_the_same_rows(tmp_path: Any) -> None:
-    data, method = visits(), cf.tables.Means("x ~ year * g", covers="dataset")
+    data, method = visits(), cf.tables.Means("x ~ year * g", inference="dataset")
     for part in range(3):
         data.iloc[part::3].to_parquet(tmp_path / f"{part}.parquet")
     files = sorted(tmp_path.iterdir())
@@ -320,7 +320,7 @@ def test_workers_keep_the_same_rows(tmp_path: Any) -> None:
     )
     assert here.to_json() == there.to_json()
     # one who comes, with rows of all years in every file, moves the sums as far as here and no further than is paid for
-    plan = cf.plan(cf.tables.Counts("year", covers="dataset"), schema(), cf.GDP(1.0))
+    plan = cf.plan(cf.tables.Counts("year", inference="dataset"), schema(), cf.GDP(1.0))
     before = sums(plan, files, schema(), executor=Here())
     person = pd.DataFrame({"pid": -1, "year": np.repeat(np.arange(2015.0, 2025.0), 3), "g": "a", "x": 1.0})
     for part, path in enumerate(files):
@@ -338,10 +338,10 @@ def test_workers_keep_the_same_rows(tmp_path: Any) -> None:
 def test_nobody_is_said_to_have_more_years_than_there_are() -> None:
     schema = cf.Schema({"year": cf.Integer(2020, 2024), "y": cf.Numeric(0, 1)}, unit=cf.Unit("pid", per="year"))
     frame = pd.DataFrame({"pid": np.repeat(np.arange(400), 5), "year": np.tile(np.arange(2020, 2025), 400), "y": 0.5})
-    table = cf.tables.counts("year", cf.read(frame, schema), covers="dataset", privacy=cf.GDP(1.0), ledger=None)
+    table = cf.tables.counts("year", cf.read(frame, schema), inference="dataset", privacy=cf.GDP(1.0), ledger=None)
     assert "more than" not in table.summary() and "contributions_truncated" not in table.flags
     few = cf.Schema(dict(schema.columns), unit=cf.Unit("pid", per="year", groups=3))
-    table = cf.tables.counts("year", cf.read(frame, few), covers="dataset", privacy=cf.GDP(1.0), ledger=None)
+    table = cf.tables.counts("year", cf.read(frame, few), inference="dataset", privacy=cf.GDP(1.0), ledger=None)
     assert (
         "rows in more than 3 levels of year" in " ".join(table.summary(verbose=True).split())
         and "contributions_truncated" in table.flags

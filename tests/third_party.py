@@ -32,12 +32,12 @@ class Mean(Method):
         return {"moments": (Total(rows, nonnegative=True), Fraction(1))}  # all of mu^2
 
     def facts(self, rows: ColumnMoments) -> dict[str, str]:
-        return {"target": f"mean of {self.column}", "covers": self.intervals}
+        return {"target": f"mean of {self.column}", "intervals_for": self.intervals}
 
     def reference(self, frame: Any) -> dict[str, float]:
         return {"mean": float(frame[self.column].mean())}
 
-    def table(self, release: Release, rows: ColumnMoments, question: ResultOptions) -> Estimates:
+    def table(self, release: Release, rows: ColumnMoments, options: ResultOptions) -> Estimates:
         count, mean, square = rows.decode(release["moments"].decode())
         noise = release["moments"].variance / 2**40 * (1 + mean**2) / count**2
         width = rows.to_units(1.0) - rows.to_units(0.0)
@@ -85,21 +85,21 @@ class Gini(Method):
 
     def about(self, schema: cf.Schema) -> Bins:
         if isinstance(schema[self.column], cf.Categorical):
-            raise cf.PlanError(f"{self.column!r} is no number; name a numeric column")
+            raise cf.errors.PlanError(f"{self.column!r} is no number; name a numeric column")
         return Bins(schema, (self.column,), self.bins)
 
     def statistics(self, rows: Bins, relation: str) -> dict[str, tuple[Total, Fraction]]:
         return {"bins": (Total(rows, nonnegative=True), Fraction(1))}
 
     def facts(self, rows: Bins) -> dict[str, str]:
-        return {"target": f"Gini coefficient of {self.column}", "covers": self.intervals}
+        return {"target": f"Gini coefficient of {self.column}", "intervals_for": self.intervals}
 
     def reference(self, frame: Any) -> dict[str, float]:
         values = np.sort(np.asarray(frame[self.column], dtype=float))
         ranks = 2 * np.arange(1, len(values) + 1) - len(values) - 1
         return {"gini": float(ranks @ values / (len(values) * values.sum()))}
 
-    def table(self, release: Release, rows: Bins, question: ResultOptions) -> Estimates:
+    def table(self, release: Release, rows: Bins, options: ResultOptions) -> Estimates:
         counts, column = release["bins"].decode(), rows.schema[self.column]
         at = column.low + (column.high - column.low) * (np.arange(rows.width) + 0.5) / rows.width
         n = max(counts.sum(), 1.0)

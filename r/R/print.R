@@ -32,7 +32,7 @@ print.summary.confide_release <- function(x, digits = 4L, ...) {
   number <- vapply(shown, is.numeric, TRUE)
   shown[number] <- lapply(shown[number], function(one) trimws(formatC(one, digits = digits, format = "g")))
   print(shown, row.names = FALSE)
-  cat("\nIntervals at level", format(stored_level(own)), "cover:", own$covers, "\n")
+  cat("\nIntervals at level", format(stored_level(own)), "are for:", own$intervals_for, "\n")
   if (nzchar(own$result$reason)) cat("Reason:", own$result$reason, "\n")
   for (one in c(own$result$facts, own$result$legend)) cat(one[[1L]], ": ", one[[2L]], "\n", sep = "")
   cat("Release SHA:", own$sha256, if (isTRUE(own$verified)) "(verified)" else "(not verified: install.packages(\"digest\"))", "\n")

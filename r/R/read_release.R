@@ -101,7 +101,7 @@ release_of <- function(file, result, verified) {
       status = if (is.null(result)) body$status else result$status,
       method = plan$method,
       target = if (is.null(result)) plan$target else result$target,
-      covers = if (is.null(result)) plan$covers else result$covers,
+      intervals_for = if (is.null(result)) plan$intervals_for else result$intervals_for,
       guarantee = guarantee_text(body$guarantees[[1L]]),
       relation = body$guarantees[[1L]]$relation,
       unit = body$guarantees[[1L]]$unit,

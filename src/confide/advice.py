@@ -391,7 +391,7 @@ def advise(
     n: int,
     privacy: Guarantee,
     *,
-    like: pd.DataFrame | str | Path | None = None,
+    similar_data: pd.DataFrame | str | Path | None = None,
     replications: int = SCENARIOS,
     progress: Progress | None = None,
 ) -> Advice:
@@ -420,7 +420,7 @@ def advise(
     asked = wanted.resolve(wanted.relation or "add-remove")
     kind = TASKS[task]
     columns = kind.columns(formula, schema)
-    worlds = tuple(_worlds(columns, schema, like, replications))
+    worlds = tuple(_worlds(columns, schema, similar_data, replications))
     bench = _Bench(kind, formula, schema, min(n, _MOST), asked, worlds, wanted.relation is None)
     # what noise would cost does not matter without any
     bare_bench = replace(bench, privacy=GDP(_BARE, relation=asked.relation))
@@ -440,20 +440,22 @@ def advise(
     found = [bench.expect(method, settings, bare, step) for method, settings in known]
     best = min((one.error for one in found), key=lambda error: mean_ratio(error, bare))
     rated = [replace(one, ratio=mean_ratio(one.error, best)) for one in found]
-    records = "scenarios that the schema allows, typical where it says so" if like is None else "public records given"
+    records = (
+        "scenarios that the schema allows, typical where it says so" if similar_data is None else "public records given"
+    )
     size = len(worlds[0].weights)
-    if like is not None and size < bench.n:
+    if similar_data is not None and size < bench.n:
         records += f" ({size:,}, fewer than n: single far-out ones among them weigh more, or less, than they will)"
     assumes = f"simulated {replications} times at n = {bench.n:,} on {records}"
     return Advice(task, formula, n, asked, names, bare, ranked(rated), assumes)
 
 
-def _worlds(columns: Columns, schema: Schema, like: Any, replications: int) -> Iterator[Scenario]:
+def _worlds(columns: Columns, schema: Schema, similar_data: Any, replications: int) -> Iterator[Scenario]:
     """One for each run."""
-    if like is None:
+    if similar_data is None:
         yield from scenarios(schema, columns, replications)
         return
-    one = Scenario.of_records(_public(like), schema)
+    one = Scenario.of_records(_public(similar_data), schema)
     for k in range(replications):
         yield replace(one, number=k)
 
@@ -637,18 +639,18 @@ def _short(value: Any) -> str:
     return f"({len(value)})" if isinstance(value, list) else repr(value)
 
 
-def _public(like: Any) -> pd.DataFrame:
+def _public(similar_data: Any) -> pd.DataFrame:
     """Public records as a frame."""
-    if isinstance(like, str | Path):
-        path = Path(like)
+    if isinstance(similar_data, str | Path):
+        path = Path(similar_data)
         try:
             return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
         except (OSError, ValueError):
             raise PlanError(
-                f"like={str(like)!r} cannot be read as CSV or Parquet; give a path to public records"
+                f"similar_data={str(similar_data)!r} cannot be read as CSV or Parquet; give a path to public records"
             ) from None
-    if not isinstance(like, pd.DataFrame) or not len(like):
+    if not isinstance(similar_data, pd.DataFrame) or not len(similar_data):
         raise PlanError(
-            f"like takes public records, a frame or a path, got {type(like).__name__}; leave it out for synthetic records"
+            f"similar_data takes public records, a frame or a path, got {type(similar_data).__name__}; leave it out for synthetic records"
         )
-    return like
+    return similar_data

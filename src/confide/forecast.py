@@ -27,7 +27,7 @@ from confide.guarantees import Guarantee
 from confide.noise import SimulatedNoise
 from confide.results.base import BaseResult, Foreseen
 from confide.scenarios import FAMILY, Columns, Scenario, scenarios, stated, whole
-from confide.schema import Categorical, Design, Integer, Schema
+from confide.schema import Categorical, Integer, ModelMatrix, Schema
 from confide.schema.formulas.names import hidden, sides
 from confide.schema.formulas.terms import Indicator, Term, factor_name
 from confide.sums.blocks.record_block import Collected
@@ -209,7 +209,7 @@ class Setting:
         outcomes = {name: Integer(0, 1) for name in self.columns.response if self.schema[name].steps == 2}
         schema = self.schema.with_columns({**self.schema.columns, **outcomes})
         try:
-            return Design.of(given["formula"], schema, term_bounds=given.get("term_bounds")).terms
+            return ModelMatrix.of(given["formula"], schema, term_bounds=given.get("term_bounds")).terms
         except ConfideError:
             return ()
 

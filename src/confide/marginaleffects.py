@@ -26,7 +26,7 @@ from confide._arrays import Array
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.glm.results import LogisticEstimates, ModelEstimates, PoissonEstimates
 from confide.methods.regression.linear_estimates import DesignEstimates, LinearEstimates, SharedEstimates
-from confide.schema import Categorical, Design
+from confide.schema import Categorical, ModelMatrix
 from confide.schema.columns import Column
 
 try:
@@ -56,7 +56,7 @@ def adapt(result: Any, data: Any) -> ReleasedRegression:
 class ReleasedRegression(ModelAbstract):  # type: ignore[misc]
     """The adapter: coefficients and covariance of the release, the mean outcome at rows of public data."""
 
-    def __init__(self, result: DesignEstimates, design: Design, data: pl.DataFrame) -> None:
+    def __init__(self, result: DesignEstimates, design: ModelMatrix, data: pl.DataFrame) -> None:
         self._design, self._result = design, result
         self._columns = [design.names.index(name) for name in result.names]
         #: what `marginaleffects` takes for the degrees of freedom of every interval
@@ -156,7 +156,7 @@ def _check_versions() -> None:
         raise PlanError(f"marginaleffects {own} does not work with polars {frames}: pip install 'polars<2'")
 
 
-def _checked(result: Any) -> Design:
+def _checked(result: Any) -> ModelMatrix:
     """The design of a result that can be adapted."""
     if not isinstance(result, (LinearEstimates, LogisticEstimates, PoissonEstimates)):
         raise PlanError(
@@ -190,11 +190,11 @@ def _kind(column: Column) -> str:
     return "numeric"
 
 
-def _used(design: Design) -> list[str]:
+def _used(design: ModelMatrix) -> list[str]:
     return list(dict.fromkeys(column for term in design.terms for column in term.columns))
 
 
-def _public(data: Any, design: Design) -> pl.DataFrame:
+def _public(data: Any, design: ModelMatrix) -> pl.DataFrame:
     """The rows that averages are over, levels as the schema orders them."""
     if hasattr(data, "rereadable"):  # a source, and what is no frame of rows
         raise PlanError(

@@ -45,7 +45,7 @@ FAMILIES = (
     ),
     Family("publications", "Several questions on one budget", "Publication", "confide publish"),
     Family("synthesis", "A file of synthetic rows to share", "synthesis", "confide synthesize"),
-    Family("local", "Records protected before anyone sees them", "local", "confide protect"),
+    Family("local", "Records protected before anyone sees them", "local", "confide local protect"),
     Family("intervals", "One share, mean or slope with a posterior", "intervals", "confide interval"),
     Family("reduction", "Correlations and principal components", "reduction", "confide plan"),
     Family("voting", "Votes: which of several most records have; labels by teachers", "voting", "confide plan"),

@@ -9,10 +9,12 @@ from confide.methods.quantiles.results import QuantileTable
 from confide.methods.tables.counts import Counts as Counts, CountTable, Shares as Shares, ShareTable
 from confide.methods.tables.means import Means as Means, MeanTable, Ratios as Ratios, Totals as Totals, TotalTable
 from confide.methods.tables.persons import (
-    PersonCounts as PersonCounts,
-    PersonCountTable,
-    PersonShares as PersonShares,
-    PersonShareTable,
+    DistinctCounts as DistinctCounts,
+    DistinctCountTable,
+    DistinctShares as DistinctShares,
+    DistinctShareTable,
+    RowsPerUnit as RowsPerUnit,
+    RowsPerUnitTable,
 )
 from confide.methods.tables.survey.results import SurveyTable
 from confide.methods.tables.table_one.method import TableOne as TableOne
@@ -20,10 +22,11 @@ from confide.methods.tables.table_one.results import TableOneResult
 
 counts: OneCall[CountTable] = one_call(Counts, "cf.tables.counts")
 means: OneCall[MeanTable] = one_call(Means, "cf.tables.means")
-person_counts: OneCall[PersonCountTable] = one_call(PersonCounts, "cf.tables.person_counts")
-person_shares: OneCall[PersonShareTable] = one_call(PersonShares, "cf.tables.person_shares")
+distinct_counts: OneCall[DistinctCountTable] = one_call(DistinctCounts, "cf.tables.distinct_counts")
+distinct_shares: OneCall[DistinctShareTable] = one_call(DistinctShares, "cf.tables.distinct_shares")
 quantiles: OneCall[QuantileTable] = one_call(Quantiles, "cf.tables.quantiles")
 ratios: OneCall[SurveyTable] = one_call(Ratios, "cf.tables.ratios")
+rows_per_unit_table: OneCall[RowsPerUnitTable] = one_call(RowsPerUnit, "cf.tables.rows_per_unit_table", 0)
 shares: OneCall[ShareTable] = one_call(Shares, "cf.tables.shares")
 table_one: OneCall[TableOneResult] = one_call(TableOne, "cf.tables.table_one")
 totals: OneCall[TotalTable] = one_call(Totals, "cf.tables.totals")

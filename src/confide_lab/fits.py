@@ -24,7 +24,7 @@ import confide as cf
 from confide.errors import PlanError
 from confide.guarantees import calibrate_gaussian
 from confide.methods.regression.sums.linear_rows import ranged
-from confide.schema import Design, Schema
+from confide.schema import ModelMatrix, Schema
 
 __all__ = ["METHODS", "Case", "Fitted", "Method", "fit", "fitted_of", "missing"]
 
@@ -50,9 +50,9 @@ class Case:
     mu: float
 
     @cached_property
-    def design(self) -> Design:
+    def design(self) -> ModelMatrix:
         """The design of the formula."""
-        return Design.of(self.formula, self.schema)
+        return ModelMatrix.of(self.formula, self.schema)
 
     @cached_property
     def source(self) -> Any:

@@ -25,7 +25,7 @@ from confide.errors import PlanError, PrivacyError
 from confide.guarantees import ApproxDP, Guarantee
 from confide.methods.synthesis.model import as_column
 from confide.results.pages.export import csv_text
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Categorical, ModelMatrix, Schema
 
 __all__ = ["GENERATORS", "SmartNoiseTable", "smartnoise_table"]
 
@@ -113,7 +113,7 @@ def smartnoise_table(
             f"generator={generator!r} needs a schema; write smartnoise_table(frame, formula, schema=schema, ...)"
         )
     whole = schema if isinstance(schema, Schema) else Schema.from_toml(schema)
-    columns = Design.of(formula, whole).columns
+    columns = ModelMatrix.of(formula, whole).columns
     package = _package(generator)
     codes, cells = _cells(data, whole, columns)
     public = pd.DataFrame({name: np.arange(max(cells.values())) % cells[name] for name in columns})

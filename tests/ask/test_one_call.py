@@ -73,14 +73,14 @@ def test_the_first_parameter_and_the_data_may_be_named(data: object) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"covers": None},
+        {"intervals_for": None},
         {"privacy": None},
         {"ledger": ...},
         {"cover": "dataset"},
     ],
 )
 def test_a_call_without_what_has_no_default_is_refused(data: object, given: dict[str, object]) -> None:
-    asked = {"covers": "dataset", "privacy": cf.GDP(1.0), "ledger": None, **given}
+    asked = {"inference": "dataset", "privacy": cf.GDP(1.0), "ledger": None, **given}
     asked = {name: value for name, value in asked.items() if value is not ...}
     with refuses(cf.ConfideError):
         cf.tables.means("y ~ 1", data, **asked)

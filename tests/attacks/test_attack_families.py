@@ -48,7 +48,7 @@ def test_the_worst_neighbours_move_no_sum_beyond_its_sensitivity(name: str, n: i
 
 
 def test_counts_of_dropped_records_are_in_no_cell() -> None:
-    rows = CountIndices(cf.Design.of(FORMULA, schema_of(100)))
+    rows = CountIndices(cf.schema.ModelMatrix.of(FORMULA, schema_of(100)))
     codes = np.zeros((len(rows.columns), 3))
     codes[rows.columns.index("x"), 1] = -1.0
     codes[rows.columns.index("y")] = [0.0, 50.0, 100.0]

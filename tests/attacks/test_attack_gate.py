@@ -14,6 +14,7 @@ from tests.golden.golden_cases import CASES, SCHEMA, schema_of
 from tests.messages import refuses
 
 import confide as cf
+import confide.testing
 from confide.core import Meter, Method, Noisy, Plan, Total, leaves
 from confide.core.statistic import WrappedSource
 from confide.guarantees.selection import run_law
@@ -74,7 +75,7 @@ class Thief(Method):
                 meter.draw("moments", exact)
                 return {"a": np.zeros((1,) * 30)}
             case "a source's error":
-                raise cf.SourceError(f"secret {exact[0]}")
+                raise cf.errors.SourceError(f"secret {exact[0]}")
             case "public":
                 meter.draw("moments", exact)
                 return {"exact": np.asarray(exact, dtype=float)}
@@ -93,7 +94,7 @@ LATER = ("decline by the records", "text among public numbers", "more axes than 
 )
 def test_only_what_the_gates_meter_drew_can_be_released(tmp_path: Path, how: str) -> None:
     ledger = _ledger(tmp_path)
-    with pytest.raises(cf.ReleaseError) as error:
+    with pytest.raises(cf.errors.ReleaseError) as error:
         cf.release(Thief(how=how), cf.read(TABLE.sample(50, 1), TABLE), cf.GDP(1.0), ledger=ledger)
     assert "the charge stays" in str(error.value) and error.value.__context__ is None
     assert "secret" not in str(error.value)
@@ -139,7 +140,7 @@ def test_an_exhausted_ledger_answers_nothing(tmp_path: Path) -> None:
 
 def test_where_n_is_public_it_is_compared(tmp_path: Path) -> None:
     source = cf.read(TABLE.sample(50, 1), TABLE)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.release(cf.regression.SSP("w ~ v"), source, cf.GDP(0.1), ledger=_ledger(tmp_path, "substitute"), n=49)
 
 
@@ -177,7 +178,7 @@ def test_noise_of_an_opaque_release_ends_with_it() -> None:
     kept = meter.noise(leaf.name).grid_gaussian
     assert len(kept(Fraction(4), 3)) == 3
     meter.opaque(leaf.name, np.zeros(2, dtype=object), Fraction(1))
-    with refuses(cf.ReleaseError):
+    with refuses(cf.errors.ReleaseError):
         kept(Fraction(4), 3)
 
 

@@ -12,6 +12,8 @@ import pytest
 from scipy import stats
 
 import confide as cf
+import confide.audit
+import confide.testing
 from confide.audit.replay.opaque import lattice
 from confide.core import seal
 from confide.noise import SimulatedNoise

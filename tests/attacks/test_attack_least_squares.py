@@ -18,7 +18,7 @@ from confide.methods.regression.sums import whitened_rows
 from confide.methods.regression.sums.scores import LimitedFeatures, LimitedScores, SquareOf
 from confide.methods.regression.sums.whitened_rows import Frame
 from confide.regression import SSP, LeastSquares, Logistic
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import Box
 from confide_lab.benchmarks.planted.kinds import Fault
 from confide_lab.benchmarks.planted.least_squares import LEAST_SQUARES, unlike
@@ -34,7 +34,7 @@ COLUMNS = {
 }
 SCHEMA = cf.Schema(COLUMNS)
 RELATIONS = ("add-remove", "substitute")
-DESIGN = Design.of("y ~ a + b + k + f + a:k", SCHEMA)
+DESIGN = ModelMatrix.of("y ~ a + b + k + f + a:k", SCHEMA)
 P = len(DESIGN.terms) + 1
 
 

@@ -31,9 +31,9 @@ LISTED = cf.Schema(
 )
 IDS = cf.Schema(OWN, unit=UNIT, design=cf.SurveyDesign(weight="w", psu="v", size=4))
 METHODS: dict[str, Any] = {
-    "means": cf.tables.Means("y ~ sex", covers="population"),
-    "totals": cf.tables.Totals("y ~ sex", covers="population"),
-    "ratios": cf.tables.Ratios("y / x ~ sex", covers="population"),
+    "means": cf.tables.Means("y ~ sex", inference="population"),
+    "totals": cf.tables.Totals("y ~ sex", inference="population"),
+    "ratios": cf.tables.Ratios("y / x ~ sex", inference="population"),
     "line": cf.regression.LeastSquares("y ~ x + sex"),
     "odds": cf.regression.Logistic("o ~ x + sex"),
 }

@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 import confide as cf
+import confide.audit
 from confide.noise import SimulatedNoise
 
 I = cf.intervals  # noqa: E741

@@ -102,7 +102,7 @@ class Pure(Mean):
         allowance = Allowance.of(privacy, self, schema)
         statistic = Total(ColumnMoments(schema, self.column), nonnegative=True)
         spend = allowance.spend("moments", statistic, Fraction(1), law=self.law)
-        return Plan.of(self, schema, allowance, spend, {"moments": statistic}, n=n, target="mean", covers="mean")
+        return Plan.of(self, schema, allowance, spend, {"moments": statistic}, n=n, target="mean", intervals_for="mean")
 
 
 @pytest.mark.parametrize("law", ["grid_laplace", "discrete_laplace"])
@@ -201,7 +201,7 @@ def test_neighbours_differ_by_one_unit() -> None:
     ],
 )
 def test_what_cannot_be_audited_is_refused(call: Any) -> None:
-    with pytest.raises(cf.PrivacyError):
+    with pytest.raises(cf.errors.PrivacyError):
         call()
 
 

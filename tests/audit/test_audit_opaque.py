@@ -111,7 +111,7 @@ class Squared(Method):
         proved = Proved.of(privacy, self, schema)
         statistic = Total(ColumnMoments(schema, self.column))
         event = OpaqueRelease("number", proved.level, "a Gaussian mechanism on a sum, by hand")
-        return Plan.of(self, schema, proved, event, {"sums": statistic}, n=n, target="t", covers="c")
+        return Plan.of(self, schema, proved, event, {"sums": statistic}, n=n, target="t", intervals_for="c")
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         sd = 2**30 // self.weak

@@ -176,7 +176,7 @@ class Chooser(Mean):
         choice = allowance.choice("half", 2, Fraction(1), Fraction(1, 2), map=statistic.map.digest)
         spend = allowance.spend("moments", statistic, Fraction(1, 2))
         event = Composed((choice, spend))
-        return Plan.of(self, schema, allowance, event, {"moments": statistic}, n=n, target="t", covers="c")
+        return Plan.of(self, schema, allowance, event, {"moments": statistic}, n=n, target="t", intervals_for="c")
 
     def draw(self, source: Any, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         (total,) = source.aggregate(plan.statistic("moments"))

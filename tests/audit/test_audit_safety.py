@@ -103,7 +103,7 @@ def test_the_rounding_of_gamma_is_found() -> None:
 
 @pytest.mark.parametrize("bound", [0, -1, math.inf, True, "x"])
 def test_bad_bounds_are_refused(bound: Any) -> None:
-    with pytest.raises(cf.PrivacyError):
+    with pytest.raises(cf.errors.PrivacyError):
         falsify_safety_bound(gamma, mean, bound, (-1, 1))
 
 

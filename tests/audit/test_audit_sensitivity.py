@@ -149,7 +149,7 @@ def test_reproducible_and_readable() -> None:
     ],
 )
 def test_bad_parameters_are_refused(call: Any) -> None:
-    with pytest.raises(cf.PrivacyError):
+    with pytest.raises(cf.errors.PrivacyError):
         call()
 
 

@@ -70,8 +70,8 @@ def good(*args: Any) -> Run:
 
 
 def entries(kind: str = "charge") -> list[dict[str, Any]]:
-    """The entries of that kind in book.db."""
-    (state,) = good("ledger", "show", "book.db", "--json").json["datasets"]
+    """The entries of that kind in ledger.db."""
+    (state,) = good("ledger", "show", "ledger.db", "--json").json["datasets"]
     return [row for row in state["rows"] if row["kind"] == kind]
 
 

@@ -67,7 +67,7 @@ class NoisyMean(Method):
         total = Total(CountAndSum(self.column, schema[self.column].steps), nonnegative=True)
         allowance = Allowance.of(privacy, self, schema)
         event = allowance.spend("sums", total, Fraction(1))
-        facts = {"target": f"mean of {self.column}", "covers": "sampling and privacy noise"}
+        facts = {"target": f"mean of {self.column}", "intervals_for": "sampling and privacy noise"}
         return Plan.of(self, schema, allowance, event, {"sums": total}, n=n, **facts)
 
     def draw(self, source, plan, meter):
@@ -140,7 +140,7 @@ class Silent(NoisyMean):
         total = Total(CountAndSum(self.column, schema[self.column].steps), nonnegative=True)
         allowance = Allowance.of(privacy, self, schema)
         seen, rest = (allowance.spend(name, total, Fraction(1, 2)) for name in ("sums", "more"))
-        facts = {"target": f"mean of {self.column}", "covers": "nothing"}
+        facts = {"target": f"mean of {self.column}", "intervals_for": "nothing"}
         event = allowance.certify(seen, rest, failure=Fraction(0))
         return Plan.of(self, schema, allowance, event, {"sums": total, "more": total}, n=n, **facts)
 
@@ -155,7 +155,7 @@ class Silent(NoisyMean):
         return Estimates(
             method=self.name, response=self.column, names=("mean",), estimates=[np.nan], covariance=none, df=inf,
             noise_variance=[np.nan], status="declined", reason="the mechanism declined", flags=(),
-            requested=release.plan.requested, guarantee=release.charged, target="mean", covers="nothing",
+            requested=release.plan.requested, guarantee=release.charged, target="mean", intervals_for="nothing",
             release_sha256=release.sha256,
         )  # fmt: skip
 
@@ -163,7 +163,7 @@ class Silent(NoisyMean):
 class Bare:
     """The least that a result must have: no alpha anywhere, and a NaN in its JSON."""
 
-    release_sha256, status, flags, target, covers = "0" * 64, "valid", (), "mean", "nothing"
+    release_sha256, status, flags, target, inference = "0" * 64, "valid", (), "mean", "nothing"
     guarantee, relation = None, "add-remove"
 
     def summary(self):

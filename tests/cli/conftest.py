@@ -14,7 +14,7 @@ from tests.cli.cli_toy import TOYS
 
 from confide import registry
 
-JOURNALS = shutil.ignore_patterns("book.db-*")
+JOURNALS = shutil.ignore_patterns("ledger.db-*")
 
 
 @pytest.fixture(autouse=True)
@@ -47,16 +47,16 @@ def stages(tmp_path_factory):
     frame.to_parquet(first / "survey.parquet", index=False)
     (first / "schema.toml").write_text(SCHEMA.to_toml(), encoding="utf-8")
     steps = {
-        "book": ("ledger", "init", "book.db", "--dataset", "survey", "--mu", "2"),
+        "book": ("ledger", "init", "ledger.db", "--dataset", "survey", "--mu", "2"),
         "planned": ("plan", "happy ~ age + children", "--schema", "schema.toml", "--mu", "1", "-o", "plan.json"),
-        "released": ("release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "release.json"),
+        "released": ("release", "plan.json", "survey.csv", "--ledger", "ledger.db", "-o", "release.json"),
     }
     before = "survey"
     for stage, command in steps.items():
         shutil.copytree(folder / before, folder / stage, ignore=JOURNALS)
         with contextlib.chdir(folder / stage):
             good(*command)
-        with contextlib.closing(sqlite3.connect(folder / stage / "book.db")) as connection:
+        with contextlib.closing(sqlite3.connect(folder / stage / "ledger.db")) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # so that one file is the whole book
         before = stage
     return folder
@@ -83,7 +83,7 @@ def survey(stage):
 
 @pytest.fixture
 def book(stage):
-    """The same with a budget of GDP(2) in book.db."""
+    """The same with a budget of GDP(2) in ledger.db."""
     return stage("book")
 
 

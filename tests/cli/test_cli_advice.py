@@ -13,27 +13,27 @@ from confide.cli.messages import for_command_line
 
 S = ("--schema", "schema.toml")
 MU = (*S, "--mu", "1")
-FREE = (*MU, "--no-ledger")
+FREE = (*MU, "--unaccounted")
 PYTHON = re.compile(
     r"\bcf\.(?!read\(cf\.sql|sql)|\bconfide\.\w+\(|\b(?:Numeric|Integer|Categorical|Unit|Schema)\(|\w+=(?:True|None|')"
 )
 
 # a command that is refused, what of its message is typed (group 1), whether in place of the model or after the rest
 CASES = [
-    (("plan", "region", "--method", "counts", *MU), r"write (--set covers=population) where", "after"),
-    (("plan", "region", "--method", "counts", *MU), r"or (--set covers=dataset) for", "after"),
-    (("table", "region", "survey.csv", *FREE, "--covers", "sample"), r"write (--covers population) where", "after"),
+    (("plan", "region", "--method", "counts", *MU), r"write (--param inference=population) where", "after"),
+    (("plan", "region", "--method", "counts", *MU), r"or (--param inference=dataset) for", "after"),
+    (("table", "region", "survey.csv", *FREE, "--inference", "sample"), r"write (--inference population) where", "after"),
     (("plan", "happy ~ 0 + age", *MU), r"write ('happy ~ age' --method least_squares)", "model"),
     (("plan", "happy ~ 0 + age", *MU), r"or ('happy ~ 0 \+ age' --method ssp)", "model"),
-    (("plan", "happy ~ age", *MU, "--set", "limit=sharp"), r"write (--set limit=auto)", "set"),
-    (("plan", "happy ~ age", "--method", "ssp", *MU, "--set", "cov=strong"), r"write (--set cov=robust)", "set"),
-    (("table", "region", "survey.csv", *S, "--no-ledger", "--covers", "dataset", "--n", "2000", "--accuracy", "count=2%"),
-     r"write (--cv count=2%)", "accuracy"),
-    (("table", "happy ~ region", "survey.csv", *S, "--no-ledger", "--covers", "dataset", "--n", "2000", "--accuracy", "count=2"),
-     r"write (--accuracy mean=0\.[0-9]+)", "accuracy"),
-    (("plan", "region", "--method", "counts", *S, "--set", "covers=population", "--n", "2000", "--accuracy", "count=1"),
-     r"write (--accuracy count=[0-9.]+) --n 2000", "accuracy"),
-    (("plan", "region", "--method", "counts", *S, "--set", "covers=population", "--n", "2000", "--cv", "1e-5"),
+    (("plan", "happy ~ age", *MU, "--param", "limit=sharp"), r"write (--param limit=auto)", "set"),
+    (("plan", "happy ~ age", "--method", "ssp", *MU, "--param", "cov=strong"), r"write (--param cov=robust)", "set"),
+    (("table", "region", "survey.csv", *S, "--unaccounted", "--inference", "dataset", "--n", "2000", "--margin", "count=2%"),
+     r"write (--cv count=2%)", "margin"),
+    (("table", "happy ~ region", "survey.csv", *S, "--unaccounted", "--inference", "dataset", "--n", "2000", "--margin", "count=2"),
+     r"write (--margin mean=0\.[0-9]+)", "margin"),
+    (("plan", "region", "--method", "counts", *S, "--param", "inference=population", "--n", "2000", "--margin", "count=1"),
+     r"write (--margin count=[0-9.]+) --n 2000", "margin"),
+    (("plan", "region", "--method", "counts", *S, "--param", "inference=population", "--n", "2000", "--cv", "1e-5"),
      r"write (--cv all=[0-9.]+) --n 2000", "cv"),
 ]  # fmt: skip
 
@@ -45,11 +45,11 @@ def test_who_types_what_a_refusal_says_is_not_refused_again(survey, words, told,
     typed = shlex.split(re.search(told, done.err)[1])
     if how == "model":
         words = (words[0], *typed, *words[2:])
-    elif how in ("set", "accuracy", "cv"):
+    elif how in ("set", "margin", "cv"):
         place = words.index(f"--{how}")
         words = (*words[:place], *typed, *words[place + 2 :])
     else:
-        given = [place for place, word in enumerate(words) if word == typed[0] and word != "--set"]
+        given = [place for place, word in enumerate(words) if word == typed[0] and word != "--param"]
         words = (
             *(word for place, word in enumerate(words) if not given or place not in (given[0], given[0] + 1)),
             *typed,
@@ -62,20 +62,23 @@ def test_who_types_what_a_refusal_says_is_not_refused_again(survey, words, told,
     [
         (
             ("plan", "happy ~ age + children", "--method", "kernel", *MU),
-            "--method efficient_ptr_kernel --set points=...",
+            "--method efficient_ptr_kernel --param points=...",
         ),
-        (("plan", "happy ~ age", "--method", "kernel", *MU, "--set", "bandwith=.1"), "did you mean 'bandwidth'"),
+        (("plan", "happy ~ age", "--method", "kernel", *MU, "--param", "bandwith=.1"), "did you mean 'bandwidth'"),
         (("regress", "happy ~ age", "survey.csv", *FREE, "--method", "leastsquares"), "did you mean 'least_squares'"),
         (("interval", "mena", "survey.csv", *FREE, "--column", "happy"), "did you mean 'mean'"),
         (("test", "ttest_idn", "happy ~ region", "survey.csv", *FREE), "did you mean 'ttest_ind'"),
-        (("table", "region", "survey.csv", *FREE, "--kind", "count", "--covers", "dataset"), "did you mean 'counts'"),
+        (
+            ("table", "region", "survey.csv", *FREE, "--kind", "count", "--inference", "dataset"),
+            "did you mean 'counts'",
+        ),
         (
             ("regress", "happy ~ age", "survey.csv", *FREE, "--method", "logistic"),
             'kind = "integer", low = 0, high = 1',
         ),
         (("regress", "happy ~ age", "survey.csv", *FREE, "--method", "within"), 'unit = { column = "person_id" }'),
         (
-            ("table", "region", "survey.csv", *FREE, "--kind", "person_counts", "--covers", "dataset"),
+            ("table", "region", "survey.csv", *FREE, "--kind", "distinct_counts", "--inference", "dataset"),
             'unit = { column = "person_id" }',
         ),
         (("refit", "x.parquet", "happy ~ age"), "make it with confide synthesize 'y ~ a' DATA"),
@@ -88,27 +91,27 @@ def test_who_types_what_a_refusal_says_is_not_refused_again(survey, words, told,
             "give CSV or Parquet files, or survey.sqlite/answers",
         ),
         (
-            ("interval", "proportion", "survey.csv", *S, "--epsilon", "1", "--no-ledger", "--column", "region"),
+            ("interval", "proportion", "survey.csv", *S, "--epsilon", "1", "--unaccounted", "--column", "region"),
             'write [columns.region] with kind = "categorical", levels = ["North [N]", "South"], on_missing = "North [N]"',
         ),
         (
-            ("regress", "happy ~ age", "survey.csv", *FREE, "--accuracy", "age=1"),
-            "--accuracy asks for the least budget, and --mu gives one",
+            ("regress", "happy ~ age", "survey.csv", *FREE, "--margin", "age=1"),
+            "--margin asks for the least budget, and --mu gives one",
         ),
         (
-            ("table", "region", "survey.csv", *FREE, "--covers", "dataset", "--cv", "2%"),
+            ("table", "region", "survey.csv", *FREE, "--inference", "dataset", "--cv", "2%"),
             "--cv asks for the least budget, and --mu",
         ),
         (
-            ("interval", "mean", "survey.csv", *S, "--no-ledger", "--column", "happy", "--cv", "2%"),
+            ("interval", "mean", "survey.csv", *S, "--unaccounted", "--column", "happy", "--cv", "2%"),
             "--cv finds the budget of one question",
         ),
         (
-            ("synthesize", "happy ~ age", "survey.csv", *S, "--no-ledger", "-o", "x.csv", "--accuracy", "age=1"),
+            ("synthesize", "happy ~ age", "survey.csv", *S, "--unaccounted", "-o", "x.csv", "--margin", "age=1"),
             "finds the budget of one",
         ),
         (
-            ("plan", "happy ~ age", *S, "--accuracy", "age=1", "--n", "2000", "--relation", "substitute"),
+            ("plan", "happy ~ age", *S, "--margin", "age=1", "--n", "2000", "--relation", "substitute"),
             "leave --relation out",
         ),
     ],
@@ -134,15 +137,15 @@ def test_a_call_that_no_option_can_say_keeps_its_arguments(survey):
 
 def test_an_option_is_named_only_where_the_command_has_it():
     line = "write cf.regression.LeastSquares('y ~ x'), or cf.regression.SSP('y ~ 0 + x', cov='robust'), which"
-    assert for_command_line(line, options={"--set", "--method"}) == (
-        "write 'y ~ x' --method least_squares, or 'y ~ 0 + x' --method ssp --set cov=robust, which"
+    assert for_command_line(line, options={"--param", "--method"}) == (
+        "write 'y ~ x' --method least_squares, or 'y ~ 0 + x' --method ssp --param cov=robust, which"
     )
-    for options in ({"--set", "--test"}, {"--method"}):
+    for options in ({"--param", "--test"}, {"--method"}):
         told = for_command_line(line, options=options)
-        assert "or confide plan 'y ~ 0 + x' --method ssp --set cov=robust, which" in told
+        assert "or confide plan 'y ~ 0 + x' --method ssp --param cov=robust, which" in told
     # of another command its own options, and not those of the one that runs
     assert (
-        for_command_line("write cf.tables.counts('g', data, within='x')", options={"--set"})
+        for_command_line("write cf.tables.counts('g', data, within='x')", options={"--param"})
         == "write confide table g --within x"
     )
 
@@ -164,7 +167,17 @@ def test_what_a_schema_declares_is_told_as_lines_of_its_file(survey):
         done = run("plan", "happy ~ age", "--schema", "wrong.toml", "--mu", "1")
         assert done.code == 3 and line in done.err and not PYTHON.search(done.err), done.err
     done = run(
-        "plan", "happy ~ region", "--method", "means", *S, "--set", "covers=population", "--n", "2000", "--cv", "1%"
+        "plan",
+        "happy ~ region",
+        "--method",
+        "means",
+        *S,
+        "--param",
+        "inference=population",
+        "--n",
+        "2000",
+        "--cv",
+        "1%",
     )
     assert "typical = { low = ..., high = ... } in the schema" in done.err and not PYTHON.search(done.err)
 
@@ -185,24 +198,24 @@ def test_a_file_of_predictions_that_is_refused_is_refused_alone(released):
     assert done.code in (2, 3) and not done.out
 
 
-PUBLICATION = "schema = 'schema.toml'\n[questions.a]\nmethod = 'counts'\nformula = 'region'\n"
+PUBLICATION = "schema = 'schema.toml'\n[analyses.a]\nmethod = 'counts'\nformula = 'region'\n"
 
 
 def test_a_publication_is_told_lines_of_its_file(survey):
     Path("p.toml").write_text("privacy = { mu = 1 }\n" + PUBLICATION)
     done = run("plan", "p.toml")
-    line = re.search(r"write (covers = \"population\") in \[questions\.a\]", done.err)[1]
+    line = re.search(r"write (inference = \"population\") in \[questions\.a\]", done.err)[1]
     assert not PYTHON.search(done.err)
     Path("p.toml").write_text(f"privacy = {{ mu = 1 }}\n{PUBLICATION}{line}\n")
     good("plan", "p.toml")
 
 
 def test_targets_of_a_publication_stand_beside_no_budget(survey):
-    Path("p.toml").write_text(f"n = 2000\n{PUBLICATION}covers = 'dataset'\naccuracy = {{ count = 20 }}\n")
-    for words in (("plan", "p.toml", "--mu", "1"), ("publish", "p.toml", "survey.csv", "--no-ledger", "--mu", "1")):
+    Path("p.toml").write_text(f"n = 2000\n{PUBLICATION}inference = 'dataset'\naccuracy = {{ count = 20 }}\n")
+    for words in (("plan", "p.toml", "--mu", "1"), ("publish", "p.toml", "survey.csv", "--unaccounted", "--mu", "1")):
         done = run(*words)
         assert done.code == 3 and "the question 'a' says how sharp it must be" in done.err
-    done = run("publish", "p.toml", "survey.csv", "--no-ledger", "--accuracy", "count=20")
+    done = run("publish", "p.toml", "survey.csv", "--unaccounted", "--margin", "count=20")
     assert done.code == 2 and "in its file beside each question" in done.err
     asked = (
         "plan",
@@ -210,11 +223,11 @@ def test_targets_of_a_publication_stand_beside_no_budget(survey):
         *S,
         "--method",
         "counts",
-        "--set",
-        "covers=dataset",
+        "--param",
+        "inference=dataset",
         "--n",
         "2000",
-        "--accuracy",
+        "--margin",
         "count=20",
     )
     prices = [
@@ -226,9 +239,9 @@ def test_targets_of_a_publication_stand_beside_no_budget(survey):
 
 
 def test_settings_are_options_of_the_running_command_or_of_set():
-    assert for_command_line("write bandwidth=0.05") == "write --set bandwidth=0.05"
+    assert for_command_line("write bandwidth=0.05") == "write --param bandwidth=0.05"
     assert (
-        for_command_line("write q=(0.25, 0.5), or drop it", options={"--set", "--q"})
+        for_command_line("write q=(0.25, 0.5), or drop it", options={"--param", "--q"})
         == "write --q 0.25,0.5, or drop it"
     )
     assert for_command_line("write threshold=0.5", options={"--alpha"}) == "write threshold=0.5"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.cli_runner import good, run, strict_json
 
-SSP = ("audit", "ssp", "y ~ a", "--set", "cov=classical")
+SSP = ("audit", "ssp", "y ~ a", "--param", "cov=classical")
 
 MODULE = """
 import numpy as np
@@ -85,7 +85,7 @@ def test_methods_and_functions_of_ones_own(here: Path, name: str, code: int) -> 
 
 
 def test_what_was_not_tested_has_a_code_and_a_reason_of_its_own(here: Path) -> None:
-    words = ("audit", "johnson_lindenstrauss", "y ~ a", "--set", "rows=40", "--runs", "0")
+    words = ("audit", "johnson_lindenstrauss", "y ~ a", "--param", "rows=40", "--runs", "0")
     done = run(*words)
     assert done.code == 7, done.out + done.err
     assert "verdict: untested" in done.out and "johnson_lindenstrauss sketch, add-remove: untested, " in done.out
@@ -98,7 +98,7 @@ def test_what_was_not_tested_has_a_code_and_a_reason_of_its_own(here: Path) -> N
 def test_a_class_of_ones_own_takes_its_parameters(here: Path) -> None:
     words = ("audit", "confide_lab.benchmarks.planted.toy:Toy", "v", "--runs", "0")
     assert run(*words).code == 0
-    assert run(*words, "--set", "fault=log").code == 1
+    assert run(*words, "--param", "fault=log").code == 1
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_class_of_ones_own_takes_its_parameters(here: Path) -> None:
         (("audit", "my_own_audit:absent"), 3),
         (("audit", "no_such_module:x"), 3),
         (("audit", "my_own_audit:method", "v"), 2),
-        (("audit", "confide_lab.benchmarks.planted.toy:Toy", "v", "--set", "speed=1"), 3),
+        (("audit", "confide_lab.benchmarks.planted.toy:Toy", "v", "--param", "speed=1"), 3),
         (("audit", "ssp", "y ~ a", "--runs", "3"), 2),
         (("audit", "ssp", "y ~ a", "--confidence", "1"), 2),
         (("audit", "ssp", "y ~ a", "--mu", "1", "--rho", "1"), 2),

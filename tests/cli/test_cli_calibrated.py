@@ -28,12 +28,12 @@ SEX = "sex,persons\nf,51000\nm,49000\n"
 H = "1,60000\n2,40000\n"
 MARGINS = "column,level,persons\nsex,f,51000\nsex,m,49000\nh,1,60000\nh,2,40000\n"
 ASKED = {
-    "means": cf.tables.Means("x + y ~ sex + h", covers="population"),
-    "totals": cf.tables.Totals("y ~ sex", covers="population"),
+    "means": cf.tables.Means("x + y ~ sex + h", inference="population"),
+    "totals": cf.tables.Totals("y ~ sex", inference="population"),
     "line": cf.regression.LeastSquares("y ~ sex + h"),
     "both": cf.Publication(
         {
-            "levels": cf.tables.Means("y ~ sex", covers="population"),
+            "levels": cf.tables.Means("y ~ sex", inference="population"),
             "line": cf.regression.LeastSquares("y ~ sex + h"),
             "odds": cf.regression.Logistic("sex ~ x"),
         }
@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, method in ASKED.items():
         cf.release(method, data, cf.GDP(3.0), ledger=None, noise=SimulatedNoise(1)).save(made / f"{name}.json")
     few = cf.release(
-        cf.tables.Means("y ~ sex", covers="population"),
+        cf.tables.Means("y ~ sex", inference="population"),
         cf.read(records(60), SCHEMA),
         cf.GDP(0.2),
         ledger=None,
@@ -155,12 +155,12 @@ def test_what_is_moved_stands_in_the_files(tmp_path: Path) -> None:
 
 
 def test_one_question_of_a_publication() -> None:
-    found = good("infer", "both.json", "--question", "levels", "--poststratify", "sex=sex.csv", "--json").json
+    found = good("infer", "both.json", "--analysis", "levels", "--poststratify", "sex=sex.csv", "--json").json
     expected = own("both")["levels"].poststratify({"f": 51, "m": 49}, "sex").iloc[0]
     assert found["poststratified"][0]["estimate"] == pytest.approx(expected["estimate"], rel=1e-12)
     for option, file, question in (("--poststratify", "sex=sex.csv", "levels"), ("--calibrate", "margins.csv", "line")):
         done = run("infer", "both.json", option, file)
-        assert done.code == 3 and f"ask one question: --question {question}\n" in done.err
+        assert done.code == 3 and f"ask one question: --analysis {question}\n" in done.err
 
 
 @pytest.mark.parametrize(

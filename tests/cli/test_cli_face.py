@@ -65,7 +65,7 @@ def test_all_commands_are_here():
         "explore",
         "advise",
         "plan",
-        "plan local",
+        "local plan",
         "release",
         "infer",
         "table",
@@ -76,8 +76,8 @@ def test_all_commands_are_here():
         "publish",
         "synthesize",
         "refit",
-        "protect",
-        "fit",
+        "local protect",
+        "local fit",
         "lab bench",
         "lab list",
         "lab run",
@@ -89,9 +89,9 @@ def test_all_commands_are_here():
         "ledger verify",
         "ledger amend",
         "ledger convert",
-        "ledger head",
+        "ledger tip",
         "verify",
-        "disclosure",
+        "statement",
         "methods",
         "audit",
         "curve",
@@ -154,11 +154,11 @@ def test_every_example_works(survey):
         "synthesize",
         "refit",
         "verify",
-        "disclosure",
+        "statement",
         "ledger show",
         "ledger verify",
         "ledger amend",
-        "ledger head",
+        "ledger tip",
         "methods",
     ]
     by_path = {" ".join(path): examples(command.help)[0] for path, command in commands()}
@@ -170,9 +170,9 @@ def test_every_example_works(survey):
         "curve",
         "studio",
         "publish",
-        "plan local",
-        "protect",
-        "fit",
+        "local plan",
+        "local protect",
+        "local fit",
         "interval",
         "schema bounds",
         "lab bench",
@@ -227,19 +227,19 @@ BROKEN = {
 def test_a_command_that_did_not_run_is_an_error(fault, json, monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)  # put back after the test
-    line = ["confide", "ledger", "init", "book.db", "--dataset", "survey", "--mu", "2", *json]
+    line = ["confide", "ledger", "init", "ledger.db", "--dataset", "survey", "--mu", "2", *json]
     monkeypatch.setattr(sys, "argv", line)
     with monkeypatch.context() as broken:
         broken.setattr(*BROKEN[fault], raising=False)
         with pytest.raises(SystemExit) as end:
             cli.main()
     assert end.value.code == 2
-    assert not Path("book.db").exists()
+    assert not Path("ledger.db").exists()
     assert "did not run" in "".join(capsys.readouterr())
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 0
-    assert Path("book.db").exists()
+    assert Path("ledger.db").exists()
 
 
 def test_no_option_before_a_command_takes_a_value():
@@ -271,14 +271,14 @@ def test_hostile_file_names_are_names(planned, name):
     os.link("survey.csv", data)
     given = f"./{name}" if name.startswith("-") else name
     out = given.replace(".csv", ".json")
-    done = good("release", "plan.json", given, "--ledger", "book.db", "-o", out)
+    done = good("release", "plan.json", given, "--ledger", "ledger.db", "-o", out)
     assert Path(out).exists()
     report = given.replace(".csv", ".html")
     shown = [
         done,
         good("infer", out, "--report", report),
         run("infer", out + ".missing"),
-        run("release", "plan.json", given + ".nope", "--no-ledger", "-o", "n.json"),
+        run("release", "plan.json", given + ".nope", "--unaccounted", "-o", "n.json"),
         run("schema", "check", given, "--json"),
         run("schema", "check", given),
     ]
@@ -288,7 +288,7 @@ def test_hostile_file_names_are_names(planned, name):
     assert not Path("owned").exists()
     if name.startswith("[red]"):
         assert "[red]x[bold].json" in done.out
-    good("release", "plan.json", given, "--no-ledger", "-o", "j.json", "--json")
+    good("release", "plan.json", given, "--unaccounted", "-o", "j.json", "--json")
 
 
 def test_hostile_names_inside_a_schema_do_not_reach_the_terminal(survey):
@@ -361,7 +361,7 @@ def test_the_entry_point_in_a_process(planned):
         "--mu",
         "1",
         "--ledger",
-        "book.db",
+        "ledger.db",
         "-o",
         "r.json",
         env=narrow,
@@ -374,7 +374,7 @@ def test_the_entry_point_in_a_process(planned):
 
 def test_a_closed_pipe_and_a_name_that_is_no_utf8(planned):
     name = os.fsdecode(b"bad\xff.json")
-    line = shlex.join([*CONFIDE, "release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", name])
+    line = shlex.join([*CONFIDE, "release", "plan.json", "survey.csv", "--ledger", "ledger.db", "-o", name])
     done = subprocess.run(["bash", "-c", f"{line} | true; exit ${{PIPESTATUS[0]}}"], capture_output=True, timeout=600)
     # the reader left, before the charge or after it: what was charged must be there all the same
     assert done.returncode in (0, 141)
@@ -387,7 +387,7 @@ def test_a_closed_pipe_and_a_name_that_is_no_utf8(planned):
 def test_ctrl_c_in_a_process(planned):
     wait = "import time\nfrom confide import engine\nengine.release = lambda *a, **k: print('inside', flush=True) or time.sleep(600)\n"
     code = f"{wait}from confide.cli import main; main()"
-    words = ["release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "release.json"]
+    words = ["release", "plan.json", "survey.csv", "--ledger", "ledger.db", "-o", "release.json"]
     child = subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert b"will charge" in child.stdout.readline()
     assert child.stdout.readline() == b"inside\n"

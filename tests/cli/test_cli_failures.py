@@ -17,7 +17,7 @@ from confide.regression import LeastSquares
 
 def plan_of(method: str) -> tuple[str, ...]:
     good("plan", "age", "--method", method, "--schema", "schema.toml", "--mu", "1", "-o", f"{method}.json")
-    return ("release", f"{method}.json", "survey.csv", "--ledger", "book.db", "-o", f"{method}.out.json")
+    return ("release", f"{method}.json", "survey.csv", "--ledger", "ledger.db", "-o", f"{method}.out.json")
 
 
 def test_a_method_that_raises_is_exit_code_6_and_the_charge_stays(book):
@@ -30,18 +30,18 @@ def test_a_method_that_raises_is_exit_code_6_and_the_charge_stays(book):
 
 
 def plan_of_again(method: str) -> tuple[str, ...]:
-    return ("release", f"{method}.json", "survey.csv", "--ledger", "book.db", "-o", f"{method}.out.json")
+    return ("release", f"{method}.json", "survey.csv", "--ledger", "ledger.db", "-o", f"{method}.out.json")
 
 
 def test_a_method_that_raises_without_a_ledger_charges_nobody(book):
     plan_of("stranger_raising")
-    done = run("release", "stranger_raising.json", "survey.csv", "--no-ledger", "-o", "x.json")
+    done = run("release", "stranger_raising.json", "survey.csv", "--unaccounted", "-o", "x.json")
     assert done.code == 6
     assert "no ledger was charged" in done.err
     assert entries() == []
     # simulated noise may show the exception to whoever develops a method; the command line does not
     assert (
-        run("release", "stranger_raising.json", "survey.csv", "--no-ledger", "--simulate", "1", "-o", "x.json").code
+        run("release", "stranger_raising.json", "survey.csv", "--unaccounted", "--simulate", "1", "-o", "x.json").code
         == 2
     )
 
@@ -60,11 +60,11 @@ def test_ctrl_c_in_the_search_for_bounds_does_not_deny_a_charge(book, monkeypatc
 
     monkeypatch.setattr("confide.ask.bounds.find_bounds", press)
     words = ("schema", "bounds", "survey.csv", "--column", "age", "--epsilon", ".1")
-    done = run(*words, "--ledger", "book.db")
+    done = run(*words, "--ledger", "ledger.db")
     assert done.code == 130
     assert "charge already made stays" in done.err
     assert "nothing was charged" not in done.err
-    assert "charge" not in run(*words, "--no-ledger").err.replace("nothing was charged", "")
+    assert "charge" not in run(*words, "--unaccounted").err.replace("nothing was charged", "")
 
 
 def test_ctrl_c_before_the_gate_says_nothing_of_a_charge(survey, monkeypatch):
@@ -90,11 +90,11 @@ def test_an_unexpected_error_behind_the_gate_withholds_even_its_class(planned, m
         raise OverflowError("SENTINEL")
 
     monkeypatch.setattr(engine, "release", fail)
-    done = run("release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "release.json")
+    done = run("release", "plan.json", "survey.csv", "--ledger", "ledger.db", "-o", "release.json")
     assert done.code == 6
     assert "OverflowError" not in done.err
     assert ".py" not in done.err
-    assert run("release", "plan.json", "survey.csv", "--no-ledger", "-o", "release.json").code == 2
+    assert run("release", "plan.json", "survey.csv", "--unaccounted", "-o", "release.json").code == 2
 
 
 def test_an_unexpected_error_in_a_public_step_names_its_class_and_line(survey, monkeypatch):
@@ -129,7 +129,7 @@ def test_no_reply_is_a_result(book):
     assert good("infer", "stranger_silent.out.json", "--json").json["result"]["estimate"] == [None]
 
 
-REGRESS = ("regress", "happy ~ age", "survey.csv", "--schema", "schema.toml", "--mu", "1", "--ledger", "book.db")
+REGRESS = ("regress", "happy ~ age", "survey.csv", "--schema", "schema.toml", "--mu", "1", "--ledger", "ledger.db")
 
 
 def test_a_table_that_cannot_be_shown_after_the_charge(book, monkeypatch):
@@ -144,7 +144,7 @@ def test_a_table_that_cannot_be_shown_after_the_charge(book, monkeypatch):
     done = run(*REGRESS, "-o", "release.json")
     assert done.code == 6
     assert "the release is in release.json" in done.err
-    assert engine.verify(Release.load("release.json"), Ledger.open("book.db")).ok
+    assert engine.verify(Release.load("release.json"), Ledger.open("ledger.db")).ok
 
 
 def test_a_report_that_cannot_be_written_after_the_charge_keeps_the_release(book, monkeypatch):
@@ -164,7 +164,7 @@ def test_a_report_that_cannot_be_written_after_the_charge_keeps_the_release(book
     without = run(*REGRESS, "--plot", "plot.png")
     assert without.code == 6
     saved = Release.from_json(without.out[without.out.index('{"body"') :])
-    assert engine.verify(saved, Ledger.open("book.db")).ok
+    assert engine.verify(saved, Ledger.open("ledger.db")).ok
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.EIO, "Input/output error"), MemoryError()])
@@ -196,5 +196,5 @@ def test_a_warning_of_a_reader_is_not_shown_and_one_of_the_ledger_is(planned, mo
 
     monkeypatch.setattr(sources, "read", noisy_read)
     monkeypatch.setattr(Ledger, "open", classmethod(noisy_open))
-    done = good("release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "release.json")
+    done = good("release", "plan.json", "survey.csv", "--ledger", "ledger.db", "-o", "release.json")
     assert "network disk" in done.err

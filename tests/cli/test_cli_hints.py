@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 from tests.cli.cli_runner import SCHEMA, entries, good, run
 
-from confide import GDP, Ledger, Plan, Release, ResultOptions, Schema, engine, read, regression
+from confide import GDP, Ledger, Plan, Release, Schema, engine, read, regression
 from confide.cli.messages import for_command_line, plan_command
 from confide.errors import PrivacyError
 
 PLAN = ("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1")
 RELEASE = ("release", "plan.json", "survey.csv", "-o", "new.json", "--ledger")
-REGRESS = ("regress", "happy ~ age", "survey.csv", "--schema", "schema.toml", "--mu", "1", "--no-ledger")
+REGRESS = ("regress", "happy ~ age", "survey.csv", "--schema", "schema.toml", "--mu", "1", "--unaccounted")
 PYTHON = re.compile(r"\b(?:Ledger|Schema|SSP|cf|ledger|gate)\.?\w*\(|privacy=|\b(?:GDP|ZCDP|PureDP|Numeric)\(\d")
 
 LOW_ABOVE_HIGH = '[columns.age]\nkind = "numeric"\nlow = 60\nhigh = 10\n'
@@ -26,10 +26,13 @@ LOW_ABOVE_HIGH = '[columns.age]\nkind = "numeric"\nlow = 60\nhigh = 10\n'
     ("words", "told"),
     [
         ((*RELEASE, "none.db"), "confide ledger init none.db --dataset"),
-        ((*PLAN, "--ledger", "book.db", "--dataset", "census"), "confide ledger init book.db --dataset census --mu"),
-        (("plan", "happy ~ log(children)", *PLAN[2:]), '--set \'term_bounds={"log(children)": ['),
-        ((*PLAN, "--method", "ssp", "--set", "cov=strong"), "--set cov=robust"),
-        ((*REGRESS, "--method", "huber_line", "--set", "objective=guess"), "--set objective=inference"),
+        (
+            (*PLAN, "--ledger", "ledger.db", "--dataset", "census"),
+            "confide ledger init ledger.db --dataset census --mu",
+        ),
+        (("plan", "happy ~ log(children)", *PLAN[2:]), '--param \'term_bounds={"log(children)": ['),
+        ((*PLAN, "--method", "ssp", "--param", "cov=strong"), "--param cov=robust"),
+        ((*REGRESS, "--method", "huber_line", "--param", "objective=guess"), "--param objective=inference"),
         ((*PLAN[:3], "none.toml", *PLAN[4:]), "confide schema draft DATA -o schema.toml"),
         (("infer", "release.json", "--alpha", "95"), "--alpha 0.05"),
         ((*PLAN[:3], "wrong.toml", *PLAN[4:]), "[columns.age] the lines low = 10 and high = 60"),
@@ -49,14 +52,14 @@ def test_errors_speak_of_commands(released, words, told):
 
 
 def test_a_refused_charge_tells_the_plan_that_fits_and_the_amendment(released):
-    good("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1.9", "-o", "large.json", "--set", "limit=none")
-    done = run("release", "large.json", "survey.csv", "--ledger", "book.db", "-o", "large_release.json")
+    good("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1.9", "-o", "large.json", "--param", "limit=none")
+    done = run("release", "large.json", "survey.csv", "--ledger", "ledger.db", "-o", "large_release.json")
     assert done.code == 4
-    assert "confide ledger amend book.db --dataset survey --mu ... --reason TEXT" in done.err
+    assert "confide ledger amend ledger.db --dataset survey --mu ... --reason TEXT" in done.err
     command = re.search(r"what fits: (confide plan .*? -o smaller.json)", done.err)[1]
-    assert "--set 'limit=\"none\"'" in command
+    assert "--param 'limit=\"none\"'" in command
     good(*shlex.split(command)[1:])
-    good("release", "smaller.json", "survey.csv", "--ledger", "book.db", "-o", "small.json")
+    good("release", "smaller.json", "survey.csv", "--ledger", "ledger.db", "-o", "small.json")
     assert not PYTHON.search(done.err)
     assert done.err.rstrip().endswith("nothing was charged")
 
@@ -71,11 +74,11 @@ def test_a_statement_is_no_call_and_stays():
     "words",
     [
         ("--ledger", "none.db", "-o", "new.json"),
-        ("--ledger", "book.db", "-o", "plan.json"),
-        ("--ledger", "book.db", "--dataset", "other", "-o", "new.json"),
-        ("--ledger", "book.db", "-o", "new.json", "--nonsense"),
-        ("--ledger", "book.db", "-o", "nowhere/new.json"),
-        ("--ledger", "book.db"),
+        ("--ledger", "ledger.db", "-o", "plan.json"),
+        ("--ledger", "ledger.db", "--dataset", "other", "-o", "new.json"),
+        ("--ledger", "ledger.db", "-o", "new.json", "--nonsense"),
+        ("--ledger", "ledger.db", "-o", "nowhere/new.json"),
+        ("--ledger", "ledger.db"),
     ],
 )
 def test_every_error_before_the_charge_ends_in_nothing_was_charged(planned, words):
@@ -88,7 +91,7 @@ def test_every_error_before_the_charge_ends_in_nothing_was_charged(planned, word
 
 
 def test_a_plan_that_was_released_before_is_named_before_it_is_charged_again(released):
-    done = good(*RELEASE, "book.db", "--json")
+    done = good(*RELEASE, "ledger.db", "--json")
     before = Release.load("release.json").sha256
     assert f"note: this plan was released before: release {before}, entry 3" in done.err
     assert done.json["released_before"] == [before]
@@ -115,10 +118,10 @@ def test_the_table_as_csv_has_all_digits(released):
 
 def test_a_factor_stands_for_all_its_levels(book):
     good("plan", "happy ~ age + region", *PLAN[2:], "-o", "plan.json")
-    good("release", "plan.json", "survey.csv", "--no-ledger", "-o", "release.json")
+    good("release", "plan.json", "survey.csv", "--unaccounted", "-o", "release.json")
     release = Release.load("release.json")
     whole = good("infer", "release.json", "--subset", "region").out
-    assert whole.splitlines()[1:] == engine.infer(release, ResultOptions(subset=("region",))).summary().splitlines()[1:]
+    assert whole.splitlines()[1:] == engine.infer(release, subset=("region",)).summary().splitlines()[1:]
     assert "region: South" in whole and "\nage " not in whole
     refused = run("infer", "release.json", "--subset", "wealth").err
     assert "all levels of a factor at once: region" in refused
@@ -130,7 +133,7 @@ def test_other_delimiters(survey):
     good("schema", "check", "schema.toml", "--data", "tabs.csv", "--delimiter", "tab")
     good(*REGRESS[:2], "tabs.csv", *REGRESS[3:], "--delimiter", "\\t")
     good("plan", "happy ~ age", *PLAN[2:], "-o", "plan.json")
-    good("release", "plan.json", "tabs.csv", "--delimiter", "\t", "--no-ledger", "-o", "release.json")
+    good("release", "plan.json", "tabs.csv", "--delimiter", "\t", "--unaccounted", "-o", "release.json")
 
 
 def test_a_csv_draft_leaves_the_kinds_open(survey):
@@ -178,8 +181,8 @@ def test_a_book_without_a_delta_is_told_to_get_one_and_no_plan_that_fails(survey
 def test_a_book_under_a_relation_that_the_method_has_not_names_what_works(book):
     good(*PTR, "-o", "plan.json")
     for words in (
-        (*PTR, "--ledger", "book.db"),
-        ("release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "r.json"),
+        (*PTR, "--ledger", "ledger.db"),
+        ("release", "plan.json", "survey.csv", "--ledger", "ledger.db", "-o", "r.json"),
     ):
         done = run(*words)
         assert done.code == 3 and "--relation add-remove" not in done.err
@@ -188,24 +191,24 @@ def test_a_book_under_a_relation_that_the_method_has_not_names_what_works(book):
         engine.release(
             Plan.from_json(Path("plan.json").read_text()),
             read("survey.csv", Schema.from_toml("schema.toml")),
-            ledger=Ledger.open("book.db"),
+            ledger=Ledger.open("ledger.db"),
         )
     assert "else take a method that has it" in str(refused.value)
-    said = for_command_line(str(refused.value), ledger="book.db", dataset="survey")
+    said = for_command_line(str(refused.value), ledger="ledger.db", dataset="survey")
     assert "confide ledger init OTHER_LEDGER --dataset survey --mu ... --delta ... --relation substitute (two" in said
     assert said.count("(") == said.count(")")
 
 
 def test_a_release_of_one_line_answers_no_subset_and_says_what_does(survey):
     good(*PTR, "-o", "plan.json")
-    good("release", "plan.json", "survey.csv", "--no-ledger", "-o", "line.json")
+    good("release", "plan.json", "survey.csv", "--unaccounted", "-o", "line.json")
     done = run("infer", "line.json", "--subset", "age")
     assert done.code == 3 and "one line" in done.err
     assert "ssp" in re.search(r"releases of --method (.*) answer subsets", done.err)[1].split(", ")
 
 
 def test_settings_of_any_method_and_a_public_n():
-    assert for_command_line('take Logistic(formula, link="probit")') == "take --set link=probit"
+    assert for_command_line('take Logistic(formula, link="probit")') == "take --param link=probit"
     assert for_command_line("LeastSquares(formula, cov='robust')", options={"--cov"}) == "--cov robust"
     plan = engine.plan(regression.SSP("happy ~ age"), SCHEMA, GDP(1.0, relation="substitute"), n=2_000)
     assert " --n 2000 " in plan_command(plan, "--mu 1", schema=None, ledger=None, dataset=None)
@@ -213,19 +216,19 @@ def test_settings_of_any_method_and_a_public_n():
 
 def test_a_ledger_of_an_enforced_unit_names_it():
     call = "dataset 'hh' counts records; open: Ledger.create(path, dataset='hh', budget=..., unit='pid')"
-    assert "confide ledger init OTHER_LEDGER --dataset hh --unit pid --mu" in for_command_line(call, ledger="book.db")
+    assert "confide ledger init OTHER_LEDGER --dataset hh --unit pid --mu" in for_command_line(call, ledger="ledger.db")
 
 
 @pytest.mark.parametrize(
     ("told", "said"),
     [
         ("say which: charge_delta=0.001", "say which: --charge-delta 0.001"),
-        ("convert=True, or ledger.convert()", "--convert, or confide ledger convert book.db"),
+        ("convert_ledger=True, or ledger.convert()", "--convert-ledger, or confide ledger convert ledger.db"),
         ("write dataset='hh' in the schema", 'write dataset = "hh" in the schema'),
         ("typical=(low, high) in the schema", "typical = { low = ..., high = ... } in the schema"),
         ("ask with relation='substitute' in the guarantee", "ask with --relation substitute in the guarantee"),
-        ("use it: Ledger.open('book.db', dataset='hh')", "use it: --dataset hh"),
-        ("ledger.amend(GDP(..., delta=...), reason='...')", "confide ledger amend book.db --dataset hh --mu ... --delta ... --reason TEXT"),
+        ("use it: Ledger.open('ledger.db', dataset='hh')", "use it: --dataset hh"),
+        ("ledger.amend(GDP(..., delta=...), reason='...')", "confide ledger amend ledger.db --dataset hh --mu ... --delta ... --reason TEXT"),
         (
             "Ledger.create(path, dataset='own', budget=GDP(2.0, relation='substitute', unit='record', trust='local'))",
             "confide ledger init OTHER_LEDGER --dataset own --mu 2.0 --relation substitute --trust local",
@@ -234,10 +237,10 @@ def test_a_ledger_of_an_enforced_unit_names_it():
         ("ask cf.poisson_regression, or cf.tests.f_oneway", "ask confide regress --method poisson, or confide test f_oneway"),
         ("cf.tables.shares('a * b', within='b', ...)", "confide table 'a * b' --kind shares --within b ..."),
         ("write poststratify({'f': 5}, 'sex'), or read predict(frame)", "write --poststratify sex=totals.csv, or read --predict ROWS.csv"),
-        ("write keep_others=True, or clipping_check=False", "write --keep-others, or --no-clipping-check"),
+        ("write allow_partial=True, or clipping_check=False", "write --allow-partial, or --no-clipping-check"),
         ("got noise=2 and levels={'a': 1.0}, columns=['a', 'b']", "got --noise 2 and --levels a=1.0, --columns a,b"),
     ],
 )  # fmt: skip
 def test_calls_and_settings_are_read_as_python_wherever_they_stand(told, said):
-    options = {"--keep-others", "--clipping-check", "--noise", "--levels", "--columns"}
-    assert for_command_line(told, ledger="book.db", dataset="hh", options=options) == said
+    options = {"--allow-partial", "--clipping-check", "--noise", "--levels", "--columns"}
+    assert for_command_line(told, ledger="ledger.db", dataset="hh", options=options) == said

@@ -27,7 +27,7 @@ def test_infer_prints_the_table_of_the_api(released):
 def test_infer_takes_a_level_and_a_subset(released):
     release = Release.load("release.json")
     assert good("infer", "release.json", "--alpha", ".1").out == engine.infer(release).summary(alpha=0.1) + "\n"
-    smaller = engine.infer(release, ResultOptions(subset=("age",)))
+    smaller = engine.infer(release, subset=("age",))
     for text in ("age", " age ,", '["age"]'):
         assert good("infer", "release.json", "--subset", text).out == smaller.summary() + "\n"
     assert run("infer", "release.json", "--subset", "wealth").code == 3
@@ -40,19 +40,19 @@ def test_infer_asks_one_release_another_question(tmp_path, monkeypatch):
     data = cf.read(schema.sample(300, seed=1), schema)
     share = cf.release(cf.intervals.Proportion("smoker"), data, cf.PureDP(1.0), ledger=None)
     table = cf.release(
-        tables.Shares("smoker", covers="population"), data, cf.GDP(1.0, relation="substitute"), ledger=None
+        tables.Shares("smoker", inference="population"), data, cf.GDP(1.0, relation="substitute"), ledger=None
     )
     share.save("share.json")
     table.save("table.json")
-    for words, release, question in (
+    for words, release, options in (
         (("share.json", "--kind", "confidence"), share, ResultOptions(kind="confidence")),
         (("share.json", "--prior", "beta(2, 5)"), share, ResultOptions(prior="beta(2, 5)")),
-        (("table.json", "--covers", "dataset"), table, ResultOptions(covers="dataset")),
+        (("table.json", "--inference", "dataset"), table, ResultOptions(inference="dataset")),
     ):
-        assert good("infer", *words).out == engine.infer(release, question).summary() + "\n"
+        assert good("infer", *words).out == engine.infer(release, options).summary() + "\n"
         assert good("infer", *words).out != good("infer", words[0]).out
     refused = run("infer", "table.json", "--kind", "confidence")
-    assert refused.code == 3 and "covers" in refused.err
+    assert refused.code == 3 and "inference" in refused.err
     assert run("infer", "share.json", "--q", "2").code == 2
 
 
@@ -104,7 +104,7 @@ def test_infer_writes_the_release_with_its_results(released):
 def test_a_damaged_release_is_exit_code_3(survey, content):
     if content is not None:
         Path("release.json").write_text(content)
-    for command in (("infer", "release.json"), ("verify", "release.json", "--ledger", "book.db")):
+    for command in (("infer", "release.json"), ("verify", "release.json", "--ledger", "ledger.db")):
         assert run(*command).code == 3
         assert run(*command, "--json").json["exit_code"] == 3
 
@@ -116,7 +116,9 @@ def test_another_format_says_so(released):
 
 
 def test_regress_is_the_three_steps_in_one(book):
-    done = good(*REGRESS, "--ledger", "book.db", "-o", "release.json", "--report", "report.html", "--plot", "plot.png")
+    done = good(
+        *REGRESS, "--ledger", "ledger.db", "-o", "release.json", "--report", "report.html", "--plot", "plot.png"
+    )
     lines = done.out.splitlines()
     assert lines[0].startswith("will charge GDP(mu=1, add-remove) to dataset 'survey'")
     table = good("infer", "release.json").out.rstrip("\n")
@@ -129,10 +131,10 @@ def test_regress_is_the_three_steps_in_one(book):
 def test_regress_options_reach_the_method(survey):
     done = good(
         *REGRESS,
-        "--no-ledger",
+        "--unaccounted",
         "--method",
         "ssp",
-        "--set",
+        "--param",
         "cov=classical",
         "--no-clipping-check",
         "--relation",
@@ -151,30 +153,30 @@ def test_regress_options_reach_the_method(survey):
     assert done.json["wrote"] == "r.json"
     assert done.json["ledger"] is None
     assert done.json["release"] is None
-    assert run(*REGRESS, "--no-ledger", "--set", "objective=guess").code == 3
-    assert run(*REGRESS, "--no-ledger", "--relation", "substitute", "--n", "7").code == 3
+    assert run(*REGRESS, "--unaccounted", "--param", "objective=guess").code == 3
+    assert run(*REGRESS, "--unaccounted", "--relation", "substitute", "--n", "7").code == 3
 
 
 def test_regress_without_a_file_says_so_and_json_carries_the_release(book):
-    assert "not kept" in good(*REGRESS[:-1], ".1", "--ledger", "book.db").err
-    found = good(*REGRESS[:-1], ".1", "--ledger", "book.db", "--json").json
+    assert "not kept" in good(*REGRESS[:-1], ".1", "--ledger", "ledger.db").err
+    found = good(*REGRESS[:-1], ".1", "--ledger", "ledger.db", "--json").json
     release = Release.from_json(json.dumps(found["release"]))
     assert release.sha256 == found["release_sha256"]
     assert engine.infer(release).to_json() == json.dumps(found["result"])
 
 
 def test_regress_without_privacy_or_ledger_is_refused(book):
-    assert run(*REGRESS[:-2], "--ledger", "book.db").code == 2
+    assert run(*REGRESS[:-2], "--ledger", "ledger.db").code == 2
     assert run(*REGRESS).code == 2
-    assert run(*REGRESS, "--no-ledger", "--plot", "plot.docx").code == 2
+    assert run(*REGRESS, "--unaccounted", "--plot", "plot.docx").code == 2
     assert entries() == []
 
 
 def test_regress_by_each_kind_of_privacy(survey):
     for words in (("--rho", ".5"), ("--epsilon", "2", "--delta", "1e-6")):
-        good(*REGRESS[:-2], *words, "--no-ledger")
+        good(*REGRESS[:-2], *words, "--unaccounted")
     # a Gaussian method has no pure guarantee, and says what to ask for instead
-    assert run(*REGRESS[:-2], "--epsilon", "2", "--no-ledger", "--json").json["error"] == "NoConversion"
+    assert run(*REGRESS[:-2], "--epsilon", "2", "--unaccounted", "--json").json["error"] == "NoConversion"
 
 
 def test_methods_lists_ours_and_a_strangers():
@@ -196,18 +198,18 @@ def test_a_strangers_method_gets_everything_for_nothing(book):
         "schema.toml",
         "--mu",
         ".5",
-        "--set",
+        "--param",
         "widen=2",
         "-o",
         "mean.json",
     )
-    good("release", "mean.json", "survey.parquet", "--ledger", "book.db", "-o", "mean.release.json")
+    good("release", "mean.json", "survey.parquet", "--ledger", "ledger.db", "-o", "mean.release.json")
     out = " ".join(good("infer", "mean.release.json", "--report", "mean.html", "--plot", "mean.png").out.split())
     assert "mean" in out
     assert "Gaussian DP, mu = 0.5" in out and "one record added or removed" in out
     result = good("infer", "mean.release.json", "--json").json["result"]
     assert result["low"][0] < 39.5 < result["high"][0]
-    good("verify", "mean.release.json", "--ledger", "book.db")
+    good("verify", "mean.release.json", "--ledger", "ledger.db")
     assert entries()[0]["method"] == "stranger_mean 1"
     assert run("infer", "mean.release.json", "--subset", "x").code in (0, 3)
 
@@ -221,7 +223,7 @@ def test_odds_ratios_stand_in_the_csv_file(survey):
         "schema.toml",
         "--mu",
         "2",
-        "--no-ledger",
+        "--unaccounted",
         "--simulate",
         "1",
     )
@@ -239,7 +241,7 @@ def test_odds_ratios_stand_in_the_csv_file(survey):
 
 def test_a_result_of_a_strangers_own_kind(book):
     good("plan", "age", "--method", "stranger_bare", "--schema", "schema.toml", "--mu", ".5", "-o", "bare.json")
-    good("release", "bare.json", "survey.csv", "--ledger", "book.db", "-o", "bare.release.json")
+    good("release", "bare.json", "survey.csv", "--ledger", "ledger.db", "-o", "bare.release.json")
     assert good("infer", "bare.release.json").out == "mean [of x] = 1\n"
     assert good("infer", "bare.release.json", "--json").json["result"] == {"mean": None, "sd": None}
     good("infer", "bare.release.json", "--report", "bare.html", "--plot", "bare.svg")

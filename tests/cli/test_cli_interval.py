@@ -13,7 +13,7 @@ from confide.cli.options import fields_of
 from confide.cli.session import Refused
 from confide.core import ResultOptions
 
-_ASK = ("--schema", "schema.toml", "--no-ledger")
+_ASK = ("--schema", "schema.toml", "--unaccounted")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_what_is_no_interval(survey):
 @pytest.mark.parametrize(
     ("verb", "column", "asked", "told"),
     [
-        ("variance", "age", "--mu", "confide table 'age ~ 1' --covers population"),
+        ("variance", "age", "--mu", "confide table 'age ~ 1' --inference population"),
         ("slope", "happy ~ age", "--mu", "confide regress 'happy ~ age'"),
         ("mean", "age", "--epsilon", "write --mu ... or --epsilon ... --delta ..., on a ledger with such a budget"),
     ],
@@ -56,7 +56,7 @@ def test_what_is_not_answered_under_add_remove_names_commands(survey, verb, colu
 def test_a_missing_value_that_must_count_is_told_in_words_of_the_command(survey):
     text = survey.joinpath("schema.toml").read_text()
     survey.joinpath("dropping.toml").write_text(re.sub(r"on_missing = .*", 'on_missing = "drop"', text))
-    asked = ("--schema", "dropping.toml", "--no-ledger", "--epsilon", "1", "--relation", "substitute")
+    asked = ("--schema", "dropping.toml", "--unaccounted", "--epsilon", "1", "--relation", "substitute")
     done = run("interval", "mean", "survey.csv", "--column", "age", *asked)
     assert done.code == 3 and re.search(r'write \[columns.age\] with .*on_missing = "midpoint"', done.err)
     assert not re.search(r"cf\.|relation=", done.err)
@@ -92,13 +92,13 @@ def test_what_an_interval_lacks_is_told_as_an_option_or_a_line_of_the_schema(sur
 
 
 def test_bounds_that_nobody_knows(survey):
-    shown = good("schema", "bounds", "survey.csv", "--column", "age", "--mu", "1", "--no-ledger", "--json").json
+    shown = good("schema", "bounds", "survey.csv", "--column", "age", "--mu", "1", "--unaccounted", "--json").json
     assert shown["low"] < shown["high"] and "provenance" in shown["toml"]
 
 
 def test_bounds_are_charged_as_any_release(book, monkeypatch):
-    asked = ("schema", "bounds", "survey.csv", "--column", "age", "--mu", ".5", "--ledger", "book.db")
-    assert "-o book.db is the ledger as well" in run(*asked, "-o", "book.db", "--force").err
+    asked = ("schema", "bounds", "survey.csv", "--column", "age", "--mu", ".5", "--ledger", "ledger.db")
+    assert "-o ledger.db is the ledger as well" in run(*asked, "-o", "ledger.db", "--force").err
 
     def fail(*_):
         raise RuntimeError
@@ -107,4 +107,4 @@ def test_bounds_are_charged_as_any_release(book, monkeypatch):
     done = run(*asked)
     assert done.code == 6 and "a charge already made stays in the ledger" in done.err
     assert len(entries()) == 1
-    assert "protects NOBODY" in run(*asked[:-2], "--no-ledger", "--simulate", "1").err
+    assert "protects NOBODY" in run(*asked[:-2], "--unaccounted", "--simulate", "1").err

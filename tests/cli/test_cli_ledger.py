@@ -19,15 +19,15 @@ from confide.schema import Numeric, Schema, Unit
 
 
 def test_init_says_what_a_bare_budget_means(survey):
-    out = good("ledger", "init", "book.db", "--dataset", "survey", "--mu", "2", "--note", "decision [7]").out
+    out = good("ledger", "init", "ledger.db", "--dataset", "survey", "--mu", "2", "--note", "decision [7]").out
     for text in ("add-remove", "record", "central", "default", "GDP(mu=2"):
         assert text in out
     assert (
         "default"
-        not in good("ledger", "init", "book.db", "--dataset", "b", "--rho", "1", "--relation", "substitute").out
+        not in good("ledger", "init", "ledger.db", "--dataset", "b", "--rho", "1", "--relation", "substitute").out
     )
-    assert Ledger.open("book.db", dataset="b").relation == "substitute"
-    assert "decision [7]" in good("ledger", "show", "book.db", "--dataset", "survey").out
+    assert Ledger.open("ledger.db", dataset="b").relation == "substitute"
+    assert "decision [7]" in good("ledger", "show", "ledger.db", "--dataset", "survey").out
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ def test_init_says_what_a_bare_budget_means(survey):
 )
 def test_a_budget_on_other_terms_is_refused_with_a_command_that_opens_it(book, asked, said):
     """The command of the message is run as it stands, and opens what was asked for."""
-    done = run("ledger", "init", "book.db", "--dataset", "survey", *asked.split())
+    done = run("ledger", "init", "ledger.db", "--dataset", "survey", *asked.split())
     assert done.code == 3 and said in done.err and "amend" not in done.err
     command = re.search(r"in a ledger of its own: confide (.*) \(two ledgers", " ".join(done.err.split()))[1]
     good(*shlex.split(command))
     place = shlex.split(command)[2]
-    opened, own = Ledger.open(place), Ledger.open("book.db")
+    opened, own = Ledger.open(place), Ledger.open("ledger.db")
     assert opened.dataset == "survey" and Path(place).parent == Path.cwd()
     terms = [(one.unit, one.rows_per_unit, one.unit_key is None, str(one.budget), one.trust) for one in (opened, own)]
     assert terms[0] != terms[1]
@@ -56,23 +56,23 @@ def test_a_budget_on_other_terms_is_refused_with_a_command_that_opens_it(book, a
 
 
 def test_a_budget_on_the_same_terms_is_amended(book):
-    done = run("ledger", "init", "book.db", "--dataset", "survey", "--mu", "5")
-    assert done.code == 3 and "confide ledger amend book.db --dataset survey --mu" in " ".join(done.err.split())
+    done = run("ledger", "init", "ledger.db", "--dataset", "survey", "--mu", "5")
+    assert done.code == 3 and "confide ledger amend ledger.db --dataset survey --mu" in " ".join(done.err.split())
 
 
 def test_init_never_overwrites(book):
-    before = Ledger.open("book.db").show()
-    done = run("ledger", "init", "book.db", "--dataset", "survey", "--mu", "5")
+    before = Ledger.open("ledger.db").show()
+    done = run("ledger", "init", "ledger.db", "--dataset", "survey", "--mu", "5")
     assert done.code == 3
-    assert Ledger.open("book.db").show() == before
+    assert Ledger.open("ledger.db").show() == before
     Path("letter.txt").write_text("not a book")
     assert run("ledger", "init", "letter.txt", "--dataset", "survey", "--mu", "5").code == 3
     assert Path("letter.txt").read_text() == "not a book"
 
 
 def test_show_is_a_statement_of_account(released):
-    good("ledger", "init", "book.db", "--dataset", "other", "--epsilon", "1", "--delta", "1e-6")
-    out = good("ledger", "show", "book.db").out
+    good("ledger", "init", "ledger.db", "--dataset", "other", "--epsilon", "1", "--delta", "1e-6")
+    out = good("ledger", "show", "ledger.db").out
     for text in (
         "dataset     survey",
         "dataset     other",
@@ -82,8 +82,8 @@ def test_show_is_a_statement_of_account(released):
         "unfinished",
     ):
         assert text in out
-    assert "other" not in good("ledger", "show", "book.db", "--dataset", "survey").out
-    survey_state = good("ledger", "show", "book.db", "--dataset", "survey", "--json").json["datasets"][0]
+    assert "other" not in good("ledger", "show", "ledger.db", "--dataset", "survey").out
+    survey_state = good("ledger", "show", "ledger.db", "--dataset", "survey", "--json").json["datasets"][0]
     assert [row["kind"] for row in survey_state["rows"]] == ["open", "charge", "receipt"]
     assert survey_state["units"]["spent_amount"] == 1 << 40
     # whole digests and long notes: nothing is cut when the output is piped
@@ -91,20 +91,20 @@ def test_show_is_a_statement_of_account(released):
 
 
 def test_amend_gives_a_new_budget_with_its_reason(released):
-    out = good("ledger", "amend", "book.db", "--dataset", "survey", "--mu", "3", "--reason", "board [12]").out
+    out = good("ledger", "amend", "ledger.db", "--dataset", "survey", "--mu", "3", "--reason", "board [12]").out
     assert "GDP(mu=3" in out
     assert entries("amend")[0]["note"] == "board [12]"
-    assert run("ledger", "amend", "book.db", "--mu", "3").code == 2
-    assert run("ledger", "amend", "book.db", "--reason", "why").code == 2
-    assert run("ledger", "amend", "book.db", "--rho", "3", "--reason", "why").code == 3
-    assert run("ledger", "amend", "book.db", "--mu", "3", "--reason", " ").code == 3
+    assert run("ledger", "amend", "ledger.db", "--mu", "3").code == 2
+    assert run("ledger", "amend", "ledger.db", "--reason", "why").code == 2
+    assert run("ledger", "amend", "ledger.db", "--rho", "3", "--reason", "why").code == 3
+    assert run("ledger", "amend", "ledger.db", "--mu", "3", "--reason", " ").code == 3
 
 
 def test_verify_exits_1_on_a_changed_book(released):
-    assert "ok" in good("ledger", "verify", "book.db").out
-    assert good("ledger", "verify", "book.db", "--json").json["ok"] is True
-    good("verify", "release.json", "--ledger", "book.db")
-    with sqlite3.connect("book.db") as connection:
+    assert "ok" in good("ledger", "verify", "ledger.db").out
+    assert good("ledger", "verify", "ledger.db", "--json").json["ok"] is True
+    good("verify", "release.json", "--ledger", "ledger.db")
+    with sqlite3.connect("ledger.db") as connection:
         (table,) = (
             name
             for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
@@ -112,16 +112,16 @@ def test_verify_exits_1_on_a_changed_book(released):
         )
         connection.execute(f"UPDATE {table} SET spent_amount = 0")
     connection.close()
-    assert run("ledger", "verify", "book.db").code == 1
-    done = run("ledger", "verify", "book.db", "--json")
+    assert run("ledger", "verify", "ledger.db").code == 1
+    done = run("ledger", "verify", "ledger.db", "--json")
     assert done.code == 1
     assert done.json["ok"] is False
     assert done.json["datasets"][0]["problems"]
-    assert run("verify", "release.json", "--ledger", "book.db").code == 1
+    assert run("verify", "release.json", "--ledger", "ledger.db").code == 1
 
 
 def test_verify_exits_1_on_a_release_that_the_book_does_not_know(released):
-    assert good("verify", "release.json", "--ledger", "book.db", "--json").json["ok"] is True
+    assert good("verify", "release.json", "--ledger", "ledger.db", "--json").json["ok"] is True
     release = Release.load("release.json")
     noisy = release["meat"]
     altered = Noisy(noisy.values + 1, noisy.step, noisy.law, noisy.scale, noisy.norm)
@@ -133,16 +133,16 @@ def test_verify_exits_1_on_a_release_that_the_book_does_not_know(released):
         public=release.public,
     )
     forged.save("forged.json")
-    done = run("verify", "forged.json", "--ledger", "book.db", "--json")
+    done = run("verify", "forged.json", "--ledger", "ledger.db", "--json")
     assert done.code == 1
     assert done.json["ok"] is False
-    assert "FAILED" in run("verify", "forged.json", "--ledger", "book.db").out
+    assert "FAILED" in run("verify", "forged.json", "--ledger", "ledger.db").out
 
 
 def test_verify_a_simulated_release_fails(planned):
-    good("release", "plan.json", "survey.csv", "--no-ledger", "--simulate", "1", "-o", "simulated.json")
-    assert "simulated" in run("verify", "simulated.json", "--ledger", "book.db").out
-    assert run("verify", "simulated.json", "--ledger", "book.db").code == 1
+    good("release", "plan.json", "survey.csv", "--unaccounted", "--simulate", "1", "-o", "simulated.json")
+    assert "simulated" in run("verify", "simulated.json", "--ledger", "ledger.db").out
+    assert run("verify", "simulated.json", "--ledger", "ledger.db").code == 1
 
 
 @pytest.mark.parametrize(
@@ -160,22 +160,22 @@ def test_no_book_no_dataset(released, command):
         done = run(*command, name)
         assert done.code in (3, 5)
         assert not Path("missing.db").exists()
-    assert run(*command, "book.db", "--dataset", "nobody").code == 3
-    good("ledger", "init", "book.db", "--dataset", "second", "--mu", "1")
+    assert run(*command, "ledger.db", "--dataset", "nobody").code == 3
+    good("ledger", "init", "ledger.db", "--dataset", "second", "--mu", "1")
     if "amend" in command:
-        assert "second" in run(*command, "book.db").err
+        assert "second" in run(*command, "ledger.db").err
 
 
 def test_an_older_book_put_back_does_not_know_the_release(planned):
-    good("ledger", "verify", "book.db")
-    Ledger.open("book.db").backup("old.db")
-    good("release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "release.json")
+    good("ledger", "verify", "ledger.db")
+    Ledger.open("ledger.db").backup("old.db")
+    good("release", "plan.json", "survey.csv", "--ledger", "ledger.db", "-o", "release.json")
     shutil.copy("old.db", "put_back.db")
     assert run("verify", "release.json", "--ledger", "put_back.db").code == 1
 
 
 def test_states_are_plain_json(released):
-    state = json.loads(good("ledger", "show", "book.db", "--json").out)["datasets"][0]
+    state = json.loads(good("ledger", "show", "ledger.db", "--json").out)["datasets"][0]
     assert state["budget"] == {
         "kind": "GDP",
         "text": "GDP(mu=2, add-remove)",
@@ -201,7 +201,7 @@ def test_an_epsilon_delta_book_says_the_price_of_a_pure_release_before_it_is_cha
     assert "will ask to charge" in refused.out
     told = run("infer", "q-release.json", "--alpha", "0.1").err
     assert "fixed in the plan at 0.95" in told
-    assert "--set level=0.9" in told
+    assert "--param level=0.9" in told
 
 
 def test_init_pins_and_says_what_the_budget_buys(survey):
@@ -238,13 +238,13 @@ def test_a_budget_that_protects_nobody_is_warned_of(survey):
 
 
 def test_a_kept_head_finds_an_older_copy(released):
-    kept = good("ledger", "head", "book.db").out.split()[0]
-    assert good("ledger", "verify", "book.db", "--head", kept).code == 0
-    shutil.copy("book.db", "older.db")
-    good("release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "second.json")
-    later = good("ledger", "head", "book.db", "--json").json["datasets"][0]["head"]
+    kept = good("ledger", "tip", "ledger.db").out.split()[0]
+    assert good("ledger", "verify", "ledger.db", "--tip", kept).code == 0
+    shutil.copy("ledger.db", "older.db")
+    good("release", "plan.json", "survey.csv", "--ledger", "ledger.db", "-o", "second.json")
+    later = good("ledger", "tip", "ledger.db", "--json").json["datasets"][0]["tip"]
     assert run("ledger", "verify", "older.db").code == 0
-    lost = run("ledger", "verify", "older.db", "--head", later)
+    lost = run("ledger", "verify", "older.db", "--tip", later)
     assert lost.code == 1
     assert "an older copy was put back" in lost.out
 
@@ -254,7 +254,7 @@ def test_a_pair_is_converted_once_and_a_release_may_ask_for_it(survey):
     good("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "0.3", "-o", "p.json")
     stays = good("release", "p.json", "survey.csv", "--ledger", "pair.db", "-o", "r1.json", "--charge-delta", "1e-6")
     assert "delta = 1e-06" in stays.out
-    done = good("release", "p.json", "survey.csv", "--ledger", "pair.db", "-o", "r2.json", "--convert")
+    done = good("release", "p.json", "survey.csv", "--ledger", "pair.db", "-o", "r2.json", "--convert-ledger")
     assert "counted as mu = 0.3" in done.out
     assert "once and for good" in done.err
     assert run("ledger", "convert", "pair.db").code == 3  # was converted, so there is nothing to ask
@@ -284,7 +284,7 @@ def test_what_was_charged_is_the_statement_that_was_announced(survey):
 
 
 def test_a_mistyped_head_is_refused_without_an_alarm(book):
-    typo = run("ledger", "verify", "book.db", "--head", "abc")
+    typo = run("ledger", "verify", "ledger.db", "--tip", "abc")
     assert "64 hexadecimal digits" in typo.err
     assert "cut from the end" not in typo.err + typo.out
 

@@ -153,19 +153,19 @@ def test_set_reaches_the_method_and_names_what_it_does_not_have(survey):
         "1",
         "--method",
         "ssp",
-        "--set",
+        "--param",
         "cov=classical",
-        "--set",
+        "--param",
         "clipping_check=false",
-        "--set",
+        "--param",
         "recenter=false",
         "--json",
     ).json
     assert done["parameters"]["cov"] == "classical"
     assert done["parameters"]["clipping_check"] is False
     assert [spend["name"] for spend in done["spends"]] == ["moments"]
-    assert run(*PLAN, "--mu", "1", "--set", "colour=red").code == 3
-    assert "formula" in run(*PLAN, "--mu", "1", "--set", "formula=y~x").err
+    assert run(*PLAN, "--mu", "1", "--param", "colour=red").code == 3
+    assert "formula" in run(*PLAN, "--mu", "1", "--param", "formula=y~x").err
 
 
 def test_unknown_method_names_the_near_match(survey):
@@ -178,10 +178,10 @@ def test_unknown_method_names_the_near_match(survey):
     "words",
     [
         (),
-        ("--ledger", "book.db", "--no-ledger"),
-        ("--ledger", "book.db", "--simulate", "1"),
-        ("--no-ledger", "--dataset", "survey"),
-        ("--no-ledger", "--simulate", "-1"),
+        ("--ledger", "ledger.db", "--unaccounted"),
+        ("--ledger", "ledger.db", "--simulate", "1"),
+        ("--unaccounted", "--dataset", "survey"),
+        ("--unaccounted", "--simulate", "-1"),
     ],
 )
 def test_release_and_regress_want_one_way_to_account(planned, words):
@@ -210,7 +210,7 @@ def test_an_option_of_several_commands_is_written_once():
     assert several <= {"-o", "--ledger", "--schema", "--method", "--n", "formula", *of_fields}
     for name in ("table", "test", "describe", "regress"):
         own = {option.opts[0] for option in commands[name].params}
-        assert {"--mu", "--ledger", "--set", "--where", "--report", "--alpha", "--simulate"} <= own
+        assert {"--mu", "--ledger", "--param", "--where", "--report", "--alpha", "--simulate"} <= own
 
 
 def test_options_are_made_of_the_fields_of_a_method(survey):
@@ -223,7 +223,7 @@ def test_options_are_made_of_the_fields_of_a_method(survey):
 
 
 def test_a_setting_is_an_option_wherever_a_command_asks_its_method(survey):
-    rest = ("survey.csv", "--schema", "schema.toml", "--mu", "1", "--no-ledger", "--json")
+    rest = ("survey.csv", "--schema", "schema.toml", "--mu", "1", "--unaccounted", "--json")
     done = good("regress", "happy ~ age", *rest, "--limit", "none", "--no-clipping-check").json
     assert '"limit": "none"' in json.dumps(done["release"])
     assert (

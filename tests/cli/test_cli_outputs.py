@@ -20,7 +20,7 @@ from confide import Release, engine
 from confide.cli import app, files, main
 from confide.ledger import Ledger
 
-ASK = ("--schema", "schema.toml", "--mu", ".5", "--ledger", "book.db")
+ASK = ("--schema", "schema.toml", "--mu", ".5", "--ledger", "ledger.db")
 REGRESS = ("regress", "happy ~ age", "survey.csv", *ASK)
 
 
@@ -79,13 +79,13 @@ def test_a_stdout_that_cannot_take_the_only_copy_is_refused(book: Path, stream: 
     "words",
     [
         ("publish", "publication.toml", "survey.csv", *ASK),
-        ("schema", "bounds", "survey.csv", "--column", "age", "--epsilon", ".1", "--ledger", "book.db"),
-        ("table", "region", "survey.csv", *ASK, "--covers", "population"),
+        ("schema", "bounds", "survey.csv", "--column", "age", "--epsilon", ".1", "--ledger", "ledger.db"),
+        ("table", "region", "survey.csv", *ASK, "--inference", "population"),
         ("test", "f_oneway", "happy ~ region", "survey.csv", *ASK),
     ],
 )
 def test_every_command_that_charges_asks_that_of_stdout(book: Path, words: tuple[str, ...]) -> None:
-    Path("publication.toml").write_text('[questions.a]\nmethod = "least_squares"\nformula = "happy ~ age"\n')
+    Path("publication.toml").write_text('[analyses.a]\nmethod = "least_squares"\nformula = "happy ~ age"\n')
     code, said = ended(*words, stdout=None)
     assert code == 2
     assert "which cannot take it (it is closed)" in said
@@ -94,14 +94,14 @@ def test_every_command_that_charges_asks_that_of_stdout(book: Path, words: tuple
 
 def test_with_a_file_a_closed_stdout_is_no_failure(book: Path) -> None:
     assert ended(*REGRESS, "-o", "release.json", stdout=None) == (0, "")
-    assert engine.verify(Release.load("release.json"), Ledger.open("book.db")).ok
+    assert engine.verify(Release.load("release.json"), Ledger.open("ledger.db")).ok
 
 
 def test_with_a_file_a_document_that_cannot_be_printed_is_told_on_stderr(book: Path) -> None:
     code, said = ended(*REGRESS, "--json", "-o", "release.json", stdout=full_device())
     assert code == 6
     assert "No space left on device" in said and "the release is in release.json" in said
-    assert engine.verify(Release.load("release.json"), Ledger.open("book.db")).ok
+    assert engine.verify(Release.load("release.json"), Ledger.open("ledger.db")).ok
 
 
 @pytest.mark.parametrize(("stream", "expected"), [("full", 2), ("unread", 141)])
@@ -116,7 +116,7 @@ def test_without_either_stream_the_file_is_written(book: Path, monkeypatch: pyte
         patch.setattr(sys, "stderr", None)
         app([*REGRESS, "-o", "release.json", "--plot", "plot.png"])
     assert end.value.code == 0
-    assert engine.verify(Release.load("release.json"), Ledger.open("book.db")).ok
+    assert engine.verify(Release.load("release.json"), Ledger.open("ledger.db")).ok
     assert Path("plot.png").is_file()
 
 
@@ -125,16 +125,16 @@ def test_a_release_that_nothing_else_takes_comes_out_on_stderr(planned: Path, mo
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(files.Output, "write", full)
-    code, said = ended("release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "release.json", stdout=None)
+    code, said = ended("release", "plan.json", "survey.csv", "--ledger", "ledger.db", "-o", "release.json", stdout=None)
     assert code == 6
     saved, _ = json.JSONDecoder().raw_decode(said[said.index('{"body"') :])
-    assert engine.verify(Release.from_json(json.dumps(saved)), Ledger.open("book.db")).ok
+    assert engine.verify(Release.from_json(json.dumps(saved)), Ledger.open("ledger.db")).ok
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ("release", "plan.json", "survey.csv", "--ledger", "book.db", "-o", "disk/release.json"),
+        ("release", "plan.json", "survey.csv", "--ledger", "ledger.db", "-o", "disk/release.json"),
         (*REGRESS, "-o", "release.json", "--report", "disk/report.html"),
         (*REGRESS, "-o", "release.json", "--plot", "disk/plot.png"),
         (*REGRESS, "-o", "release.json", "--csv", "disk/table.csv"),
@@ -180,7 +180,7 @@ def test_what_was_written_has_its_own_length_and_not_that_of_its_room(book: Path
         (("--report", "gone/report.html"), "its folder does not exist"),
         (("-o", "gone/release.json"), "its folder does not exist"),
         (("--csv", "schema.toml"), "is the schema as well"),
-        (("--accuracy", "age=.1"), "one of them"),
+        (("--margin", "age=.1"), "one of them"),
         (("--method", "logistic"), "happy"),
         (("--subset", "nonsense"), "--subset"),
     ],
@@ -202,8 +202,8 @@ def test_what_comes_after_the_charge_is_refused_before_it(book: Path, words: tup
         ("test", "binomtest", "region", "survey.csv", *ASK, "--p", "2"),
         ("test", "chisquare", "region", "survey.csv", *ASK, "--expected", ".2,.3,.5"),
         ("test", "f_oneway", "happy ~ region", "survey.csv", *ASK, "--alpha", "0"),
-        ("table", "region", "survey.csv", *ASK, "--covers", "population", "--alpha", "nan"),
-        ("describe", "age ~ region", "survey.csv", *ASK, "--covers", "population", "--alpha", "1"),
+        ("table", "region", "survey.csv", *ASK, "--inference", "population", "--alpha", "nan"),
+        ("describe", "age ~ region", "survey.csv", *ASK, "--inference", "population", "--alpha", "1"),
         ("interval", "proportion", "survey.csv", "--column", "region", *ASK, "--level", "South", "--alpha", "7"),
         ("synthesize", "happy ~ age", "survey.csv", *ASK, "-o", "rows.csv", "--rows", "0"),
         ("synthesize", "happy ~ age", "survey.csv", *ASK, "-o", "rows.csv", "--generator", "none"),
@@ -251,7 +251,7 @@ def test_a_terminal_that_lacks_a_letter_is_no_failure_after_the_charge(
     with monkeypatch.context() as patch:
         terminal = io.TextIOWrapper(held, encoding=encoding)
         patch.setattr(sys, "stdout", terminal)
-        patch.setattr(sys, "argv", ["confide", "table", "region", "survey.csv", *ASK, "--covers", "population"])
+        patch.setattr(sys, "argv", ["confide", "table", "region", "survey.csv", *ASK, "--inference", "population"])
         with pytest.raises(SystemExit) as end:
             main()
     assert end.value.code == 0

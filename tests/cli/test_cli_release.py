@@ -16,16 +16,16 @@ from confide.errors import LedgerBusy
 from confide.ledger import Ledger
 
 PLAN = ("plan", "happy ~ age + children", "--schema", "schema.toml", "--mu", "1")
-RELEASE = ("release", "plan.json", "survey.csv", "--ledger", "book.db")
+RELEASE = ("release", "plan.json", "survey.csv", "--ledger", "ledger.db")
 
 
 def listed(folder: Path) -> list[str]:
     """The files of a folder, without the journals of an open ledger."""
-    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("book.db-"))
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("ledger.db-"))
 
 
 def test_plan_prints_its_table_and_charges_nothing(book):
-    out = good(*PLAN, "--n", "2000", "--ledger", "book.db", "-o", "plan.json").out
+    out = good(*PLAN, "--n", "2000", "--ledger", "ledger.db", "-o", "plan.json").out
     plan = Plan.from_json(Path("plan.json").read_text())
     assert set(plan.summary().splitlines()) <= set(out.splitlines())
     assert "n = 2,000" in out and "2,000" not in plan.to_json()  # a forecast is printed and stands in no file
@@ -41,18 +41,18 @@ def test_plan_prints_its_table_and_charges_nothing(book):
 
 
 def test_plan_takes_an_open_relation_from_the_book(survey):
-    good("ledger", "init", "book.db", "--dataset", "survey", "--mu", "2", "--relation", "substitute")
+    good("ledger", "init", "ledger.db", "--dataset", "survey", "--mu", "2", "--relation", "substitute")
     assert good(*PLAN, "--json").json["relation"] == "add-remove"
-    assert good(*PLAN, "--ledger", "book.db", "--json").json["relation"] == "substitute"
+    assert good(*PLAN, "--ledger", "ledger.db", "--json").json["relation"] == "substitute"
 
 
 def test_a_plan_that_does_not_fit_is_shown_and_refused(book):
-    done = run(*PLAN[:-1], "2.5", "--ledger", "book.db", "-o", "plan.json")
+    done = run(*PLAN[:-1], "2.5", "--ledger", "ledger.db", "-o", "plan.json")
     assert done.code == 4
     assert "Plan: linear regression of happy on" in done.out
     assert "confide ledger amend" in done.err
     assert not Path("plan.json").exists()
-    refused = run(*PLAN[:-1], "2.5", "--ledger", "book.db", "--json").json
+    refused = run(*PLAN[:-1], "2.5", "--ledger", "ledger.db", "--json").json
     assert refused["error"] == "BudgetExceeded"
     assert refused["remaining"]
 
@@ -76,7 +76,7 @@ def test_release_charges_once_writes_and_verifies(planned):
     assert not release.simulated
     (charge,) = entries()
     assert charge["status"] == "released"
-    assert engine.verify(release, Ledger.open("book.db")).ok
+    assert engine.verify(release, Ledger.open("ledger.db")).ok
 
 
 def test_release_in_json(planned):
@@ -93,7 +93,7 @@ def test_several_files_are_one_source(planned):
         "plan.json",
         "survey.csv",
         "survey.parquet",
-        "--no-ledger",
+        "--unaccounted",
         "--simulate",
         "5",
         "-o",
@@ -106,7 +106,7 @@ def test_several_files_are_one_source(planned):
         "plan.json",
         "survey.csv",
         "again.csv",
-        "--no-ledger",
+        "--unaccounted",
         "--simulate",
         "5",
         "-o",
@@ -117,14 +117,14 @@ def test_several_files_are_one_source(planned):
 
 
 def test_simulation_has_a_banner_and_a_mark(planned):
-    done = good("release", "plan.json", "survey.csv", "--no-ledger", "--simulate", "5", "-o", "sim.json")
+    done = good("release", "plan.json", "survey.csv", "--unaccounted", "--simulate", "5", "-o", "sim.json")
     assert "protects NOBODY" in done.err
     assert Release.load("sim.json").simulated
     assert "SIMULATED" in good("infer", "sim.json").out
     assert (
-        good("release", "plan.json", "survey.csv", "--no-ledger", "--simulate", "5", "-o", "sim2.json", "--json").json[
-            "simulated"
-        ]
+        good(
+            "release", "plan.json", "survey.csv", "--unaccounted", "--simulate", "5", "-o", "sim2.json", "--json"
+        ).json["simulated"]
         is True
     )
     assert Path("sim.json").read_bytes() == Path("sim2.json").read_bytes()
@@ -163,7 +163,7 @@ def test_a_folder_without_permission_is_refused_before_the_charge(planned, monke
     assert entries() == []
 
 
-@pytest.mark.parametrize("taken", ["book.db", "plan.json", "survey.csv", "./x/../book.db"])
+@pytest.mark.parametrize("taken", ["ledger.db", "plan.json", "survey.csv", "./x/../ledger.db"])
 def test_an_output_over_an_input_is_refused_even_by_force(planned, taken):
     Path("x").mkdir()
     before = Path(taken).read_bytes()
@@ -174,7 +174,7 @@ def test_an_output_over_an_input_is_refused_even_by_force(planned, taken):
 
 def test_what_is_refused_leaves_no_file_behind(planned):
     before = listed(planned)
-    assert run("release", "plan.json", "none.csv", "--ledger", "book.db", "-o", "release.json").code == 3
+    assert run("release", "plan.json", "none.csv", "--ledger", "ledger.db", "-o", "release.json").code == 3
     assert run("release", "plan.json", "survey.csv", "--ledger", "none.db", "-o", "release.json").code == 3
     assert run(*RELEASE, "--dataset", "other", "-o", "release.json").code == 3
     assert run(*RELEASE[:-1], "none.db", "-o", "plan.json", "--force").code == 2
@@ -195,14 +195,14 @@ def test_a_full_disk_after_the_charge_prints_the_release(planned, monkeypatch):
         assert not Path("release.json").exists()
         text = done.out if words else done.out[done.out.index('{"body"') :]
         saved = Release.from_json(text)
-        assert engine.verify(saved, Ledger.open("book.db")).ok
+        assert engine.verify(saved, Ledger.open("ledger.db")).ok
         if words:
             strict_json(done.out)
 
 
 def test_budget_exceeded_draws_nothing(released):
     good("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1.9", "-o", "large.json")
-    done = run("release", "large.json", "survey.csv", "--ledger", "book.db", "-o", "large_release.json")
+    done = run("release", "large.json", "survey.csv", "--ledger", "ledger.db", "-o", "large_release.json")
     assert done.code == 4
     assert "BudgetExceeded" in done.err
     assert not Path("large_release.json").exists()
@@ -265,21 +265,21 @@ def test_no_price_is_said_of_a_plan_that_cannot_be_made_again(planned):
 def test_plan_for_another_dataset_is_refused(survey):
     text = Path("schema.toml").read_text()
     Path("schema.toml").write_text(text.replace('"survey"', '"census"'))
-    good("ledger", "init", "book.db", "--dataset", "survey", "--mu", "2")
-    good("ledger", "init", "book.db", "--dataset", "census", "--mu", "2")
+    good("ledger", "init", "ledger.db", "--dataset", "survey", "--mu", "2")
+    good("ledger", "init", "ledger.db", "--dataset", "census", "--mu", "2")
     good(*PLAN, "-o", "plan.json")
     assert run(*RELEASE, "--dataset", "survey", "-o", "release.json").code == 3
     good(*RELEASE, "-o", "release.json")
-    assert len(Ledger.open("book.db", dataset="census").show().rows) == 3
+    assert len(Ledger.open("ledger.db", dataset="census").show().rows) == 3
 
 
 def test_a_book_without_the_schemas_dataset_says_how_to_open_it(survey):
-    good("ledger", "init", "book.db", "--dataset", "other", "--mu", "2")
-    done = run(*PLAN, "--ledger", "book.db")
+    good("ledger", "init", "ledger.db", "--dataset", "other", "--mu", "2")
+    done = run(*PLAN, "--ledger", "ledger.db")
     assert done.code == 3
-    assert "confide ledger init book.db --dataset survey" in done.err
+    assert "confide ledger init ledger.db --dataset survey" in done.err
     # whoever names another dataset on purpose may plan against it; the gate refuses to charge it for these records
-    good(*PLAN, "--ledger", "book.db", "--dataset", "other", "-o", "plan.json")
+    good(*PLAN, "--ledger", "ledger.db", "--dataset", "other", "-o", "plan.json")
     assert run(*RELEASE, "--dataset", "other", "-o", "release.json").code == 3
 
 
@@ -293,23 +293,23 @@ def test_a_book_without_the_schemas_dataset_says_how_to_open_it(survey):
 )
 @pytest.mark.parametrize("simulated", [False, True])
 def test_without_a_ledger_nothing_is_said_to_be_charged(planned, words, simulated):
-    done = good(*words, "--no-ledger", *(["--simulate", "1"] if simulated else []))
+    done = good(*words, "--unaccounted", *(["--simulate", "1"] if simulated else []))
     said = done.out + done.err
-    assert "will charge no ledger (--no-ledger); guarantee of the release: GDP(mu=1, add-remove)" in said
+    assert "will charge no ledger (--unaccounted); guarantee of the release: GDP(mu=1, add-remove)" in said
     stated = "none: simulated noise" if simulated else "GDP(mu=1, add-remove)"
-    assert f"not charged: no ledger (--no-ledger); guarantee of the release: {stated}" in said
+    assert f"not charged: no ledger (--unaccounted); guarantee of the release: {stated}" in said
     assert "charged" not in said.replace("not charged", "")
 
 
 def test_a_result_does_not_say_whether_its_release_was_charged(released):
     """The file does not know it: the same words with a ledger and without; `verify` reads the ledger."""
-    good("release", "plan.json", "survey.csv", "--no-ledger", "-o", "free.json")
+    good("release", "plan.json", "survey.csv", "--unaccounted", "-o", "free.json")
     for name in ("release.json", "free.json"):
         done = good("infer", name, "--report", f"{name}.html", "--verbose")
         assert "charge" not in done.out + Path(f"{name}.html").read_text().lower()
         assert "as requested" in done.out
-    assert "charged" in good("verify", "release.json", "--ledger", "book.db").out
-    assert run("verify", "free.json", "--ledger", "book.db").code == 1
+    assert "charged" in good("verify", "release.json", "--ledger", "ledger.db").out
+    assert run("verify", "free.json", "--ledger", "ledger.db").code == 1
 
 
 @pytest.mark.parametrize("command", ["plan", "regress", "synthesize"])

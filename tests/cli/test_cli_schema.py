@@ -94,7 +94,7 @@ def test_sample_writes_practice_records_that_any_command_takes(survey, suffix):
     good("schema", "sample", "schema.toml", "-n", "50", "--seed", "3", "-o", f"again.{suffix}")
     assert Path(name).read_bytes() == Path(f"again.{suffix}").read_bytes()
     good("schema", "check", "schema.toml", "--data", name)
-    good("regress", "happy ~ age", name, "--schema", "schema.toml", "--mu", "1", "--no-ledger")
+    good("regress", "happy ~ age", name, "--schema", "schema.toml", "--mu", "1", "--unaccounted")
 
 
 def test_sample_refuses_what_it_cannot_write(survey):

@@ -13,11 +13,13 @@ from tests.cli.cli_runner import good, run
 import confide as cf
 from confide import Release, infer
 
-TABLE = ("table", "region * cut(age, 40)", "survey.csv", "--schema", "schema.toml", "--mu", "1", "--no-ledger")
+TABLE = ("table", "region * cut(age, 40)", "survey.csv", "--schema", "schema.toml", "--mu", "1", "--unaccounted")
 
 
 def test_a_table_in_one_go_and_again_from_its_file(survey):
-    first = good(*TABLE, "--covers", "population", "-o", "table.json", "--csv", "table.csv", "--report", "t.html").out
+    first = good(
+        *TABLE, "--inference", "population", "-o", "table.json", "--csv", "table.csv", "--report", "t.html"
+    ).out
     assert "Records by region and cut(age, 40)" in first
     assert Path("table.csv").read_text().startswith("region,")
     again = good("infer", "table.json").out
@@ -27,10 +29,10 @@ def test_a_table_in_one_go_and_again_from_its_file(survey):
 
 
 def test_kinds_follow_the_formula_or_the_option(survey):
-    means = ("table", "happy ~ region", *TABLE[2:], "--covers", "dataset", "--json")
+    means = ("table", "happy ~ region", *TABLE[2:], "--inference", "dataset", "--json")
     assert good(*means).json["result"]["kind"] == "means"
     assert good(*means, "--kind", "totals").json["result"]["kind"] == "totals"
-    shares = good(*TABLE, "--covers", "dataset", "--kind", "shares", "--within", "region", "--json").json
+    shares = good(*TABLE, "--inference", "dataset", "--kind", "shares", "--within", "region", "--json").json
     assert shares["result"]["kind"] == "shares"
     assert json.loads(json.dumps(shares))["ledger"] is None
 
@@ -39,14 +41,14 @@ DESCRIBE = ("describe", "happy + age ~ region", *TABLE[2:])
 
 
 def test_table_one_in_one_go_and_again_from_its_file(survey):
-    shown = good(*DESCRIBE, "--covers", "population", "--medians", "age", "-o", "one.json", "--csv", "one.csv").out
+    shown = good(*DESCRIBE, "--inference", "population", "--medians", "age", "-o", "one.json", "--csv", "one.csv").out
     again = good("infer", "one.json").out
     for row in ("happy", "age"):
         lines = [line for line in shown.splitlines() if line.startswith(row)]
         assert lines and lines == [line for line in again.splitlines() if line.startswith(row)]
     rows = Path("one.csv").read_text()
     assert "age: median" in rows
-    found = good(*DESCRIBE, "--covers", "dataset", "--json").json
+    found = good(*DESCRIBE, "--inference", "dataset", "--json").json
     assert found["result"]["family"] == "Table One"
     assert "these very records" in json.dumps(found["result"])
     assert "age: median" not in json.dumps(found["result"])
@@ -88,7 +90,7 @@ RELEASED = (
 
 @pytest.mark.parametrize(("table", "name", "formula", "more"), RELEASED)
 def test_a_released_table_answers_its_tests(survey, table, name, formula, more):
-    good("table", table, *TABLE[2:], "--covers", "population", "-o", "table.json")
+    good("table", table, *TABLE[2:], "--inference", "population", "-o", "table.json")
     found = good("infer", "table.json", formula, "--test", name, *more, "--json").json["result"]
     own = infer(Release.load("table.json"))
     asked = {
@@ -101,8 +103,8 @@ def test_a_released_table_answers_its_tests(survey, table, name, formula, more):
 
 
 def test_the_one_test_of_a_table_needs_no_formula_and_others_are_listed_with_their_columns(survey):
-    good("table", "happy ~ region * cut(age, 40)", *TABLE[2:], "--covers", "population", "-o", "two.json")
-    good("table", "happy ~ region", *TABLE[2:], "--covers", "population", "-o", "one.json")
+    good("table", "happy ~ region * cut(age, 40)", *TABLE[2:], "--inference", "population", "-o", "two.json")
+    good("table", "happy ~ region", *TABLE[2:], "--inference", "population", "-o", "one.json")
     assert "t test of happy" in good("infer", "one.json", "--test", "ttest_ind").out
     for words in (("--test", "ttest_ind"), ("happy ~ children", "--test", "ttest_ind")):
         said = run("infer", "two.json", *words).err
@@ -115,14 +117,14 @@ def test_the_one_test_of_a_table_needs_no_formula_and_others_are_listed_with_the
         (("happy ~ region", "--test", "kruskal"), "confide test kruskal asks"),
         (("happy ~ region",), "write --test NAME"),
         (("--test", "ttest_ind", "-o", "again.json"), "leave out -o"),
-        (("--question", "model"), "holds one question"),
+        (("--analysis", "model"), "holds one question"),
     ):
         done = run("infer", "one.json", *words)
         assert done.code in (2, 3) and code in done.err and "cf." not in done.err
 
 
 def test_a_test_of_a_release_leads_to_the_command_that_asks_it(survey):
-    good("table", "happy ~ region", *TABLE[2:], "--covers", "population", "-o", "one.json")
+    good("table", "happy ~ region", *TABLE[2:], "--inference", "population", "-o", "one.json")
     for words in (("t", "one.json"), ("ttest_ind", "happy ~ region", "one.json"), ("t", "one.json", *TABLE[3:])):
         done = run("test", *words)
         assert done.code == 2
@@ -131,7 +133,7 @@ def test_a_test_of_a_release_leads_to_the_command_that_asks_it(survey):
 
 
 def test_medians_and_table_one_in_one_go(survey):
-    rest = (*TABLE[2:], "--covers", "population")
+    rest = (*TABLE[2:], "--inference", "population")
     assert "0.5" in good("table", "happy ~ region", *rest, "--kind", "quantiles").out
     assert (
         "Table 1. Characteristics by region"
@@ -142,10 +144,10 @@ def test_medians_and_table_one_in_one_go(survey):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (TABLE, "--covers population"),
-        (DESCRIBE, "--covers population"),
-        ((*DESCRIBE, "--covers", "dataset", "--medians", "region"), "no numeric row"),
-        ((*TABLE, "--covers", "dataset", "--kind", "medians"), "--kind must be one of"),
+        (TABLE, "--inference population"),
+        (DESCRIBE, "--inference population"),
+        ((*DESCRIBE, "--inference", "dataset", "--medians", "region"), "no numeric row"),
+        ((*TABLE, "--inference", "dataset", "--kind", "medians"), "--kind must be one of"),
         (("test", "anova", "happy ~ region", *TABLE[2:]), "there is no test 'anova'; write confide test f_oneway"),
         (("test", "chisquare", "region", *TABLE[2:], "--expected", "half"), "takes numbers"),
         (("test", "ttest_ind", "happy", *TABLE[2:]), "two sides"),
@@ -159,15 +161,15 @@ def test_what_cannot_be_read_costs_nothing(survey, words, said):
 
 def test_the_help_of_a_publication_shows_its_file_whole(survey):
     shown = good("publish", "--help").out
-    assert "[questions.model]" in shown
+    assert "[analyses.model]" in shown
 
 
 def test_a_table_beyond_the_budget_names_the_plan_that_fits(survey):
     good("ledger", "init", "small.db", "--dataset", "survey", "--mu", ".5")
     for words in (
-        ("table", "happy ~ region", "--covers", "population"),
+        ("table", "happy ~ region", "--inference", "population"),
         ("test", "ttest_ind", "happy ~ region"),
-        ("describe", "happy ~ region", "--covers", "population"),
+        ("describe", "happy ~ region", "--inference", "population"),
     ):
         options = ("survey.csv", "--schema", "schema.toml", "--mu", "1", "--ledger", "small.db")
         done = run(*words, *options)
@@ -177,12 +179,12 @@ def test_a_table_beyond_the_budget_names_the_plan_that_fits(survey):
 
 
 def test_errors_name_options_and_not_python(survey):
-    common = (*TABLE[2:4], "schema.toml", "--no-ledger")
-    done = run("table", "happy ~ region", *common, "--covers", "dataset", "--accuracy", "mean=.1")
-    assert "--accuracy mean=0.1 --n 5000" in done.err and "cf." not in done.err
-    done = run("table", "region ~ region", *common, "--covers", "dataset", "--mu", "1")
+    common = (*TABLE[2:4], "schema.toml", "--unaccounted")
+    done = run("table", "happy ~ region", *common, "--inference", "dataset", "--margin", "mean=.1")
+    assert "--margin mean=0.1 --n 5000" in done.err and "cf." not in done.err
+    done = run("table", "region ~ region", *common, "--inference", "dataset", "--mu", "1")
     assert "--kind shares" in done.err and "cf." not in done.err
-    done = run("table", "region", "postgresql://me:secret@host/db", *common[1:], "--covers", "dataset", "--mu", "1")
+    done = run("table", "region", "postgresql://me:secret@host/db", *common[1:], "--inference", "dataset", "--mu", "1")
     assert "secret" not in done.err and "cf.sql" in done.err
 
 
@@ -201,7 +203,7 @@ def test_errors_name_options_and_not_python(survey):
 )
 def test_a_summary_by_name_is_refused_with_the_command_that_gives_it(survey, formula, more):
     """The command of the message, with the rest of what was typed, runs."""
-    rest = (*TABLE[2:], "--covers", "population")
+    rest = (*TABLE[2:], "--inference", "population")
     done = run("table", formula, *rest)
     assert done.code == 3 and "cf." not in done.err
     command = re.search(r"write confide (.*) \.\.\.", done.err)[1]
@@ -209,7 +211,7 @@ def test_a_summary_by_name_is_refused_with_the_command_that_gives_it(survey, for
 
 
 def test_medians_of_table_one_say_how_fine_they_are(survey):
-    shown = good(*DESCRIBE, "--covers", "population", "--medians", "age", "--verbose").out
+    shown = good(*DESCRIBE, "--inference", "population", "--medians", "age", "--verbose").out
     assert "its width at the median: age" in " ".join(shown.split())
 
 
@@ -217,12 +219,12 @@ def test_functions_of_all_rows_of_a_person_are_pointed_to_their_table(tmp_path: 
     schema = cf.Schema({"ill": cf.Categorical(["no", "yes"])}, unit=cf.Unit("id"))
     (tmp_path / "s.toml").write_text(schema.to_toml())
     schema.sample(20, seed=1).assign(id=range(20)).to_csv(tmp_path / "p.csv", index=False)
-    once = ("--schema", str(tmp_path / "s.toml"), "--mu", "1", "--covers", "population", "--no-ledger")
+    once = ("--schema", str(tmp_path / "s.toml"), "--mu", "1", "--inference", "population", "--unaccounted")
     for formula in ("any(ill == 'yes')", "count(ill == 'yes')"):
         done = run("table", formula, str(tmp_path / "p.csv"), *once)
-        assert done.code == 3 and "person_counts" in done.err
+        assert done.code == 3 and "distinct_counts" in done.err
 
 
 def test_a_setting_that_a_test_has_not_is_refused_by_name(survey):
-    done = run("test", "ttest_ind", "happy ~ region", *TABLE[2:], "--set", "colour=red")
+    done = run("test", "ttest_ind", "happy ~ region", *TABLE[2:], "--param", "colour=red")
     assert done.code == 3 and "has no parameter 'colour'" in done.err

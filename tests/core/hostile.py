@@ -28,7 +28,7 @@ for line in sys.stdin:
         str(release), release.plan.summary()
         cf.infer(release).summary()
         found = "read"
-    except (cf.ReleaseError, cf.PlanError) as error:
+    except (cf.errors.ReleaseError, cf.errors.PlanError) as error:
         found = type(error).__name__
     except BaseException as error:
         found = "!" + "".join(traceback.format_exception(error))[-700:]

@@ -108,7 +108,7 @@ class HighMean(Method):
         rows = HighRows(schema["x"].steps)
         safety, mean = Safety(rows, self.least), Mean(rows, self.least)
         test = allowance.test("safety", safety, Fraction(1, 10), allowance.spend("mean", mean, Fraction(9, 10)))
-        facts = {"target": "mean of x among records above 1/2", "covers": "nothing"}
+        facts = {"target": "mean of x among records above 1/2", "intervals_for": "nothing"}
         return Plan.of(self, schema, allowance, test, {"safety": safety, "mean": mean}, n=n, **facts)
 
     def draw(self, source: Any, plan: Plan, meter: Meter) -> Mapping[str, Any]:

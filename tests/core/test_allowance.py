@@ -51,7 +51,7 @@ def toy_plan(privacy: Guarantee, law: str = "") -> Plan:
             allowance.choice("pick", 4, Fraction(2), Fraction(2, 3)),
         )
     )
-    return Plan.of(Toy(), SCHEMA, allowance, event, {"sums": TOTAL}, target="t", covers="c")
+    return Plan.of(Toy(), SCHEMA, allowance, event, {"sums": TOTAL}, target="t", intervals_for="c")
 
 
 @pytest.mark.parametrize("law", ["", "discrete_laplace"])

@@ -19,7 +19,7 @@ def test_noise_in_empty_cells_is_not_taken_for_rows() -> None:
 def test_a_table_says_once_how_units_count() -> None:
     schema = cf.Schema({"k": cf.Categorical(["a", "b"])}, dataset="people", unit=cf.Unit("person"))
     data = cf.read(schema.sample(600, seed=1), schema)
-    table = cf.tables.counts("k", data, covers="population", privacy=cf.GDP(1.0), ledger=None)
+    table = cf.tables.counts("k", data, inference="population", privacy=cf.GDP(1.0), ledger=None)
     assert table.target == "numbers of records by k, of the population; one row of each person, chosen at random"
 
 

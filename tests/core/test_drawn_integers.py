@@ -37,11 +37,11 @@ def _one(method: Callable[[str], Any], formula: str) -> Callable[[Mapping[str, s
 
 
 def _counts(formula: str) -> Any:
-    return cf.tables.Counts(formula, covers="population")
+    return cf.tables.Counts(formula, inference="population")
 
 
 def _means(formula: str) -> Any:
-    return cf.tables.Means(formula, covers="population")
+    return cf.tables.Means(formula, inference="population")
 
 
 def _joint(release: Release, names: Mapping[str, str]) -> list[float]:

@@ -34,12 +34,12 @@ COLUMNS = {
 }
 ONE, THREE, SCHOOLS = cf.Unit("id"), cf.Unit("id", rows=3), cf.Clusters("school", size=5)
 LINE = cf.regression.LeastSquares("y ~ x")
-MEANS = cf.tables.Means("y ~ f", covers="population", weights="w")
+MEANS = cf.tables.Means("y ~ f", inference="population", weights="w")
 DRAWN = cf.SurveyDesign(weight="w", psu="school", size=5)
 SURVEYS = {
     "line": LINE,
     "logistic": cf.regression.Logistic("won ~ x"),
-    "means": cf.tables.Means("y ~ f", covers="population"),
+    "means": cf.tables.Means("y ~ f", inference="population"),
 }
 CASES = {
     "line, once": (LINE, {"unit": ONE}, "substitute"),
@@ -48,7 +48,7 @@ CASES = {
     "logistic, three rows": (cf.regression.Logistic("won ~ x"), {"unit": THREE}, "add-remove"),
     "classes, three rows": (cf.classification.ClassMeans("f ~ x"), {"unit": THREE}, "add-remove"),
     "weighted means": (MEANS, {}, "substitute"),
-    "weighted counts": (cf.tables.Counts("f", covers="population", weights="w"), {}, "substitute"),
+    "weighted counts": (cf.tables.Counts("f", inference="population", weights="w"), {}, "substitute"),
     "weighted means of units": (MEANS, {"unit": ONE}, "add-remove"),
     **{
         f"{name} of a survey, {relation}": (method, {"unit": ONE, "design": DRAWN}, relation)

@@ -253,16 +253,16 @@ def test_an_entry_that_stands_twice_is_refused(reader: Reader) -> None:
 
 
 def test_a_file_beyond_the_limit_is_not_even_parsed(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with refuses(cf.ReleaseError):
+    with refuses(cf.errors.ReleaseError):
         cf.Release.from_json(" " * (FILE_CHARACTERS + 1))
     monkeypatch.setattr("confide.core.files.FILE_CHARACTERS", 1_000)
     long = tmp_path / "long.json"
     long.write_text("[" * 5_000)
-    with refuses(cf.ReleaseError):
+    with refuses(cf.errors.ReleaseError):
         cf.Release.load(long)
     binary = tmp_path / "binary.json"
     binary.write_bytes(b"\xff\xfe")
-    with refuses(cf.ReleaseError):
+    with refuses(cf.errors.ReleaseError):
         cf.Release.load(binary)
 
 
@@ -272,14 +272,14 @@ def test_a_hostile_plan_is_refused_as_well() -> None:
     for change in (_put("1e9999999", "event", "scale"), _put(True, "passes"), _put({"type": "x"}, "requested")):
         changed = deepcopy(body)
         change(changed)
-        with pytest.raises(cf.ReleaseError):
+        with pytest.raises(cf.errors.ReleaseError):
             cf.Plan.from_json(signed(changed, "plan"))
 
 
 def test_messages_quote_nothing_that_a_terminal_would_run() -> None:
     body = body_of("wavelet")
     body["plan"]["\x1b[2J" + "x" * 10**5] = 1
-    with pytest.raises(cf.ReleaseError) as error:
+    with pytest.raises(cf.errors.ReleaseError) as error:
         cf.Release.from_json(signed(body))
     assert "\x1b" not in str(error.value) and len(str(error.value)) < 1_000
 
@@ -300,11 +300,11 @@ def test_a_plan_that_could_not_be_read_back_is_refused_before_the_charge(tmp_pat
     schema = cf.Schema({"a": _COLUMN, "y": _COLUMN}, unit="u" * 2_000)
     method, book = (
         registry.make("wavelet", formula="y ~ a"),
-        cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=cf.GDP(1.0)),
+        cf.Ledger.create(tmp_path / "ledger.db", dataset="d", budget=cf.GDP(1.0)),
     )
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.plan(method, schema, cf.GDP(1.0)).to_json()
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.release(method, cf.read(schema.sample(50, 1), schema, dataset="d"), cf.GDP(1.0), ledger=book)
     assert not any(row.kind == "charge" for row in book.show().rows)
 
@@ -352,7 +352,7 @@ def test_limits_are_known() -> None:
 class Stumbles(Mean):
     """A third-party method with an error of its own."""
 
-    def infer(self, release: cf.Release, question: Any = None) -> Any:
+    def infer(self, release: cf.Release, options: Any = None) -> Any:
         raise ValueError("an index that is off by one")
 
 
@@ -360,7 +360,7 @@ def test_an_error_of_a_method_is_release_error_with_its_cause(monkeypatch: pytes
     monkeypatch.setitem(registry._registered, "toy_mean", Stumbles)
     data = cf.read(LINE.sample(1_000, 1), LINE)
     release = cf.release(Stumbles("a"), data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
-    with refuses(cf.ReleaseError) as error:
+    with refuses(cf.errors.ReleaseError) as error:
         cf.infer(release)
     assert isinstance(error.value.__cause__, ValueError), "an error of the method is not hidden"
 
@@ -419,19 +419,19 @@ def test_parameters_that_do_not_fit_are_release_error_for_every_method(name: str
     for key, value in tried:
         forged = deepcopy(body)
         forged["plan"]["method"]["parameters"][key] = value.format(column=column) if isinstance(value, str) else value
-        for question in (None, cf.ResultOptions(subset=("x",))):
-            with pytest.raises(cf.ReleaseError):
-                cf.infer(cf.Release.from_json(signed(forged)), question)
+        for options in (None, cf.core.ResultOptions(subset=("x",))):
+            with pytest.raises(cf.errors.ReleaseError):
+                cf.infer(cf.Release.from_json(signed(forged)), options)
 
 
 def test_a_method_that_is_not_installed_is_no_fault_of_the_file() -> None:
     body = body_of("wavelet")
     body["plan"]["method"]["name"] = "nobody"
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.infer(cf.Release.from_json(signed(body)))
     body = body_of("wavelet")
     body["plan"]["method"]["version"] = "99"
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.infer(cf.Release.from_json(signed(body)))
 
 
@@ -454,9 +454,9 @@ def test_a_hostile_sidecar_is_release_error(change: str, tmp_path: Any) -> None:
     beside = tmp_path / "t.csv.confide.json"
     body = json.loads(beside.read_text(encoding="utf-8"))["body"]
     beside.write_text(signed(body, "synthetic table"), encoding="utf-8")
-    assert cf.refit(path).status == "valid"
+    assert cf.synthesis.refit(path).status == "valid"
     SIDECARS[change](body)
     beside.write_text(signed(body, "synthetic table"), encoding="utf-8")
-    with pytest.raises(cf.ReleaseError) as error:
-        cf.refit(path)
+    with pytest.raises(cf.errors.ReleaseError) as error:
+        cf.synthesis.refit(path)
     assert error.value.exit_code == 3

@@ -33,8 +33,8 @@ METHODS: dict[str, tuple[dict[str, Any], Any]] = {
     "least_squares": ({"formula": _LINE}, cf.GDP(4.0)),
     "adassp": ({"formula": _LINE}, cf.GDP(4.0)),
     "class_means": ({"formula": f"`k\x1b[31m` ~ `{SCRIPT}` + `{ESCAPE}` + `{MATH}`"}, cf.GDP(4.0)),
-    "counts": ({"formula": f"`k\x1b[31m` * cut(`{ESCAPE}`, 1)", "covers": "population"}, cf.GDP(4.0)),
-    "means": ({"formula": f"`{MATH}` + `{SCRIPT}` ~ `k\x1b[31m`", "covers": "dataset"}, cf.GDP(4.0)),
+    "counts": ({"formula": f"`k\x1b[31m` * cut(`{ESCAPE}`, 1)", "inference": "population"}, cf.GDP(4.0)),
+    "means": ({"formula": f"`{MATH}` + `{SCRIPT}` ~ `k\x1b[31m`", "inference": "dataset"}, cf.GDP(4.0)),
     "quantile": ({"column": ESCAPE}, cf.PureDP(1.0)),
     "wavelet": ({"formula": f"`{SCRIPT}` ~ `{ESCAPE}`"}, cf.GDP(4.0)),
     "kernel": ({"formula": f"`{MATH}` ~ `{SCRIPT}`"}, cf.GDP(4.0)),
@@ -71,7 +71,7 @@ def test_words_of_a_forged_file_are_shown_and_never_run(tmp_path: Path, monkeypa
         registry.make("least_squares", formula="y ~ 1"), data, cf.GDP(4.0), ledger=None, noise=SimulatedNoise(1)
     )
     body = json.loads(release.to_json())["body"]
-    body["plan"] |= {"target": ESCAPE + SCRIPT, "covers": ESCAPE + SCRIPT, "warnings": [ESCAPE]}
+    body["plan"] |= {"target": ESCAPE + SCRIPT, "intervals_for": ESCAPE + SCRIPT, "warnings": [ESCAPE]}
     monkeypatch.chdir(tmp_path)
     Path("release.json").write_text(signed(body), encoding="utf-8")
     done = CliRunner().invoke(app, ["infer", "release.json", "--report", "page.html"])

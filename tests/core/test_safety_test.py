@@ -105,7 +105,7 @@ def test_safe_data_get_a_reply() -> None:
 
 
 def test_the_book_is_charged_mu_and_delta_reply_or_not(tmp_path: object) -> None:
-    ledger = cf.Ledger.create(tmp_path / "book.db", dataset="toy", budget=cf.GDP(2.0, 1e-2, relation="substitute"))
+    ledger = cf.Ledger.create(tmp_path / "ledger.db", dataset="toy", budget=cf.GDP(2.0, 1e-2, relation="substitute"))
     for high, status in ((N - 5, "released"), (2, "declined")):
         release = cf.release(HighMean(), source(records(high)), ASKED, ledger=ledger, n=N)
         assert release.status == status

@@ -18,7 +18,7 @@ from confide.core.units import privacy_unit
 from confide.core.units.privacy_unit import WHOLE_ROW, Weighted
 from confide.methods.regression.sums import scores
 from confide.methods.regression.sums.scores import LimitedScores, UnitFisherScores, UnitScores, UnitSizes
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sources.grouping import units as clustering
 from confide.sums.clusters.cluster_covariance import Counting
 from confide.sums.coding import BOUND
@@ -97,7 +97,7 @@ def test_500_rows_of_one_person_are_one_rows_worth_of_any_unit_around() -> None:
 # sensitivities -----------------------------------------------------------------------------------------------------
 
 
-def codes(design: Design, rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def codes(design: ModelMatrix, rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Codes of rows of one unit, often at the ends of their columns, with the row that says where the unit begins."""
     steps = [design.schema[name].steps for name in design.columns]
     own = np.array(
@@ -112,7 +112,7 @@ def codes(design: Design, rows: int, rng: np.random.Generator) -> NDArray[np.flo
 
 def statistics(k: int) -> Iterator[tuple[str, Any, int]]:
     """Statistics by weight, and how many times their own sensitivity one unit may move them."""
-    design = Design.of("y ~ x", PLAIN)
+    design = ModelMatrix.of("y ~ x", PLAIN)
     method = cf.regression.LeastSquares("y ~ x")
     for name, one in cf.plan(method, schema(k), cf.GDP(1.0)).statistics.items():
         if name != "contributions":
@@ -149,7 +149,7 @@ def test_the_weights_of_a_unit_add_up_to_k() -> None:
     rng = np.random.default_rng(3)
     one = next(one for name, one, _ in statistics(2) if name == "count")
     for m in (1, 2, 3, 7, 1_000):
-        (total,) = value(one, codes(Design.of("y ~ x", PLAIN), m, rng))
+        (total,) = value(one, codes(ModelMatrix.of("y ~ x", PLAIN), m, rng))
         assert abs(total - min(m, 2)) <= Fraction(1, 1 << 20)
 
 
@@ -157,7 +157,7 @@ def test_the_weights_of_a_unit_add_up_to_k() -> None:
 def test_a_weighted_sum_is_the_nearest_multiple_of_its_grain(k: int) -> None:
     """Of units of many sizes at once, against Fractions: rounded once, to the nearest, not by size and not downwards."""
     rng, far = np.random.default_rng(11), []
-    design = Design.of("y ~ x", PLAIN)
+    design = ModelMatrix.of("y ~ x", PLAIN)
     for name, one, _ in statistics(k):
         if not isinstance(one, Weighted):
             continue
@@ -206,11 +206,11 @@ def test_unusable_rows_take_no_weight() -> None:
 # scores of units ---------------------------------------------------------------------------------------------------
 
 
-def units_of(design: Design, counting: Counting, bound: float = 0.3) -> list[Any]:
+def units_of(design: ModelMatrix, counting: Counting, bound: float = 0.3) -> list[Any]:
     return [
         UnitScores(design, limit=bound, counting=counting),
         UnitSizes(design, scores=True, counting=counting),
-        UnitFisherScores(Design.of("w ~ x", PLAIN), bound=bound, counting=counting),
+        UnitFisherScores(ModelMatrix.of("w ~ x", PLAIN), bound=bound, counting=counting),
     ]
 
 
@@ -228,17 +228,19 @@ def test_rows_that_hang_together_wholly_count_as_one() -> None:
 def test_scores_of_units_are_limited() -> None:
     rng = np.random.default_rng(5)
     counting = Counting(5, WHOLE_ROW)
-    for rows in units_of(Design.of("y ~ x", PLAIN), counting):
+    for rows in units_of(ModelMatrix.of("y ~ x", PLAIN), counting):
         for m in (1, 2, 5, 6, 50):
             found = rows(codes(rows.design, m, rng))
             assert found.shape[1] == 1
             assert (found**2).sum() <= rows.l2_squared
-    assert all(one.l2_squared in (BOUND, one.width * 26**2) for one in units_of(Design.of("y ~ x", PLAIN), counting))
+    assert all(
+        one.l2_squared in (BOUND, one.width * 26**2) for one in units_of(ModelMatrix.of("y ~ x", PLAIN), counting)
+    )
 
 
 def test_a_unit_score_does_not_depend_on_the_order_of_its_rows() -> None:
     rng = np.random.default_rng(6)
-    for rows in units_of(Design.of("y ~ x", PLAIN), Counting(3, WHOLE_ROW)):
+    for rows in units_of(ModelMatrix.of("y ~ x", PLAIN), Counting(3, WHOLE_ROW)):
         own = codes(rows.design, 17, rng)
         for _ in range(20):
             order = rng.permutation(17)
@@ -252,7 +254,7 @@ def test_kept_rows_have_scores_of_units_too() -> None:
     assert plan.rule is None
     assert isinstance(plan.statistics["meat"].map, UnitScores)
     assert not isinstance(plan.statistics["count"], Weighted)
-    assert isinstance(Total(LimitedScores(Design.of("y ~ x", PLAIN))), Total)
+    assert isinstance(Total(LimitedScores(ModelMatrix.of("y ~ x", PLAIN))), Total)
 
 
 # planted faults ----------------------------------------------------------------------------------------------------
@@ -296,7 +298,7 @@ def test_planted_faults_are_caught(fault: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_gram_matrix_of_units_has_the_bound_of_one() -> None:
-    one = Gram(UnitScores(Design.of("y ~ x", PLAIN), counting=Counting(5, WHOLE_ROW)))
+    one = Gram(UnitScores(ModelMatrix.of("y ~ x", PLAIN), counting=Counting(5, WHOLE_ROW)))
     assert one.sensitivity_squared("add-remove") == Fraction(BOUND) ** 2
     spend = cf.plan(cf.regression.LeastSquares("y ~ x"), schema(5), cf.GDP(1.0)).spend
     assert spend("meat").sensitivity * spend("meat").step == BOUND

@@ -129,11 +129,11 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "adaops ridge": (AdaOPS(_PLAIN, target="ridge"), cf.GDP(1.0, 1e-6)),
     "posterior_sampling ridge": (PosteriorSampling(_PLAIN, target="ridge"), cf.GDP(1.0, 1e-6)),
     "correlation": (cf.tests.Correlation("x + y"), cf.GDP(1.0)),
-    "counts": (cf.tables.Counts("g * cut(x, 1, 3)", covers="population"), cf.GDP(1.0)),
-    "means": (cf.tables.Means("y + w ~ g", covers="population"), cf.GDP(1.0)),
-    "shares": (cf.tables.Shares("g * z", within="g", covers="dataset"), cf.GDP(1.0)),
-    "totals": (cf.tables.Totals("y ~ g", covers="dataset"), cf.GDP(1.0)),
-    "ratios": (cf.tables.Ratios("y / x ~ g", covers="population"), cf.GDP(1.0)),
+    "counts": (cf.tables.Counts("g * cut(x, 1, 3)", inference="population"), cf.GDP(1.0)),
+    "means": (cf.tables.Means("y + w ~ g", inference="population"), cf.GDP(1.0)),
+    "shares": (cf.tables.Shares("g * z", within="g", inference="dataset"), cf.GDP(1.0)),
+    "totals": (cf.tables.Totals("y ~ g", inference="dataset"), cf.GDP(1.0)),
+    "ratios": (cf.tables.Ratios("y / x ~ g", inference="population"), cf.GDP(1.0)),
     "quantiles": (cf.tables.Quantiles("x ~ g", bins=16), cf.GDP(1.0)),
     "quantiles fitted": (cf.tables.Quantiles("x ~ g", fitted=128), cf.GDP(1.0)),
     "publication": (
@@ -180,8 +180,11 @@ CASES: Mapping[str, tuple[Any, Any]] = {
     "huber_line": (HuberLine(_MIXED), cf.GDP(1.0)),
     "synthetic_table": (SyntheticTable(_PLAIN), cf.GDP(1.0)),
     "within": (cf.regression.Within(_MIXED), cf.GDP(1.0)),
-    "person_counts": (cf.tables.PersonCounts("any(g == 'a' & w > 0) * z", covers="population"), cf.GDP(1.0)),
-    "person_shares": (cf.tables.PersonShares("number(g == 'a', 1, 2) * z", within="z", covers="dataset"), cf.GDP(1.0)),
+    "distinct_counts": (cf.tables.DistinctCounts("any(g == 'a' & w > 0) * z", inference="population"), cf.GDP(1.0)),
+    "distinct_shares": (
+        cf.tables.DistinctShares("number(g == 'a', 1, 2) * z", within="z", inference="dataset"),
+        cf.GDP(1.0),
+    ),
     "wavelet": (Wavelet("y ~ x"), cf.GDP(1.0)),
     "proportion": (cf.intervals.Proportion("s"), cf.PureDP(1.0)),
     "proportion confidence": (cf.intervals.Proportion("s", kind="confidence"), cf.GDP(1.0)),
@@ -231,7 +234,7 @@ _OWN = {
 
 def schema_of(method: Any) -> cf.Schema:
     """The schema of a case's method."""
-    if method.name in ("within", "person_counts", "person_shares"):
+    if method.name in ("within", "distinct_counts", "distinct_shares"):
         return PERSONS
     return COMPLETE if method.name in _OWN else SCHEMA
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import norm
 
 import confide as cf
+import confide.audit
 from confide_lab.published.precise import (
     C0,
     beta_bins,

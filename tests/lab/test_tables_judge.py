@@ -55,7 +55,7 @@ def test_counts_and_shares_are_read_as_the_method_reads_them(case: Case) -> None
         one = replace(table, margins=second)
         _same(one, found[kind], 1)
         _same(replace(one, reading="dataset"), found[f"{kind}, these records"], 1)
-    within: Any = cf.tables.Shares("sex * area", within="sex", covers="population")
+    within: Any = cf.tables.Shares("sex * area", within="sex", inference="population")
     release = cf.release(within, cf.read(case.frame, case.schema()), cf.GDP(0.5), ledger=None)
     read: Any = within.infer(release)
     table = replace(read, margins=second)

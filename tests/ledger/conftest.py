@@ -17,7 +17,7 @@ needs_server = pytest.mark.skipif(not SERVER, reason="CONFIDE_POSTGRES names no 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A file that is not there yet."""
-    return tmp_path / "book.db"
+    return tmp_path / "ledger.db"
 
 
 @pytest.fixture

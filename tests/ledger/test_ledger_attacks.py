@@ -1,4 +1,4 @@
-"""Attacks on a ledger's first charge, its amendments, names and heads: what was found once stays mended."""
+"""Attacks on a ledger's first charge, its amendments, names and tips: what was found once stays mended."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_an_amendment_after_a_charge_in_units_keeps_nothing_back(path) -> None:
 
 def test_a_curve_without_a_point_at_no_delta_is_not_charged_some_delta(path) -> None:
     ledger = cf.Ledger.create(path, dataset="s", budget=ApproxDP(1.0, 1e-6))
-    with pytest.raises(cf.NoConversion):
+    with pytest.raises(cf.errors.NoConversion):
         ledger.charge((GDP(0.1, relation="add-remove"),), **ABOUT, charge_delta=0)
     pure = PureDP(0.5, relation="add-remove")
     assert ledger.charge((GDP(0.1, relation="add-remove"), pure), **ABOUT, charge_delta=0).statement == pure
@@ -95,45 +95,45 @@ def test_a_curve_without_a_point_at_no_delta_is_not_charged_some_delta(path) -> 
 @pytest.mark.parametrize("mark", ["\u034f", "\ufe0f", "\u3164", "\u2800", "\u115f", "\uffa0"], ids=ascii)
 def test_marks_that_nobody_sees_make_no_second_data_set(path, mark) -> None:
     cf.Ledger.create(path, dataset="survey", budget=GDP(1.0))
-    with pytest.raises(cf.PlanError):
+    with pytest.raises(cf.errors.PlanError):
         cf.Ledger.create(path, dataset=f"survey{mark}", budget=GDP(1.0))
-    with pytest.raises(cf.PlanError):
+    with pytest.raises(cf.errors.PlanError):
         cf.Ledger.create(path, dataset=mark, budget=GDP(1.0))
 
 
 @pytest.mark.parametrize("about", [{"dataset": "?"}, {"dataset": "a", "unit": "?"}, {"dataset": "\uff1f"}], ids=ascii)
 def test_a_ledger_is_not_opened_for_what_is_still_to_be_filled_in(path, about) -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.Ledger.create(path, budget=GDP(1.0), **about)
     assert not path.exists()
 
 
 def test_nothing_is_charged_for_a_unit_that_is_still_to_be_filled_in(path) -> None:
     ledger = cf.Ledger.create(path, dataset="s", budget=GDP(1.0))
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         ledger.charge((GDP(0.1, relation="add-remove"),), **{**ABOUT, "unit": "?"})
 
 
-@pytest.mark.parametrize("head", ["abc", "", "g" * 64, "0" * 65, "0" * 11, 7], ids=repr)
-def test_a_mistyped_head_is_no_alarm(path, head) -> None:
+@pytest.mark.parametrize("tip", ["abc", "", "g" * 64, "0" * 65, "0" * 11, 7], ids=repr)
+def test_a_mistyped_head_is_no_alarm(path, tip) -> None:
     ledger = cf.Ledger.create(path, dataset="s", budget=GDP(1.0))
-    with refuses(cf.PlanError):
-        ledger.verify(heads=[head])
+    with refuses(cf.errors.PlanError):
+        ledger.verify(tips=[tip])
 
 
 def test_a_head_is_found_by_its_first_digits(path) -> None:
     ledger = cf.Ledger.create(path, dataset="s", budget=GDP(1.0))
-    assert ledger.verify(heads=[ledger.head[:12], ledger.head.upper()]).ok
-    other = ledger.head[:11] + ("0" if ledger.head[11] != "0" else "1")
-    assert "entries were cut" in ledger.verify(heads=[other]).problems[0]
+    assert ledger.verify(tips=[ledger.tip[:12], ledger.tip.upper()]).ok
+    other = ledger.tip[:11] + ("0" if ledger.tip[11] != "0" else "1")
+    assert "entries were cut" in ledger.verify(tips=[other]).problems[0]
 
 
 def test_messages_say_the_ledgers_own_unit(path) -> None:
     ledger = cf.Ledger.create(path, dataset="s", budget=GDP(1.0), unit="person", rows_per_unit=3)
     person = {**ABOUT, "unit": "person", "rows_per_unit": 3}
-    with refuses(cf.PrivacyError) as relation:
+    with refuses(cf.errors.PrivacyError) as relation:
         ledger.charge((GDP(0.1, relation="substitute"),), **person)
-    with refuses(cf.PrivacyError) as currency:
+    with refuses(cf.errors.PrivacyError) as currency:
         ledger.amend(PureDP(1.0), reason="other")
     assert "counts relation='add-remove', unit='person'" in str(relation.value)
     assert "unit='person', rows_per_unit=3)" in str(relation.value)  # the ledger that it offers to open
@@ -141,5 +141,5 @@ def test_messages_say_the_ledgers_own_unit(path) -> None:
 
 
 def test_a_ledger_that_is_not_there_is_first_a_path_to_check(path) -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.Ledger.open(path)

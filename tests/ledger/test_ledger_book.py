@@ -124,7 +124,7 @@ def test_charge_and_receipt(book: Ledger) -> None:
     assert (receipt.method, receipt.plan_sha256, receipt.guarantee) == ("toy 1", PLAN, gdp(1.0))
     assert (receipt.release_sha256, receipt.version) == (RELEASE, "0.1.0")
     state = book.show()
-    assert (state.unfinished, state.head) == (0, receipt.head)
+    assert (state.unfinished, state.tip) == (0, receipt.tip)
     assert book.find(RELEASE) == receipt
     assert book.find("0" * 64) is None
     assert Receipt.from_dict(json.loads(json.dumps(receipt.to_dict()))) == receipt
@@ -144,7 +144,7 @@ def test_equal_releases_each_have_a_receipt(book: Ledger) -> None:
     book.receipt(first, release_sha256=RELEASE, version="0.1.0")
     latest = book.receipt(second, release_sha256=RELEASE, version="0.1.0")
     assert book.find(RELEASE) == latest
-    assert book.verify(heads=[RELEASE]).ok
+    assert book.verify(tips=[RELEASE]).ok
 
 
 @pytest.mark.parametrize("change", [{"seq": 99}, {"seq": 1}, {"hash": "0" * 64}])
@@ -277,7 +277,7 @@ def test_no_book_no_directory(path: Path) -> None:
         Ledger.open(path)
     assert not path.exists()
     with refuses(PlanError):
-        Ledger.create(path.parent / "nowhere" / "book.db", dataset="survey", budget=GDP(1.0))
+        Ledger.create(path.parent / "nowhere" / "ledger.db", dataset="survey", budget=GDP(1.0))
 
 
 def test_a_wrong_budget_leaves_no_file(path: Path) -> None:
@@ -306,7 +306,7 @@ def test_only_the_owner_reads_any_of_its_files(tmp_path: Path, in_file: Ledger) 
     charge(in_file, gdp(1.0))
     in_file.backup(tmp_path / "copy.db")
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
-    assert {"book.db", "book.db-wal", "copy.db"} <= set(modes)
+    assert {"ledger.db", "ledger.db-wal", "copy.db"} <= set(modes)
     assert set(modes.values()) == {0o600}
 
 

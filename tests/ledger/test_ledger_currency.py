@@ -332,4 +332,4 @@ def test_a_book_with_trade_off_functions_verifies(place: str | Path) -> None:
     rows = [row for row in book.show().rows if row.kind == "charge"]
     assert [row.note for row in rows][2] == ""
     assert charge_delta_of(rows[0].note) == checked_delta(1e-6)
-    assert book.verify(heads=[receipt]).ok
+    assert book.verify(tips=[receipt]).ok

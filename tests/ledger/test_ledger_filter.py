@@ -108,7 +108,7 @@ def test_the_exact_sum_never_exceeds_the_budget(budget: Guarantee, wanted: list[
 @given(budgets, requests)
 def test_what_a_book_granted_is_what_it_says_and_verifies(budget: Guarantee, wanted: list[Guarantee]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        book = Ledger.create(Path(folder) / "book.db", dataset="survey", budget=budget)
+        book = Ledger.create(Path(folder) / "ledger.db", dataset="survey", budget=budget)
         granted = 0
         for statement in wanted:
             try:

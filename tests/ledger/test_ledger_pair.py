@@ -73,7 +73,7 @@ def test_mixed_releases_stay_and_then_convert(ledger: Ledger) -> None:
 def test_after_converting_nothing_stays(ledger: Ledger) -> None:
     """The pair is gone: a statement (e, d) costs what it leaves, and seven more of (1, 1e-6) are refused."""
     ask(ledger, ApproxDP(1.0, 1e-7))
-    ask(ledger, GDP(0.1), convert=True)
+    ask(ledger, GDP(0.1), convert_ledger=True)
     assert ledger.converted
     paid = []
     with pytest.raises(BudgetExceeded):
@@ -85,14 +85,14 @@ def test_after_converting_nothing_stays(ledger: Ledger) -> None:
     assert min(paid) > 1.0 * 2**40
     with refuses(PlanError):
         ledger.convert()
-    ask(ledger, GDP(0.05), convert=True)  # converted is converted: nothing more is done
+    ask(ledger, GDP(0.05), convert_ledger=True)  # converted is converted: nothing more is done
     assert [row.kind for row in ledger.show().rows].count("convert") == 1
     assert ledger.verify().ok
 
 
 def test_a_charge_that_does_not_fit_converts_nothing(ledger: Ledger) -> None:
     with pytest.raises(BudgetExceeded):
-        ask(ledger, GDP(5.0), convert=True)
+        ask(ledger, GDP(5.0), convert_ledger=True)
     assert not ledger.converted
     assert len(ledger.show().rows) == 1
 
@@ -139,7 +139,7 @@ def test_a_pair_that_was_asked_for_is_charged_as_that_pair(ledger: Ledger) -> No
 
 def test_the_preview_shows_both_futures(ledger: Ledger) -> None:
     stays = ledger.preview((gdp(0.5),))
-    turns = ledger.preview((gdp(0.5),), convert=True)
+    turns = ledger.preview((gdp(0.5),), convert_ledger=True)
     assert stays.after.startswith("epsilon = ")
     assert turns.after.startswith("mu = 1.58")
     assert "epsilon = 8, delta = 1e-05) becomes mu = 1.66" in turns.note
@@ -148,7 +148,7 @@ def test_the_preview_shows_both_futures(ledger: Ledger) -> None:
 
 def test_an_amendment_of_a_converted_ledger_keeps_what_was_spent_as_pairs(ledger: Ledger) -> None:
     ask(ledger, ApproxDP(2.0, 2e-6))
-    ask(ledger, GDP(0.5), convert=True)
+    ask(ledger, GDP(0.5), convert_ledger=True)
     before = ledger.show().units["limit_amount"]
     ledger.amend(ApproxDP(10.0, 1.2e-5), reason="second wave")
     whole = account(ApproxDP(8.0, 1e-5)).converted().limit.amount
@@ -311,8 +311,8 @@ def test_a_ledger_that_charges_nine_tenths_of_a_price_is_seen(converts: bool) ->
     share = exp(0.25) / (1 + exp(0.25))
     reached = {}
     for charged, k in counts.items():
-        heads = np.arange(k + 1)
-        p, q = binom.pmf(heads, k, share), binom.pmf(heads, k, 1 - share)
+        tips = np.arange(k + 1)
+        p, q = binom.pmf(tips, k, share), binom.pmf(tips, k, 1 - share)
         reached[charged] = max(
             np.maximum(x - np.exp(order) * y, 0).sum() - pair_divergence(4.0, 1e-5, order)
             for x, y in ((p, q), (q, p))

@@ -72,7 +72,7 @@ def test_the_scheme_may_be_written_in_three_ways(url: str, book: Ledger, scheme:
     [
         "mysql://host/db",
         "postgresql+asyncpg://host/db",
-        "sqlite:///book.db",
+        "sqlite:///ledger.db",
         "postgresql://host",
         "postgresql://host:port/db",
         Path("postgresql://host/db"),

@@ -113,7 +113,7 @@ def test_kill_9_at_random_points(place: str | Path, processes: multiprocessing.c
         done = [line.split(b" ") for line in text.split(b"\n")[1:-1] if line != b"refused"]
         published.update((int(seq), digest.decode()) for seq, digest in done)
         book = Ledger.open(place, dataset="survey")
-        found = book.verify(heads=published.values())
+        found = book.verify(tips=published.values())
         assert found.ok, found.problems
         state = book.show()
         assert published.items() <= {row.seq: row.hash for row in state.rows if row.kind == "charge"}.items()
@@ -301,7 +301,7 @@ def test_a_read_only_file_charges_nothing_and_says_so() -> None:
     """The administrator may write anywhere, so that the test must give that up in a child."""
     folder = Path(tempfile.mkdtemp(prefix="confide-ledger-"))
     try:
-        path = folder / "book.db"
+        path = folder / "ledger.db"
         book = Ledger.create(path, dataset="survey", budget=GDP(2.0))
         charge(book, gdp(0.5))
         book.close()
@@ -338,7 +338,7 @@ def test_a_read_only_file_charges_nothing_and_says_so() -> None:
 
 
 def test_a_lost_lock_is_an_error_and_not_a_fork_of_the_chain(book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two writers on one head: the tables refuse the second (here both were let in by force)."""
+    """Two writers on one tip: the tables refuse the second (here both were let in by force)."""
     from confide.ledger.storage import rows
 
     stale = rows.locked_account

@@ -91,7 +91,7 @@ def test_no_limit_on_files_comes_between_charge_and_receipt(path: Path, journal:
 def test_a_disk_that_others_fill_between_charge_and_receipt_has_room_for_it(
     tmp_path: Path, journal: str, free: int
 ) -> None:
-    with tiny_disk(tmp_path / "disk", free) as disk, closing(fresh(disk / "book.db", journal)) as ledger:
+    with tiny_disk(tmp_path / "disk", free) as disk, closing(fresh(disk / "ledger.db", journal)) as ledger:
         done = charges_until_refused(ledger, disk / "others")
         assert (free < 300) == (done == 0)
         assert ledger.show().unfinished == 0
@@ -124,7 +124,7 @@ def test_room_is_given_back_with_the_receipt_and_with_a_charge_that_is_dropped(p
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_child_that_ends_leaves_the_room_and_one_that_lives_does_not_keep_it(tmp_path: Path) -> None:
-    with tiny_disk(tmp_path / "disk", 500) as disk, closing(fresh(disk / "book.db")) as ledger:
+    with tiny_disk(tmp_path / "disk", 500) as disk, closing(fresh(disk / "ledger.db")) as ledger:
         charge = ledger.charge(SMALL, **ABOUT)
         os.waitpid(os.fork() or os._exit(0), 0)
         awake, wake = os.pipe()

@@ -124,14 +124,14 @@ def test_the_last_entry_taken_out_with_its_totals_is_found_by_a_kept_head_alone(
     ledger = Ledger.create(path, dataset="survey", budget=GDP(1.0))
     ledger.backup(tmp_path / "older.db")
     charge(ledger, gdp(1.0))
-    kept = ledger.head
+    kept = ledger.tip
     ledger.close()
-    for file in tmp_path.glob("book.db*"):
+    for file in tmp_path.glob("ledger.db*"):
         file.unlink()
     (tmp_path / "older.db").rename(path)
     again = Ledger.open(path)
     assert again.verify().ok
-    (line,) = again.verify(heads=[kept]).problems
+    (line,) = again.verify(tips=[kept]).problems
     assert "an older copy was put back" in line
 
 
@@ -154,7 +154,7 @@ def test_totals_in_an_entry_that_do_not_add_up_are_found_by_verify(spent: Path) 
         row["after"] = row["after"].replace('"spent_amount":4398046511104', '"spent_amount":0')
         found = row_hash(row["prev"], row)
         raw.execute("UPDATE entry SET after = ?, hash = ? WHERE seq = ?", (row["after"], found, row["seq"]))
-        raw.execute("UPDATE budget SET spent_amount = 0, head = ?", (found,))
+        raw.execute("UPDATE budget SET spent_amount = 0, tip = ?", (found,))
         raw.commit()
     problems = Ledger.open(spent).verify().problems
     assert any("its totals are not what the entries up to it add up to" in line for line in problems)

@@ -36,9 +36,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     book.amend(GDP(3.0, 1e-5), reason="second wave")
     charge(book, gdp(0.5))
     Ledger.create(folder / "live.db", dataset="other", budget=GDP(2.0))
-    book.backup(folder / "book.db")
+    book.backup(folder / "ledger.db")
     assert len(book.show().rows) == ROWS["entry"]
-    yield folder / "book.db"
+    yield folder / "ledger.db"
 
 
 def tampered(source: Path, *statements: tuple[str, tuple[Any, ...]]) -> Path:
@@ -53,10 +53,10 @@ def tampered(source: Path, *statements: tuple[str, tuple[Any, ...]]) -> Path:
     return target
 
 
-def problems_of(path: Path, heads: tuple[Receipt | str, ...] = ()) -> tuple[str, ...]:
+def problems_of(path: Path, tips: tuple[Receipt | str, ...] = ()) -> tuple[str, ...]:
     """What a steward who opens the file and verifies it gets to see; an error at opening counts."""
     try:
-        found = Ledger.open(path, dataset="survey").verify(heads=heads)
+        found = Ledger.open(path, dataset="survey").verify(tips=tips)
     except ConfideError as error:
         return (str(error),)
     assert found.ok == (not found.problems)
@@ -78,7 +78,7 @@ def test_the_original_is_fine(original: Path) -> None:
     book = Ledger.open(original, dataset="survey")
     found = book.verify()
     assert (found.ok, found.problems, found.rows, found.unfinished) == (True, (), 7, (7,))
-    assert found.head == book.show().head
+    assert found.tip == book.show().tip
     assert str(found).startswith("ok: 7 entries")
 
 
@@ -174,7 +174,7 @@ def rewrite(path: Path, change: Callable[[list[dict[str, Any]]], list[dict[str, 
     names = list(rows[0])
     insert = f"INSERT INTO entry ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
     update = (
-        "UPDATE budget SET spent_amount = ?, spent_delta = ?, entries = ?, head = ?, "
+        "UPDATE budget SET spent_amount = ?, spent_delta = ?, entries = ?, tip = ?, "
         "guarantee = ?, limit_amount = ?, limit_delta = ? WHERE dataset = 'survey'"
     )
     totals = (*spent, len(rows), prev, limit["guarantee"], limit["amount"], limit["delta"])
@@ -188,19 +188,19 @@ def rewrite(path: Path, change: Callable[[list[dict[str, Any]]], list[dict[str, 
 
 @pytest.mark.parametrize("left", [1, 2, 3, 4, 5, 6])
 def test_rows_cut_from_the_end_show_through_a_receipt_kept_elsewhere(original: Path, left: int) -> None:
-    """The chain alone cannot tell; the last receipt, or the last head, can."""
+    """The chain alone cannot tell; the last receipt, or the last tip, can."""
     book = Ledger.open(original, dataset="survey")
-    receipt, head = book.find(release_digest(1)), book.show().head
+    receipt, tip = book.find(release_digest(1)), book.show().tip
     assert receipt is not None
     cut = rewrite(original, lambda rows: rows[:left])
     assert problems_of(cut) == ()
-    assert any("cut from the end" in line for line in problems_of(cut, (head,)))
+    assert any("cut from the end" in line for line in problems_of(cut, (tip,)))
     if left < receipt.seq:
-        for item in (receipt, receipt.head, receipt.release_sha256):
+        for item in (receipt, receipt.tip, receipt.release_sha256):
             (line,) = problems_of(cut, (item,))
             assert "cut from the end, an older copy was put back" in line
     else:
-        assert problems_of(cut, (receipt, receipt.head, receipt.release_sha256)) == ()
+        assert problems_of(cut, (receipt, receipt.tip, receipt.release_sha256)) == ()
 
 
 def test_a_chain_written_anew_shows_through_a_receipt_kept_elsewhere(original: Path) -> None:
@@ -217,9 +217,9 @@ def test_a_chain_written_anew_shows_through_a_receipt_kept_elsewhere(original: P
     assert any("not in dataset 'survey'" in line for line in problems_of(anew, (receipt,)))
 
 
-def test_a_change_far_back_reaches_every_later_head(original: Path) -> None:
-    """Each hash holds the one before, so that one head kept elsewhere vouches for everything up to it."""
-    head = Ledger.open(original, dataset="survey").show().head
+def test_a_change_far_back_reaches_every_later_tip(original: Path) -> None:
+    """Each hash holds the one before, so that one tip kept elsewhere vouches for everything up to it."""
+    tip = Ledger.open(original, dataset="survey").show().tip
 
     def another_note(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         rows[0]["note"] = "another wave"
@@ -227,7 +227,7 @@ def test_a_change_far_back_reaches_every_later_head(original: Path) -> None:
 
     anew = rewrite(original, another_note)
     assert problems_of(anew) == ()
-    assert any("written anew" in line for line in problems_of(anew, (head,)))
+    assert any("written anew" in line for line in problems_of(anew, (tip,)))
 
 
 @pytest.mark.parametrize(
@@ -276,15 +276,15 @@ def test_what_the_entries_say_is_checked_even_when_every_hash_is_right(
 
 
 def test_an_older_copy_put_back_is_found_and_the_open_book_sees_it(tmp_path: Path) -> None:
-    path = tmp_path / "book.db"
+    path = tmp_path / "ledger.db"
     book = Ledger.create(path, dataset="survey", budget=GDP(2.0))
     charge(book, gdp(1.0))
     book.backup(tmp_path / "older.db")
     receipt = book.receipt(charge(book, gdp(1.0)), release_sha256=release_digest(1), version="0.1.0")
-    assert book.verify(heads=[receipt]).ok
+    assert book.verify(tips=[receipt]).ok
     book.close()
     (tmp_path / "older.db").replace(path)
-    found = book.verify(heads=[receipt])
+    found = book.verify(tips=[receipt])
     assert not found.ok
     assert "older copy" in found.problems[0]
     assert book.show().units["spent_amount"] == 2**40
@@ -292,11 +292,11 @@ def test_an_older_copy_put_back_is_found_and_the_open_book_sees_it(tmp_path: Pat
 
 def test_an_open_book_charges_the_file_that_is_there(tmp_path: Path) -> None:
     """A connection to a file that was replaced would go on granting, unseen."""
-    path = tmp_path / "book.db"
+    path = tmp_path / "ledger.db"
     book = Ledger.create(path, dataset="survey", budget=GDP(2.0))
     book.backup(tmp_path / "older.db")
     charge(book, gdp(1.0))
-    for file in tmp_path.glob("book.db*"):
+    for file in tmp_path.glob("ledger.db*"):
         file.unlink()
     (tmp_path / "older.db").rename(path)
     charge(book, gdp(0.5))
@@ -304,29 +304,29 @@ def test_an_open_book_charges_the_file_that_is_there(tmp_path: Path) -> None:
 
 
 def test_an_open_book_does_not_charge_a_file_that_is_gone(tmp_path: Path) -> None:
-    book = Ledger.create(tmp_path / "book.db", dataset="survey", budget=GDP(2.0))
+    book = Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=GDP(2.0))
     charge(book, gdp(0.5))
-    (tmp_path / "book.db").unlink()
+    (tmp_path / "ledger.db").unlink()
     with refuses(ConfideError):
         charge(book, gdp(0.5))
     assert not book.verify().ok
-    assert not (tmp_path / "book.db").exists()
+    assert not (tmp_path / "ledger.db").exists()
 
 
 def test_a_receipt_of_another_dataset_is_said_so(original: Path) -> None:
     other = Ledger.open(original, dataset="other")
     receipt = Ledger.open(original, dataset="survey").find(release_digest(0))
     assert receipt is not None
-    assert "is of dataset 'survey', not 'other'" in other.verify(heads=[receipt]).problems[0]
+    assert "is of dataset 'survey', not 'other'" in other.verify(tips=[receipt]).problems[0]
 
 
 @pytest.mark.parametrize("garbage", [b"", b"not a database at all" * 300])
 def test_verify_never_raises_on_a_broken_file(tmp_path: Path, garbage: bytes) -> None:
-    path = tmp_path / "book.db"
+    path = tmp_path / "ledger.db"
     book = Ledger.create(path, dataset="survey", budget=GDP(2.0))
     charge(book, gdp(0.5))
     book.close()
-    for extra in tmp_path.glob("book.db-*"):
+    for extra in tmp_path.glob("ledger.db-*"):
         extra.unlink()
     path.write_bytes(garbage)
     assert not book.verify().ok
@@ -334,7 +334,7 @@ def test_verify_never_raises_on_a_broken_file(tmp_path: Path, garbage: bytes) ->
 
 def test_pages_overwritten_inside_the_file_are_found(original: Path, tmp_path: Path) -> None:
     content = original.read_bytes()
-    path = tmp_path / "book.db"
+    path = tmp_path / "ledger.db"
     for offset in range(100, len(content), 3001):
         path.write_bytes(content[:offset] + bytes(64) + content[offset + 64 :])
         if content[offset : offset + 64] != bytes(64):
@@ -359,8 +359,8 @@ def test_a_chain_that_was_cut_is_not_charged(original: Path) -> None:
     ],
 )
 def test_the_tables_themselves_refuse(original: Path, tmp_path: Path, change: str, constraint: str) -> None:
-    shutil.copy(original, tmp_path / "book.db")
-    with closing(sqlite3.connect(tmp_path / "book.db")) as raw:
+    shutil.copy(original, tmp_path / "ledger.db")
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as raw:
         raw.execute("CREATE TEMP TABLE one AS SELECT * FROM entry WHERE dataset = 'survey' AND seq = 3")
         raw.execute(f"UPDATE one SET {change}")
         with pytest.raises(sqlite3.IntegrityError, match=constraint):

@@ -31,18 +31,18 @@ def ledger(path: Path, name: str, **more: Any) -> cf.Ledger:
 def test_a_ledger_of_records_takes_a_unit_at_twice_its_mu_on_request(tmp_path: Path) -> None:
     book = ledger(tmp_path, "records.db")
     data = cf.read(visits(), UNIT)
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         cf.release(LINE, data, cf.GDP(0.5), ledger=book)
     release = cf.release(LINE, data, cf.GDP(0.5), ledger=book, charge_as="record")
     assert book.show().rows[-1].guarantee.startswith("GDP(mu=1")
     assert release.guarantees[0].unit == "pid"
     assert cf.verify(release, book).ok
     assert not cf.verify(release, ledger(tmp_path, "other.db")).ok
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         cf.release(LINE, data, cf.GDP(0.5), ledger=book, charge_as="person")
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         cf.release(LINE, cf.read(visits(), PLAIN), cf.GDP(0.5), ledger=book, charge_as="record")
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         cf.release(LINE, data, cf.GDP(0.5, relation="substitute"), n=100, ledger=None, charge_as="record")
     with pytest.raises(cf.BudgetExceeded):
         cf.release(LINE, data, cf.GDP(1.45), ledger=book, charge_as="record")
@@ -58,27 +58,27 @@ def test_two_ledgers_add_up_for_a_person(tmp_path: Path) -> None:
         assert found == jointly(records.show(), whole.show(), rows)
         assert round(found.mu, 2) == mu
         assert found.mu >= sqrt(0.25 + rows**2 * 0.25)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         jointly(whole.show(), whole.show(), 1)
     pure = cf.Ledger.create(tmp_path / "pure.db", dataset="visits", budget=cf.PureDP(1.0))
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         jointly(whole.show(), pure.show(), 1)
-    told = run("ledger", "show", str(tmp_path / "units.db"), "--beside", str(tmp_path / "records.db"))
+    told = run("ledger", "show", str(tmp_path / "units.db"), "--with-ledger", str(tmp_path / "records.db"))
     assert told.code == 0, told
     assert "both ledgers, a person with 50 rows: GDP(mu=25" in told.out
 
 
 def test_a_column_that_is_named_as_the_histogram_is_refused_with_the_reason() -> None:
     schema = cf.Schema({"contributions": cf.Categorical(["a", "b"])}, unit=cf.Unit("pid"))
-    with refuses(cf.PlanError):
-        cf.plan(cf.tables.Counts("contributions", covers="dataset"), schema, cf.GDP(1.0))
+    with refuses(cf.errors.PlanError):
+        cf.plan(cf.tables.Counts("contributions", inference="dataset"), schema, cf.GDP(1.0))
 
 
 def test_a_publication_pays_the_histogram_once() -> None:
     methods = {
         "line": LINE,
         "other": cf.regression.SSP("y ~ x"),
-        "classes": cf.tables.Means("y ~ 1", covers="population"),
+        "classes": cf.tables.Means("y ~ 1", inference="population"),
     }
     plan = cf.plan(cf.Publication(methods), UNIT, cf.GDP(1.0))
     names = [name for name in plan.statistics if name.endswith("contributions")]

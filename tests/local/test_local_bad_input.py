@@ -41,30 +41,30 @@ def _plan(columns: list[str], **asked: Any) -> Any:
 @pytest.mark.parametrize(
     ("what", "ask", "error"),
     [
-        ("no bounds", lambda: cf.Numeric(1, 1), cf.SchemaError),
-        ("bounds the wrong way round", lambda: cf.Numeric(2, 1), cf.SchemaError),
-        ("bounds that are no numbers", lambda: cf.Numeric(0, float("inf")), cf.SchemaError),
-        ("a column of no schema", lambda: _plan(["income"], noise=1.0), cf.SchemaError),
-        ("no column", lambda: _plan([], noise=1.0), cf.PlanError),
-        ("a column twice", lambda: _plan(["x", "x"], noise=1.0), cf.PlanError),
-        ("protected and public", lambda: _plan(["x"], public=["x"], noise=1.0), cf.PlanError),
-        ("a public column of no schema", lambda: _plan(["x"], public=["q"], noise=1.0), cf.SchemaError),
-        ("no noise", lambda: _plan(["x"], noise=0.0), cf.PlanError),
-        ("negative noise", lambda: _plan(["x"], noise=-1.0), cf.PlanError),
-        ("noise that is no number", lambda: _plan(["x"], noise=float("nan")), cf.PlanError),
-        ("neither noise nor guarantee", lambda: _plan(["x"]), cf.PlanError),
-        ("zeta of 1", lambda: _plan(["x"], noise=1.0, zeta=1.0), cf.PlanError),
-        ("zeta below 0", lambda: _plan(["x"], noise=1.0, zeta=-0.1), cf.PlanError),
-        ("zeta that is no number", lambda: _plan(["x"], noise=1.0, zeta=float("nan")), cf.PlanError),
-        ("rows without noise", lambda: _plan(["x"], noise=1.0, zeta=0.1), cf.PlanError),
-        ("an unknown level", lambda: _plan(["x"], noise=1.0, level="row"), cf.PlanError),
-        ("an unknown level of levels", lambda: _plan([], levels={"sex": 1.0}, level="row"), cf.PlanError),
-        ("mu of a curve that has none", lambda: _plan(["x"], privacy=cf.GDP(1.0)), cf.NoConversion),
-        ("rho likewise", lambda: _plan(["x", "z", "w"], privacy=cf.ZCDP(1.0)), cf.NoConversion),
-        ("pure noise of two columns", lambda: _plan(["x", "z"], privacy=cf.PureDP(1.0)), cf.NoConversion),
-        ("noise on levels", lambda: _plan(["sex"], noise=1.0), cf.PlanError),
-        ("records without a value are dropped", lambda: _plan(["gaps"], noise=1.0), cf.PlanError),
-        ("a grid that the noise shows", lambda: _plan(["age"], noise=0.3), cf.PrivacyError),
+        ("no bounds", lambda: cf.Numeric(1, 1), cf.errors.SchemaError),
+        ("bounds the wrong way round", lambda: cf.Numeric(2, 1), cf.errors.SchemaError),
+        ("bounds that are no numbers", lambda: cf.Numeric(0, float("inf")), cf.errors.SchemaError),
+        ("a column of no schema", lambda: _plan(["income"], noise=1.0), cf.errors.SchemaError),
+        ("no column", lambda: _plan([], noise=1.0), cf.errors.PlanError),
+        ("a column twice", lambda: _plan(["x", "x"], noise=1.0), cf.errors.PlanError),
+        ("protected and public", lambda: _plan(["x"], public=["x"], noise=1.0), cf.errors.PlanError),
+        ("a public column of no schema", lambda: _plan(["x"], public=["q"], noise=1.0), cf.errors.SchemaError),
+        ("no noise", lambda: _plan(["x"], noise=0.0), cf.errors.PlanError),
+        ("negative noise", lambda: _plan(["x"], noise=-1.0), cf.errors.PlanError),
+        ("noise that is no number", lambda: _plan(["x"], noise=float("nan")), cf.errors.PlanError),
+        ("neither noise nor guarantee", lambda: _plan(["x"]), cf.errors.PlanError),
+        ("zeta of 1", lambda: _plan(["x"], noise=1.0, zeta=1.0), cf.errors.PlanError),
+        ("zeta below 0", lambda: _plan(["x"], noise=1.0, zeta=-0.1), cf.errors.PlanError),
+        ("zeta that is no number", lambda: _plan(["x"], noise=1.0, zeta=float("nan")), cf.errors.PlanError),
+        ("rows without noise", lambda: _plan(["x"], noise=1.0, zeta=0.1), cf.errors.PlanError),
+        ("an unknown level", lambda: _plan(["x"], noise=1.0, level="row"), cf.errors.PlanError),
+        ("an unknown level of levels", lambda: _plan([], levels={"sex": 1.0}, level="row"), cf.errors.PlanError),
+        ("mu of a curve that has none", lambda: _plan(["x"], privacy=cf.GDP(1.0)), cf.errors.NoConversion),
+        ("rho likewise", lambda: _plan(["x", "z", "w"], privacy=cf.ZCDP(1.0)), cf.errors.NoConversion),
+        ("pure noise of two columns", lambda: _plan(["x", "z"], privacy=cf.PureDP(1.0)), cf.errors.NoConversion),
+        ("noise on levels", lambda: _plan(["sex"], noise=1.0), cf.errors.PlanError),
+        ("records without a value are dropped", lambda: _plan(["gaps"], noise=1.0), cf.errors.PlanError),
+        ("a grid that the noise shows", lambda: _plan(["age"], noise=0.3), cf.errors.PrivacyError),
     ],
 )
 def test_requests_are_refused_before_anything_is_read(
@@ -122,20 +122,20 @@ def _silent(frame: pd.DataFrame) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("what", "ask", "error"),
     [
-        ("RB of rows that all have noise", lambda: _fit(method="RB"), cf.PlanError),
-        ("DR likewise", lambda: _fit(method="DR"), cf.PlanError),
-        ("an unknown method", lambda: _fit(method="best"), cf.PlanError),
-        ("an unknown loss", lambda: _fit(loss="cubic"), cf.PlanError),
-        ("a function of a noisy column", lambda: _fit(formula="y ~ np.log(x)"), cf.PlanError),
-        ("a column that was left out", lambda: _fit(formula="y ~ q"), cf.PlanError),
-        ("a protected logistic response", lambda: _fit(formula="x ~ y", loss="logistic"), cf.PlanError),
-        ("values cut back to the bounds", lambda: _fit(change=lambda f: f.clip(0, 1)), cf.ReleaseError),
+        ("RB of rows that all have noise", lambda: _fit(method="RB"), cf.errors.PlanError),
+        ("DR likewise", lambda: _fit(method="DR"), cf.errors.PlanError),
+        ("an unknown method", lambda: _fit(method="best"), cf.errors.PlanError),
+        ("an unknown loss", lambda: _fit(loss="cubic"), cf.errors.PlanError),
+        ("a function of a noisy column", lambda: _fit(formula="y ~ np.log(x)"), cf.errors.PlanError),
+        ("a column that was left out", lambda: _fit(formula="y ~ q"), cf.errors.PlanError),
+        ("a protected logistic response", lambda: _fit(formula="x ~ y", loss="logistic"), cf.errors.PlanError),
+        ("values cut back to the bounds", lambda: _fit(change=lambda f: f.clip(0, 1)), cf.errors.ReleaseError),
         (
             "rows chosen by their noisy values",
             lambda: _fit(n=2_000, change=lambda f: f[f["x"].between(0, 1)]),
-            cf.ReleaseError,
+            cf.errors.ReleaseError,
         ),
-        ("no word on the noise", lambda: _fit(change=_silent), cf.ReleaseError),
+        ("no word on the noise", lambda: _fit(change=_silent), cf.errors.ReleaseError),
     ],
 )
 def test_what_cannot_be_corrected_is_refused(what: str, ask: Callable[[], Any], error: type[Exception]) -> None:
@@ -184,5 +184,5 @@ def test_an_empty_table_is_released_and_answers_nothing(tmp_path: Path) -> None:
     cf.local.protect(_odd("constant", 0), SCHEMA, place, columns=["x"], public=["y"], noise=0.5, ledger=None, seed=1)
     assert len(cf.local.read(place)) == 0
     for ask in (lambda: cf.local.fit(place, "y ~ x"), lambda: cf.local.mean(place, "x")):
-        with refuses(cf.PlanError):
+        with refuses(cf.errors.PlanError):
             ask()

@@ -1,4 +1,4 @@
-"""`confide protect` and `confide fit`, as their help shows them."""
+"""`confide local protect` and `confide local fit`, as their help shows them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_table_is_protected_and_fitted(survey: pd.DataFrame) -> None:
     assert done["public"] == ["region"] and done["columns"]["age"]["noise_sd"] == pytest.approx(36.0, rel=1e-6)
     again = run(*charged)
     assert again.code == 3 and "exists" in again.err
-    shown = good("fit", "income ~ age + region", "p.parquet", "--report", "r.html", "--json").json["result"]
+    shown = good("local", "fit", "income ~ age + region", "p.parquet", "--report", "r.html", "--json").json["result"]
     assert shown["status"] == "valid" and shown["response"] == "income"
     assert "No protection at all" in Path("r.html").read_text()
 
@@ -72,37 +72,37 @@ def test_ctrl_c_after_the_charge_does_not_deny_it(survey: pd.DataFrame, monkeypa
 
 
 def test_a_fit_of_what_is_not_protected_is_refused(survey: pd.DataFrame) -> None:
-    done = run("fit", "income ~ age", "survey.csv")
+    done = run("local", "fit", "income ~ age", "survey.csv")
     assert done.code != 0 and "how it was protected" in done.err
 
 
 def test_a_central_ledger_is_refused(survey: pd.DataFrame) -> None:
-    good(*shlex.split("ledger init book.db --dataset survey --mu 6"))
-    done = run(*shlex.split(PROTECT), "--ledger", "book.db")
+    good(*shlex.split("ledger init ledger.db --dataset survey --mu 6"))
+    done = run(*shlex.split(PROTECT), "--ledger", "ledger.db")
     assert done.code == 3 and "ledger of its own" in done.err
     assert run(*shlex.split("ledger init x.db --dataset survey --mu 6 --trust everyone")).code == 2
 
 
 def test_what_is_wrong_is_said_in_options(survey: pd.DataFrame) -> None:
-    good("ledger", "init", "book.db", "--dataset", "survey", "--mu", "2")
-    done = run(*shlex.split(PROTECT), "--ledger", "book.db")
+    good("ledger", "init", "ledger.db", "--dataset", "survey", "--mu", "2")
+    done = run(*shlex.split(PROTECT), "--ledger", "ledger.db")
     assert done.code == 3 and "--delta 0.001 --relation substitute --trust local" in done.err
-    made = good(*shlex.split(PROTECT), "--no-ledger")
+    made = good(*shlex.split(PROTECT), "--unaccounted")
     assert "not charged" in made.out
-    again = run(*shlex.split(PROTECT), "--no-ledger")
+    again = run(*shlex.split(PROTECT), "--unaccounted")
     assert "--force to replace" in again.err
-    unknown = run("fit", "income ~ ages", "p.parquet")
+    unknown = run("local", "fit", "income ~ ages", "p.parquet")
     assert unknown.code == 3 and "no column 'ages'; it has: age, income, region" in unknown.err.replace(
         "income, age", "age, income"
     )
-    assert run("fit", "income ~ age", "none.parquet").code == 3
+    assert run("local", "fit", "income ~ age", "none.parquet").code == 3
     for more, words in (
         ("", "or --noise 1.0"),
         ("--noise .5 --zeta .1", "--accept-verbatim-rows"),
         ("--noise .5 --level person", "--level record"),
     ):
-        asked = "protect survey.csv q.parquet --schema schema.toml --columns age --no-ledger"
+        asked = "protect survey.csv q.parquet --schema schema.toml --columns age --unaccounted"
         assert words in run(*shlex.split(f"{asked} {more}")).err
     assert "--levels region=1.0" in run(*shlex.split(asked.replace("age", "region")), "--noise", ".5").err
-    assert "--method SL" in run("fit", "income ~ age", "p.parquet", "--method", "RB").err
-    assert "--loss absolute for medians" in run("fit", "income ~ age", "p.parquet", "--loss", "median").err
+    assert "--method SL" in run("local", "fit", "income ~ age", "p.parquet", "--method", "RB").err
+    assert "--loss absolute for medians" in run("local", "fit", "income ~ age", "p.parquet", "--loss", "median").err

@@ -115,7 +115,7 @@ def test_statuses_say_why() -> None:
 )
 def test_what_a_fit_refuses(formula: str, asked: dict[str, Any]) -> None:
     frame = _protected(np.random.default_rng(1), 50, 0.0, 0.3)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.fit(frame, formula, **asked)
 
 
@@ -125,7 +125,7 @@ def test_public_values_that_are_missing_are_named(column: str, value: Any) -> No
     frame = _protected(np.random.default_rng(3), 200, 0.0, 0.1).astype({"g": object})
     frame.loc[[4, 7], column] = value
     formula = "z ~ x0" if column == "z" else "y ~ x0 + g"
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.fit(frame, formula)
     there = frame[column].notna() if column == "g" else np.isfinite(frame[column])
     assert cf.local.fit(frame[there], formula).status == "valid"

@@ -67,13 +67,13 @@ def test_moments_are_covered(zeta: float) -> None:
 
 def test_corners_need_rows_without_noise_and_few_of_them_are_weak() -> None:
     x = np.random.default_rng(5).random(300)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.mean(_told(x, 0.5, 0.0, 1), "x", lambda x: (x > 30).astype(float))
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.mean(_told(x, 0.5, 0.0, 1), "x", method="RB")
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.mean(_told(x, 0.5, 0.0, 1), "x", method="best")
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.mean(_told(x, 0.5, 0.0, 1), "x", lambda x: 1.0)
     few = cf.local.mean(_told(x, 0.5, 0.1, 1), "x")
     assert few.status == "imprecise" and np.isnan(few.bse.iloc[0]) and "zeta" in few.reason
@@ -203,9 +203,9 @@ def test_levels_have_shares_and_numbers_have_none(tmp_path: Path) -> None:
     place = tmp_path / "p.csv"
     cf.local.protect(SCHEMA.sample(50, seed=1), SCHEMA, place, columns=["x"], levels={"g": 1.0}, noise=0.5, ledger=None)
     for asked in (lambda: cf.local.mean(place, "g"), lambda: cf.local.fit(place, "g ~ x", loss="logistic")):
-        with refuses(cf.PlanError):
+        with refuses(cf.errors.PlanError):
             asked()
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.shares(place, "x")
     assert cf.local.shares(place, "g").status == "valid"
 
@@ -231,7 +231,7 @@ def test_shares_of_a_table_with_other_levels_and_of_an_empty_one(tmp_path: Path)
     cf.local.protect(SCHEMA.sample(50, seed=1), SCHEMA, place, columns=["x"], levels={"g": 1.0}, noise=0.5, ledger=None)
     frame = cf.local.read(place)
     frame.loc[frame.index[:3], "g"] = None
-    with refuses(cf.ReleaseError):
+    with refuses(cf.errors.ReleaseError):
         cf.local.shares(frame, "g")
     nobody = cf.local.shares(frame.iloc[:0], "g")
     assert nobody.status == "imprecise"
@@ -261,7 +261,7 @@ def test_an_own_loss_is_the_known_one_where_it_is_written_anew() -> None:
 
 def test_an_own_loss_without_jax_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "jax", None)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.OwnLoss(lambda t, y: (y - t) ** 2).value(np.zeros(2), np.zeros(2))
 
 

@@ -104,11 +104,11 @@ def test_a_response_of_two_levels_is_the_share_of_the_second() -> None:
 )
 def test_what_of_levels_a_formula_refuses(formula: str, loss: str) -> None:
     told = {"x": [0.1, 0.2], "g": ["a", "b"], "w": ["no", "yes"], "y": [0.0, 1.0], "s": ["u", "v"]}
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.fit(_frame(told, ("y", "s"), noised=True), formula, loss=loss)
 
 
 def test_cells_of_no_level_are_refused() -> None:
     told = {"x": [0.1, 0.2], "g": ["a", "d"], "w": ["no", "yes"], "y": [0.0, 1.0]}
-    with refuses(cf.ReleaseError):
+    with refuses(cf.errors.ReleaseError):
         cf.local.fit(_frame(told, ("y", "x")), "y ~ g")

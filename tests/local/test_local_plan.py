@@ -108,9 +108,9 @@ def test_levels_take_their_epsilon_from_the_request(level: str) -> None:
     assert 0.005 < float(plan.statement.curve.delta(4.0)) <= 0.01
     alone = cf.local.plan(LEVELLED, ["x"], **asked)
     assert plan.protection.columns["x"].sd > alone.protection.columns["x"].sd
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.plan(LEVELLED, ["x"], levels={"region": 4.5}, **asked)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.plan(LEVELLED, [], levels={"region": 1.0}, privacy=cf.GDP(1.0))
 
 
@@ -198,7 +198,7 @@ def test_methods_stand_side_by_side() -> None:
     ],
 )
 def test_what_a_plan_refuses(asked: dict[str, Any]) -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.plan(SCHEMA, ["x"], public=["y"], noise=0.5, **asked)
 
 
@@ -208,7 +208,7 @@ def test_the_command_shows_the_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         'dataset = "survey"\n[columns.x]\nkind = "numeric"\nlow = 0\nhigh = 10\non_missing = 5\n'
         '[columns.y]\nkind = "numeric"\nlow = 0\nhigh = 60\n'
     )
-    asked = ("plan", "local", "y ~ x", "--schema", "schema.toml", "--columns", "x", "--public", "y", "--n", "5000")
+    asked = ("local", "plan", "y ~ x", "--schema", "schema.toml", "--columns", "x", "--public", "y", "--n", "5000")
     shown = good(*asked, "--epsilon", "3", "--delta", ".01")
     assert "raw sample of 0.01 of the rows" in shown.out and "a keeper who sees" in shown.out
     told = json.loads(good(*asked, "--noise", ".5", "--zeta", ".1", "--json").out)

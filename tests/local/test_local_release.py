@@ -121,7 +121,7 @@ def test_each_row_has_the_noise_that_is_told(
         monkeypatch.setattr("confide.local.release.SecureNoise", lambda: SimulatedNoise(4))
         # rows without noise are a delta of zeta
         budget = cf.GDP(6.0, 0.5, relation="substitute", trust="local")
-        book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=budget)
+        book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=budget)
         stream = cf.local.Releaser.open(book, SCHEMA, charge_delta=1e-6, **asked)
         told, seen = stream.planned.protection, stream.extend({**data, "id": list(range(n))}, ids="id")
     drawn = np.column_stack([(seen[name] - data[name][0]) / one.sd for name, one in told.columns.items()])
@@ -189,7 +189,7 @@ def test_nothing_is_left_of_a_draw_that_failed(tmp_path: Path, monkeypatch: pyte
         return real(file, table, **more)
 
     monkeypatch.setattr("confide.local.files.pq.ParquetWriter.write_table", broken)
-    with refuses(cf.ReleaseError) as caught:
+    with refuses(cf.errors.ReleaseError) as caught:
         cf.local.protect(
             _frame(50), SCHEMA, tmp_path / "p.parquet", columns=["x"], noise=2.0, ledger=book, charge_delta=1e-6
         )
@@ -237,7 +237,7 @@ def test_the_plan_names_the_raw_sample(noise: float, zeta: float, words: str) ->
 
 def test_a_seed_is_never_charged(tmp_path: Path) -> None:
     book = _book(tmp_path)
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         cf.local.protect(
             _frame(10), SCHEMA, tmp_path / "p.parquet", columns=["x"], noise=2.0, ledger=book, charge_delta=1e-6, seed=1
         )
@@ -246,9 +246,9 @@ def test_a_seed_is_never_charged(tmp_path: Path) -> None:
 
 def test_ledgers_of_other_terms_are_refused(tmp_path: Path) -> None:
     central = cf.Ledger.create(tmp_path / "c.db", dataset="survey", budget=cf.GDP(6.0, relation="substitute"))
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.protect(_frame(10), SCHEMA, tmp_path / "p.parquet", columns=["x"], noise=2.0, ledger=central)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.protect(
             _frame(10),
             SCHEMA,
@@ -293,7 +293,7 @@ def test_a_schema_that_protects_more_than_a_row_is_refused(
         lambda: cf.local.plan(schema, **asked),
         lambda: cf.local.Releaser.open(book, schema, charge_delta=1e-6, **asked),
     ):
-        with refuses(cf.PrivacyError):
+        with refuses(cf.errors.PrivacyError):
             call()
     assert _kinds(book) == ["open"] and not place.exists()
     assert str(told(cf.Schema(dict(SCHEMA.columns), dataset="survey", unit="record")).statement).endswith("local)")
@@ -303,7 +303,7 @@ def test_a_schema_that_protects_more_than_a_row_is_refused(
     "other", [{"unit": "household"}, {"unit": "attribute"}, {"relation": "add-remove"}], ids=lambda one: next(iter(one))
 )
 def test_a_guarantee_of_another_unit_or_relation_is_not_overheard(other: dict[str, Any]) -> None:
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         cf.local.plan(SCHEMA, ["x"], privacy=cf.ApproxDP(1.0, 1e-3, **other))
     said = cf.ApproxDP(1.0, 1e-3, relation="substitute", unit="attribute", trust="local")
     assert cf.local.plan(SCHEMA, ["x"], level="attribute", privacy=said).statement.unit == "attribute"
@@ -313,11 +313,11 @@ def test_files_that_do_not_say_how_they_were_protected(tmp_path: Path) -> None:
     _frame(10).to_parquet(tmp_path / "bare.parquet")
     _frame(10).to_csv(tmp_path / "bare.csv")
     for name in ("bare.parquet", "bare.csv", "none.parquet"):
-        with refuses(cf.ReleaseError):
+        with refuses(cf.errors.ReleaseError):
             cf.local.fit(tmp_path / name, "y ~ x")
     told = Protection({"x": Noised(0, 1, 101, Fraction(50))})
     for break_ in ({"format": 9}, {"zeta": "2.0"}, {"columns": {}}, {"columns": {"x": {"low": "0x0p+0"}}}):
-        with pytest.raises(cf.ReleaseError):
+        with pytest.raises(cf.errors.ReleaseError):
             Protection.from_json(json.dumps(json.loads(told.to_json()) | break_))
 
 
@@ -337,7 +337,7 @@ def test_an_id_has_one_output_whatever_its_record_says(tmp_path: Path) -> None:
     again = _stream(cf.Ledger.open(book.path)).extend({"id": ["b", "c", "a"], "x": [0.7, 0.2, 0.1]}, ids="id")
     assert again.x[0] == first.x[1] and again.x[2] == first.x[0]
     assert book.show().spent == spent, "a stream that goes on is charged once"
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         stream.new_version()
     second = stream.new_version(allow_update=True)
     assert second.planned.protection.version == 2 and book.show().spent != spent
@@ -389,7 +389,7 @@ def test_a_stream_is_of_the_data_set_that_paid(tmp_path: Path) -> None:
     book = _book(tmp_path)
     _stream(book, stream="s")
     other = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5)}, dataset="other")
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.Releaser.open(book, other, columns=["x"], noise=2.0, charge_delta=1e-6, stream="s")
 
 
@@ -409,13 +409,13 @@ def test_ids_are_canonical_and_needed(tmp_path: Path) -> None:
     a = stream.extend(pd.DataFrame({"id": [7, 8], "x": [0.1, 0.2]}), ids="id")
     b = stream.extend(pd.DataFrame({"id": ["8", "7.0"], "x": [0.1, 0.2]}), ids="id")
     assert a.x.tolist() == b.x.tolist()[::-1]
-    with refuses(cf.SourceError):
+    with refuses(cf.errors.SourceError):
         stream.extend(pd.DataFrame({"id": [1.0, np.nan], "x": [0.1, 0.2]}), ids="id")
 
 
 def test_outputs_that_nobody_paid_for(tmp_path: Path) -> None:
     book = _book(tmp_path)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         book.outputs("0" * 64).keep([b"a"], lambda at: [b"x" for _ in at])
 
 
@@ -453,7 +453,7 @@ def test_a_place_that_cannot_take_the_table_costs_nothing(tmp_path: Path, way: A
     book, place = _book(tmp_path), tmp_path / "p.parquet"
     records = way(place, _frame(50))
     before = sorted(tmp_path.iterdir())
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.protect(records, SCHEMA, place, columns=["x"], noise=0.5, ledger=book, charge_delta=1e-4, force=True)
     assert _kinds(book) == ["open"]
     assert sorted(tmp_path.iterdir()) == before
@@ -465,7 +465,7 @@ def test_a_disk_without_room_costs_nothing(tmp_path: Path, monkeypatch: pytest.M
 
     book = _book(tmp_path)
     monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.protect(
             _frame(50), SCHEMA, tmp_path / "p.csv", columns=["x"], noise=0.5, ledger=book, charge_delta=1e-4
         )
@@ -479,7 +479,7 @@ def test_a_table_that_cannot_be_protected_here_costs_nothing(tmp_path: Path, mon
 
     book = _book(tmp_path)
     monkeypatch.setattr(Labels, "text", lacking)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.local.protect(
             _frame(50),
             SCHEMA,

@@ -27,7 +27,7 @@ BUDGET = cf.GDP(20.0, 1e-3, relation="substitute", trust="local")
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=needs_server)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
     """Where the ledger is."""
-    return tmp_path / "book.db" if request.param == "sqlite" else str(request.getfixturevalue("url"))
+    return tmp_path / "ledger.db" if request.param == "sqlite" else str(request.getfixturevalue("url"))
 
 
 def _open(place: str | Path) -> Any:
@@ -123,7 +123,7 @@ def test_the_chain_knows_how_many_outputs_there_are(place: str | Path) -> None:
     with book._store.writing(creating=True) as connection:
         connection.execute(text("DELETE FROM stream_output WHERE id = :one"), {"one": b"1"})
     assert "7 stored outputs" in book.verify().problems[0]
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         _open(place).extend(_rows(3), ids="id")
     assert _open(place).extend(_rows(1), ids="id").x[0] == first.x[0], "what is stored is given"
 
@@ -139,9 +139,9 @@ def test_outputs_under_another_entry_or_without_their_table_are_found(place: str
 
 
 def test_an_older_copy_is_told_by_a_head_that_was_kept(tmp_path: Path) -> None:
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=BUDGET)
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=BUDGET)
     _open(book.path).extend(_rows(2), ids="id")
     book.backup(tmp_path / "old.db")
     _open(book.path).extend(_rows(4), ids="id")
     kept, old = book.head, cf.Ledger.open(tmp_path / "old.db")
-    assert old.verify().ok and not old.verify(heads=[kept]).ok
+    assert old.verify().ok and not old.verify(tips=[kept]).ok

@@ -19,8 +19,8 @@ SCHEMA = cf.Schema(
 )
 PUB = cf.Publication(
     {
-        "counts": cf.tables.Counts("g * h", covers="dataset"),
-        "means": cf.tables.Means("x ~ g", covers="dataset", where="h == 'u'"),
+        "counts": cf.tables.Counts("g * h", inference="dataset"),
+        "means": cf.tables.Means("x ~ g", inference="dataset", where="h == 'u'"),
     }
 )
 

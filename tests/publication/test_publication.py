@@ -46,7 +46,7 @@ PUB = cf.Publication(QUESTIONS, shares={"line": 2, "classes": 0.1})
 
 def released(publication: Any = PUB, seed: int = 3, privacy: Any = cf.GDP(1.0)) -> Release:  # noqa: B008
     source = cf.read(FRAME, SCHEMA)
-    return cf.release(publication, source, privacy, ledger=None, noise=SimulatedNoise(seed), keep_others=True)
+    return cf.release(publication, source, privacy, ledger=None, noise=SimulatedNoise(seed), allow_partial=True)
 
 
 # the plan -----------------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def test_all_faulty_questions_are_named_at_once_and_nothing_is_charged(tmp_path:
             "d": cf.regression.SSP("region ~ x"),
         }
     )
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(2.0, relation="add-remove"))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(2.0, relation="add-remove"))
     with pytest.raises(PlanError) as found:
         cf.release(faulty, cf.read(FRAME, SCHEMA), cf.GDP(1.0), ledger=book)
     assert all(f"question {name!r}" in str(found.value) for name in "acd") and "question 'b'" not in str(found.value)
@@ -308,7 +308,7 @@ def test_one_pass_serves_all_questions_and_as_many_as_the_longest_needs() -> Non
 
 
 def test_one_charge_one_receipt_and_the_file_reads_back(tmp_path: Path) -> None:
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(1.5, relation="add-remove"))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(1.5, relation="add-remove"))
     done = cf.release(PUB, cf.read(FRAME, SCHEMA), cf.GDP(1.0), ledger=book)
     assert [row.kind for row in book.show().rows].count("charge") == 1
     again = Release.from_json(done.to_json())
@@ -357,7 +357,7 @@ def test_a_question_that_fails_after_the_charge_leaves_the_bits_of_the_others(
         raise ValueError("a record with income 123456")
 
     monkeypatch.setattr(kind, "draw", draw)
-    with refuses(cf.ReleaseError):
+    with refuses(cf.errors.ReleaseError):
         cf.release(PUB, cf.read(FRAME, SCHEMA), cf.GDP(1.0), ledger=None)
     done = released()
     assert done.statuses == {name: "failed" if name == killed else "released" for name in QUESTIONS}
@@ -469,8 +469,8 @@ def test_a_publication_is_a_file_too(tmp_path: Path) -> None:
     path = tmp_path / "publication.toml"
     path.write_text(
         'schema = "schema.toml"\nprivacy = { epsilon = 1.0, delta = 1e-6 }\nn = 500\n'
-        '[questions.line]\nmethod = "ssp"\nformula = "y ~ x"\ncov = "classical"\nrecenter = false\nshare = 2\n'
-        '[questions.old]\nmethod = "least_squares"\nformula = "y ~ x"\nwhere = "age >= 65"\n'
+        '[analyses.line]\nmethod = "ssp"\nformula = "y ~ x"\ncov = "classical"\nrecenter = false\nshare = 2\n'
+        '[analyses.old]\nmethod = "least_squares"\nformula = "y ~ x"\nwhere = "age >= 65"\n'
     )
     asked = PublicationFile.from_toml(path)
     same = cf.Publication({"line": LINE, "old": OLD}, shares={"line": 2})
@@ -484,10 +484,10 @@ def test_a_publication_is_a_file_too(tmp_path: Path) -> None:
         "a = [",
         "budget = 3",
         'schema = "s.toml"',
-        '[questions.a]\nformula = "y ~ x"',
-        '[questions.a]\nmethod = "sspp"\nformula = "y ~ x"',
-        '[questions.a]\nmethod = "ssp"\nformla = "y ~ x"',
-        'privacy = { mu = 1, rho = 1 }\n[questions.a]\nmethod = "ssp"\nformula = "y ~ x"',
+        '[analyses.a]\nformula = "y ~ x"',
+        '[analyses.a]\nmethod = "sspp"\nformula = "y ~ x"',
+        '[analyses.a]\nmethod = "ssp"\nformla = "y ~ x"',
+        'privacy = { mu = 1, rho = 1 }\n[analyses.a]\nmethod = "ssp"\nformula = "y ~ x"',
     ],
 )
 def test_a_file_with_faults_says_which(text: str, tmp_path: Path) -> None:

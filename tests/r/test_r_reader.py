@@ -38,12 +38,12 @@ RELEASES: Mapping[str, tuple[Any, cf.Schema]] = {
     "line": (cf.regression.LeastSquares("income ~ age + region"), SCHEMA),
     "logistic": (cf.regression.Logistic("smoker ~ age + region"), SCHEMA),
     "poisson": (cf.regression.Poisson("visits ~ age"), SCHEMA),
-    "means": (cf.tables.Means("income ~ region", covers="population"), SCHEMA),
-    "counts": (cf.tables.Counts("region * smoker", covers="population"), SCHEMA),
+    "means": (cf.tables.Means("income ~ region", inference="population"), SCHEMA),
+    "counts": (cf.tables.Counts("region * smoker", inference="population"), SCHEMA),
     "distribution": (cf.tables.Quantiles("income ~ smoker", bins=32), SCHEMA),
     "rank test": (cf.tests.MannWhitney("income ~ smoker"), SCHEMA),
-    "survey": (cf.tables.Means("income", covers="population"), SURVEY),
-    "table one": (cf.tables.TableOne("income + age + region ~ smoker", covers="population", medians="age"), SCHEMA),
+    "survey": (cf.tables.Means("income", inference="population"), SURVEY),
+    "table one": (cf.tables.TableOne("income + age + region ~ smoker", inference="population", medians="age"), SCHEMA),
 }
 
 
@@ -81,7 +81,7 @@ def both(library: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, t
     """name -> (the release, Python's result, what R read)."""
     folder = tmp_path_factory.mktemp("files")
     drawn = {name: _drawn(name) for name in RELEASES}
-    paths = [str(cf.write_results(release, folder / f"{name}.json")) for name, release in drawn.items()]
+    paths = [str(cf.results.write_results(release, folder / f"{name}.json")) for name, release in drawn.items()]
     done = _r(library, str(ROOT / "tests/r/numbers.R"), *paths)
     assert done.returncode == 0, done.stderr
     read = dict(zip(drawn, json.loads(done.stdout), strict=True))
@@ -159,8 +159,8 @@ def test_a_rank_test_has_its_p_value(both: Any) -> None:
 
 def test_r_refuses_altered_files_and_other_results(library: Path, tmp_path: Path, both: Any) -> None:
     has_digest = _r(library, "-e", "library(digest)").returncode == 0
-    text = cf.write_results(both["line"][0], tmp_path / "line.json").read_text()
-    means = json.loads(cf.write_results(both["means"][0], tmp_path / "means.json").read_text())
+    text = cf.results.write_results(both["line"][0], tmp_path / "line.json").read_text()
+    means = json.loads(cf.results.write_results(both["means"][0], tmp_path / "means.json").read_text())
     mixed = json.dumps(
         {**means, "results": json.loads(text)["results"]}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
     )
@@ -205,7 +205,7 @@ def test_a_publication_is_read_question_by_question(library: Path, tmp_path: Pat
     questions = {"model": RELEASES["line"][0], "incomes": RELEASES["means"][0]}
     source = cf.read(SCHEMA.sample(4_000, seed=1), SCHEMA)
     release = cf.release(cf.Publication(questions), source, cf.GDP(3.0), ledger=None, noise=SimulatedNoise(5))
-    path = cf.write_results(release, tmp_path / "publication.json")
+    path = cf.results.write_results(release, tmp_path / "publication.json")
     code = f'library(confide); x <- read_release("{path}"); print(x); cat(names(x), "\\n"); cat(sprintf("%a", coef(x[["model"]])))'
     done = _r(library, "-e", code)
     assert done.returncode == 0, done.stderr

@@ -42,7 +42,7 @@ def build(**changes: Any) -> Estimates:
         "requested": ApproxDP(1.0, 1e-6, relation="add-remove"),
         "guarantee": GDP(0.25, relation="add-remove"),
         "target": "coefficients of the weighted linear projection",
-        "covers": "sampling of the records and privacy noise",
+        "intervals_for": "sampling of the records and privacy noise",
         "release_sha256": SHA,
         "facts": (("Cov. type", "robust"),),
     }

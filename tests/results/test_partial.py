@@ -32,7 +32,7 @@ def some(**changes: object) -> Estimates:
         "requested": mu,
         "guarantee": mu,
         "target": "t",
-        "covers": "c",
+        "intervals_for": "c",
         "release_sha256": "0" * 64,
     }
     return Estimates(**(numbers | changes))  # type: ignore[arg-type]

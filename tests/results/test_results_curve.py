@@ -41,7 +41,7 @@ def make(m: int = 41, **changes: Any) -> Curve:
         "requested": MU,
         "guarantee": MU,
         "target": "E[y|x]",
-        "covers": "sampling and privacy noise",
+        "intervals_for": "sampling and privacy noise",
         "release_sha256": "0" * 64,
         "crossings": 20.0,
     }

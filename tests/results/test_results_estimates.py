@@ -248,7 +248,7 @@ def test_json_says_what_holds(make: Maker):
     assert data["guarantee"]["numbers"] == {"mu": 0.25, "delta": 0.0}
     assert data["requested"]["numbers"] == {"epsilon": 1.0, "delta": 1e-6}
     assert (data["status"], data["reason"], data["flags"]) == ("valid", "", ["response_clipped"])
-    assert (data["covers"], data["target"]) == (result.covers, result.target)
+    assert (data["inference"], data["target"]) == (result.intervals_for, result.target)
     assert data["relation"] == "add-remove"
     assert data["facts"] == [["Cov. type", "robust"]]
     assert data["release_sha256"] == SHA

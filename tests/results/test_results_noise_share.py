@@ -249,7 +249,7 @@ def test_weighted_counts_of_320_psus_count_what_noise_may_hide(mu: float) -> Non
         },
         design=cf.SurveyDesign(weight="w", strata="h", psu="psu", psus=names, size=14, icc=0.1),
     )
-    table = cf.tables.counts("ill * grp", cf.read(frame, schema), covers="population", **_asked(mu)).to_frame()
+    table = cf.tables.counts("ill * grp", cf.read(frame, schema), inference="population", **_asked(mu)).to_frame()
     errors = []
     for row in table.itertuples():
         inside = np.ones(len(frame), dtype=bool)
@@ -283,7 +283,9 @@ def test_of_clusters_the_robust_variance_counts_and_not_that_of_records(mu: floa
         sums = frame[frame["half"] == "a"].groupby("psu")["y"].agg(["sum", "size"])
         scores = sums["sum"] - sums["sum"].sum() / sums["size"].sum() * sums["size"]
         alone = 2 * stats.t.isf(0.025, 18) * np.sqrt(19 / 18 * (scores**2).sum()) / sums["size"].sum()
-        table = cf.tables.means("y ~ half", cf.read(frame, schema), covers="population", **_asked(mu, seed)).to_frame()
+        table = cf.tables.means(
+            "y ~ half", cf.read(frame, schema), inference="population", **_asked(mu, seed)
+        ).to_frame()
         row = table[table["half"] == "a"].iloc[0]
         found.append(row["privacy_share"])
         true.append(1 - (alone / (row["high"] - row["low"])) ** 2)
@@ -319,7 +321,7 @@ def test_of_weights_that_are_the_psus_own_the_share_is_the_most_that_noise_may_h
             },
             design=cf.SurveyDesign(weight="w", strata="h", psu="psu", psus=names, size=20, largest=40),
         )
-        table = cf.tables.counts("r", cf.read(frame, schema), covers="population", **_asked(1.0, seed)).to_frame()
+        table = cf.tables.counts("r", cf.read(frame, schema), inference="population", **_asked(1.0, seed)).to_frame()
         alone = 2 * stats.t.isf(0.025, 36) * _linearised(frame, np.ones(len(frame), dtype=bool))
         row = table[table["r"] == "Total"].iloc[0]
         assert 1 - (alone / (row["high"] - row["low"])) ** 2 < row["privacy_share"] < 0.99
@@ -333,7 +335,7 @@ def test_a_row_over_the_whole_range_is_all_noise_and_has_no_estimate() -> None:
     columns = {"r": cf.Categorical(["u", "v", "none"]), "y": cf.Numeric(0, 300), "w": cf.Numeric(0, 100)}
     data = cf.read(frame, cf.Schema(columns, design=cf.SurveyDesign(weight="w", psu="psu", size=20)))
     for seed in range(3):
-        means = cf.tables.means("y ~ r", data, covers="population", **_asked(1.0, seed))
+        means = cf.tables.means("y ~ r", data, inference="population", **_asked(1.0, seed))
         row = means.to_frame().set_index("r").loc["none"]
         assert "whole_range" in row["flag"] and row["privacy_share"] == 1 and DOMINATES not in row["flag"]
         assert np.isnan([row["estimate"], row["std_err"], means.params.iloc[-1], means.bse.iloc[-1]]).all()
@@ -341,7 +343,7 @@ def test_a_row_over_the_whole_range_is_all_noise_and_has_no_estimate() -> None:
         lines = means.summary().splitlines()
         place = next(at for at, line in enumerate(lines) if line.split()[:1] == ["none"])
         assert "whole_range" in " ".join(lines[place : place + 2])
-        counts = cf.tables.counts("r", data, covers="population", **_asked(1.0, seed)).to_frame()
+        counts = cf.tables.counts("r", data, inference="population", **_asked(1.0, seed)).to_frame()
         assert (counts["low"] >= 0).all() and (counts["high"] >= counts["low"]).all()
 
 
@@ -368,7 +370,7 @@ def _records(n: int) -> Any:
 
 
 def _calls(data: Any, asked: dict[str, Any]) -> dict[str, Any]:
-    tables, own = cf.tables, {"covers": "population", **asked}
+    tables, own = cf.tables, {"inference": "population", **asked}
     return {
         "counts": tables.counts("kind", data, **own),
         "shares": tables.shares("kind", data, **own),
@@ -387,7 +389,7 @@ def test_rows_of_tables_are_flagged_where_noise_rules(name: str) -> None:
 
 def test_a_flag_of_a_row_is_in_the_table_and_its_json() -> None:
     _, data = _records(2_000)
-    found = cf.tables.means("x ~ sex", data, covers="population", **_asked(0.1, 4))
+    found = cf.tables.means("x ~ sex", data, inference="population", **_asked(0.1, 4))
     assert DOMINATES in " ".join(json.loads(found.to_json())["labels"]["flag"])
     text = " ".join(found.summary().split())
     assert f"% {DOMINATES}" in text and f"Caution {DOMINATES.replace('_', ' ')} (2 rows): privacy noise" in text
@@ -395,7 +397,7 @@ def test_a_flag_of_a_row_is_in_the_table_and_its_json() -> None:
 
 def test_of_these_very_records_there_is_nothing_but_noise() -> None:
     _, data = _records(2_000)
-    found = cf.tables.counts("kind", data, covers="dataset", **_asked(1.0)).to_frame()
+    found = cf.tables.counts("kind", data, inference="dataset", **_asked(1.0)).to_frame()
     assert (found["privacy_share"] > 0.999).all() and not found["flag"].str.contains(DOMINATES).any()
 
 
@@ -404,7 +406,7 @@ def test_the_share_of_a_mean_is_what_the_records_say() -> None:
     for mu, most in ((3.0, 0.06), (10.0, 0.02)):
         off = []
         for seed in range(8):
-            table = cf.tables.means("x ~ sex", data, covers="population", **_asked(mu, seed))
+            table = cf.tables.means("x ~ sex", data, inference="population", **_asked(mu, seed))
             found = table.to_frame().set_index("sex")
             for sex, own in frame.groupby("sex"):
                 width = found.loc[sex, "high"] - found.loc[sex, "low"]
@@ -421,7 +423,7 @@ def test_a_mean_of_mostly_zeros_whose_variance_noise_hides_is_not_flagged_at_twi
         g = np.random.default_rng(seed)
         frame = pd.DataFrame({"v": ((g.random(5_000) < 0.1) * np.exp(g.normal(5, 1, 5_000))).clip(0, 10_000)})
         data, alone = cf.read(frame, schema), 2 * stats.norm.isf(0.025) * float(frame["v"].std()) / np.sqrt(5_000)
-        table = cf.tables.means("v", data, covers="population", **_asked(1.0, seed))
+        table = cf.tables.means("v", data, inference="population", **_asked(1.0, seed))
         row, interval = table.to_frame().iloc[0], cf.intervals.mean(data, "v", **_asked(1.0, seed, "substitute"))
         hidden += not np.isfinite(table.sd().iloc[0]["estimate"])
         assert row["high"] - row["low"] < 4.5 * alone
@@ -432,16 +434,16 @@ def test_a_mean_of_mostly_zeros_whose_variance_noise_hides_is_not_flagged_at_twi
 def test_differences_of_cells_are_flagged_too() -> None:
     _, data = _records(2_000)
     small, large = (
-        cf.tables.means("x ~ sex", data, covers="population", **_asked(mu, 4)).diff("sex") for mu in (0.1, 5.0)
+        cf.tables.means("x ~ sex", data, inference="population", **_asked(mu, 4)).diff("sex") for mu in (0.1, 5.0)
     )
     assert small["flag"].str.contains(DOMINATES).all() and not large["flag"].str.contains(DOMINATES).any()
 
 
 def test_quantiles_are_flagged_and_atoms_are_not() -> None:
     _, data = _records(2_000)
-    found = [cf.tables.quantiles("x", data, covers="population", **_asked(mu, 2)).to_frame() for mu in (0.05, 5.0)]
+    found = [cf.tables.quantiles("x", data, inference="population", **_asked(mu, 2)).to_frame() for mu in (0.05, 5.0)]
     assert found[0]["flag"].str.contains(DOMINATES).any() and not found[1]["flag"].str.contains(DOMINATES).any()
-    whole = cf.tables.quantiles("k", data, covers="population", **_asked(5.0, 2)).to_frame()
+    whole = cf.tables.quantiles("k", data, inference="population", **_asked(5.0, 2)).to_frame()
     assert not whole["flag"].str.contains(DOMINATES).any()
 
 

@@ -90,7 +90,7 @@ def test_a_synthetic_csv_runs_nothing_and_refits(hostile, tmp_path, generator: s
     )
     assert load(path).frame["@r"].tolist() == [str(label) for label in made.frame["@r"]]
     if generator == "calibrated":
-        assert cf.refit(path).release_sha256 == done.sha256
+        assert cf.synthesis.refit(path).release_sha256 == done.sha256
 
 
 def test_full_width_signs_and_marks_of_no_width_begin_a_formula_too() -> None:

@@ -18,7 +18,7 @@ from confide.core import STATUSES
 from confide.guarantees import GDP, ApproxDP, calibrate_gaussian
 from confide.results.pages.content import STATUS_WORDS, approx_words, flag_words, missing_words, notes
 from confide.results.pages.table import facts, number
-from confide.schema import Categorical, Design, Integer, Numeric, Schema
+from confide.schema import Categorical, Integer, ModelMatrix, Numeric, Schema
 
 
 def unwrapped(text: str) -> str:
@@ -38,7 +38,7 @@ def test_no_line_is_wider_than_80_columns(names, response, covers, facts, size):
     result = build(
         names=tuple(names),
         response=response,
-        covers=covers,
+        inference=inference,
         facts=tuple(facts),
         simulated=True,
         estimates=np.full(p, -size),
@@ -163,7 +163,7 @@ def test_the_table_says_what_it_stands_on(make: Maker):
     brief = (
         "Gaussian DP, mu = 0.25",
         "one record added or removed",
-        result.covers,
+        result.intervals_for,
         SHA[:8],
         "lay outside its declared bounds and was moved to them",
         "own flag: own flag",
@@ -274,7 +274,7 @@ def test_what_happens_to_missing_values_is_worded_as_a_rule():
     def said(formula: str, **columns: Any) -> str:
         schema = Schema(columns)
         bounds = {"log(a)": (0.0, 1.0)} if "log" in formula else None
-        return missing_words(schema.columns, Design.of(formula, schema, term_bounds=bounds))
+        return missing_words(schema.columns, ModelMatrix.of(formula, schema, term_bounds=bounds))
 
     unit, y = Numeric(0, 1), Numeric(0, 1)
     assert said("y ~ a", a=unit, y=y) == "records with missing a or y are left out"

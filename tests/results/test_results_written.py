@@ -61,7 +61,7 @@ def test_without_the_package_word_says_what_to_install(make, tmp_path, monkeypat
 
 def test_results_side_by_side(make):
     small = make(names=("Intercept", "age", "educ"), estimates=np.array([1.0, 2.0, 3.0]))
-    both = cf.compare({"all": make(), "small": small})
+    both = cf.results.compare({"all": make(), "small": small})
     frame = both.to_frame()
     assert list(frame.columns.levels[0]) == ["all", "small"]
     assert frame[("small", "estimate")].dropna().tolist() == [1.0, 2.0, 3.0]
@@ -77,7 +77,7 @@ def test_results_side_by_side(make):
 def test_what_cannot_stand_side_by_side(make):
     for given in ([make()], [make(), "a table"], {}):
         with refuses(PlanError):
-            cf.compare(given)
+            cf.results.compare(given)
 
 
 def test_unlike_units_are_drawn_each_on_its_own_scale(make):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tests.messages import refuses
 
 from confide.errors import PlanError
-from confide.schema import Categorical, Design, Integer, Numeric, Schema
+from confide.schema import Categorical, Integer, ModelMatrix, Numeric, Schema
 
 SCHEMA = Schema(
     {
@@ -33,7 +33,7 @@ SCHEMA = Schema(
 )
 
 
-def coded(design: Design, frame: pd.DataFrame) -> NDArray[np.float64]:
+def coded(design: ModelMatrix, frame: pd.DataFrame) -> NDArray[np.float64]:
     """Column codes of a frame, as a source hands them to the design."""
     rows = []
     for name in design.columns:
@@ -45,7 +45,7 @@ def coded(design: Design, frame: pd.DataFrame) -> NDArray[np.float64]:
     return np.array(rows).reshape(len(design.columns), len(frame))
 
 
-def decoded(design: Design, codes: NDArray[np.float64]) -> NDArray[np.float64]:
+def decoded(design: ModelMatrix, codes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Values of the terms' codes, (rows, terms)."""
     columns = [
         term.low + row * ((term.high - term.low) / (term.steps - 1))
@@ -68,7 +68,7 @@ FORMULAS = [
 
 @pytest.mark.parametrize("right", FORMULAS)
 def test_model_matrices_equal_formulaics(right: str) -> None:
-    design = Design.of(f"y ~ {right}", SCHEMA)
+    design = ModelMatrix.of(f"y ~ {right}", SCHEMA)
     frame = SCHEMA.sample(300, seed=3)
     functions = {"log": np.log, "log1p": np.log1p, "sqrt": np.sqrt, "exp": np.exp, "np": np}
     expected = formulaic.model_matrix(right, frame, context=functions)
@@ -80,7 +80,7 @@ def test_model_matrices_equal_formulaics(right: str) -> None:
 
 @pytest.mark.parametrize("right", FORMULAS)
 def test_codes_are_the_model_matrix_of_the_decoded_columns(right: str) -> None:
-    design = Design.of(f"y ~ {right}", SCHEMA)
+    design = ModelMatrix.of(f"y ~ {right}", SCHEMA)
     codes = coded(design, SCHEMA.sample(300, seed=4))
     on_grid = pd.DataFrame({name: SCHEMA[name].decode(row) for name, row in zip(design.columns, codes, strict=True)})
     found, keep = design.codes(codes)
@@ -98,7 +98,7 @@ def test_codes_are_the_model_matrix_of_the_decoded_columns(right: str) -> None:
 
 
 def test_names_as_in_statsmodels() -> None:
-    design = Design.of("y ~ a*g + C(h) + log(b) + k:h", SCHEMA)
+    design = ModelMatrix.of("y ~ a*g + C(h) + log(b) + k:h", SCHEMA)
     assert design.names == (
         "Intercept",
         "a",
@@ -111,8 +111,8 @@ def test_names_as_in_statsmodels() -> None:
         "k:h[v]",
         "k:h[w]",
     )
-    assert Design.of("y ~ 0 + g + h", SCHEMA).names == ("g[N]", "g[S]", "h[T.v]", "h[T.w]")
-    assert Design.of("y ~ g:h - 1", SCHEMA).names == (
+    assert ModelMatrix.of("y ~ 0 + g + h", SCHEMA).names == ("g[N]", "g[S]", "h[T.v]", "h[T.w]")
+    assert ModelMatrix.of("y ~ g:h - 1", SCHEMA).names == (
         "g[N]:h[u]",
         "g[S]:h[u]",
         "g[N]:h[v]",
@@ -120,7 +120,7 @@ def test_names_as_in_statsmodels() -> None:
         "g[N]:h[w]",
         "g[S]:h[w]",
     )
-    assert Design.of("y ~ g:h", SCHEMA).names == (
+    assert ModelMatrix.of("y ~ g:h", SCHEMA).names == (
         "Intercept",
         "h[T.v]",
         "h[T.w]",
@@ -128,26 +128,26 @@ def test_names_as_in_statsmodels() -> None:
         "g[T.S]:h[v]",
         "g[T.S]:h[w]",
     )
-    assert Design.of("y ~ 1", SCHEMA).names == ("Intercept",)
+    assert ModelMatrix.of("y ~ 1", SCHEMA).names == ("Intercept",)
 
 
 # grids ----------------------------------------------------------------------------------------------------------------
 
 
 def test_plain_columns_are_handed_on_untouched() -> None:
-    design = Design.of("y ~ b + k + a", SCHEMA)
+    design = ModelMatrix.of("y ~ b + k + a", SCHEMA)
     assert design.columns == ("b", "k", "a", "y")
     codes = coded(design, SCHEMA.sample(50, 1))
     found, keep = design.codes(codes)
     assert found is codes and keep is None
     assert [term.steps for term in design.terms] == [2**20, 10, 2**20]
     assert [(term.low, term.high) for term in design.terms] == [(0.1, 2.0), (0.0, 9.0), (0.1, 2.0)]
-    mixed, _ = Design.of("y ~ b + k + log(a)", SCHEMA).codes(codes)
+    mixed, _ = ModelMatrix.of("y ~ b + k + log(a)", SCHEMA).codes(codes)
     assert mixed[:2].tolist() == codes[:2].tolist() and mixed[3].tolist() == codes[3].tolist()
 
 
 def test_exact_codes_of_derived_terms() -> None:
-    design = Design.of("y ~ a:b + I(k ** 2) + k:flag", SCHEMA)
+    design = ModelMatrix.of("y ~ a:b + I(k ** 2) + k:flag", SCHEMA)
     frame = SCHEMA.sample(500, 2)
     codes = coded(design, frame)
     columns = dict(zip(design.columns, codes, strict=True))
@@ -169,7 +169,7 @@ def test_exact_codes_of_derived_terms() -> None:
 
 
 def test_binary_terms() -> None:
-    design = Design.of("y ~ flag + g*h + flag:g + a:g + k", SCHEMA)
+    design = ModelMatrix.of("y ~ flag + g*h + flag:g + a:g + k", SCHEMA)
     assert [term.name for term in design.terms if term.binary] == [
         "flag", "g[T.S]", "h[T.v]", "h[T.w]", "g[T.S]:h[T.v]", "g[T.S]:h[T.w]", "flag:g[T.S]",
     ]  # fmt: skip
@@ -184,7 +184,7 @@ def test_a_share_between_0_and_1_is_not_binary() -> None:
     schema = Schema(
         {"y": Numeric(0, 1), "share": Numeric(0, 1), "yes": Numeric(0, 1, steps=2), "g": Categorical(["N", "S"])}
     )
-    design = Design.of("y ~ share*g + yes*g", schema)
+    design = ModelMatrix.of("y ~ share*g + yes*g", schema)
     found = {term.name: (term.binary, term.steps) for term in (*design.terms, design.response)}
     assert found == {
         "share": (False, 2**20),
@@ -211,7 +211,7 @@ def test_records_with_missing_values_are_dropped_or_filled() -> None:
         }
     )
     for formula in ("y ~ a + m", "y ~ a*g + m:a + i", "y ~ log(a) + exp(m) + i:g"):
-        design = Design.of(formula, SCHEMA)
+        design = ModelMatrix.of(formula, SCHEMA)
         codes = coded(design, frame)
         found, keep = design.codes(codes)
         complete = frame[[name for name in design.columns if SCHEMA[name].on_missing == "drop"]].notna().all(axis=1)
@@ -219,7 +219,7 @@ def test_records_with_missing_values_are_dropped_or_filled() -> None:
             complete &= frame["g"].isin(["N", "S"])
         assert keep is not None and keep.tolist() == complete.tolist()
         assert np.isfinite(found).all()
-    design = Design.of("y ~ m + i", SCHEMA)
+    design = ModelMatrix.of("y ~ m + i", SCHEMA)
     found, keep = design.codes(coded(design, frame))
     assert found[0, 3] == SCHEMA["m"].missing_code == 524288
     assert found[1].tolist() == [0, 0, 0, 1, 0, 1]
@@ -237,17 +237,17 @@ ZERO = Schema(
 
 def test_values_that_are_not_finite_follow_on_missing() -> None:
     codes = np.array([[0.0, 1, 8], [1, 1, 1]])
-    dropped, keep = Design.of("y ~ log(x)", ZERO, term_bounds={"log(x)": (-1, 3)}).codes(codes)
+    dropped, keep = ModelMatrix.of("y ~ log(x)", ZERO, term_bounds={"log(x)": (-1, 3)}).codes(codes)
     assert keep is not None and keep.tolist() == [False, True, True]
     assert np.isfinite(dropped).all()
-    design = Design.of("y ~ log(z)", ZERO, term_bounds={"log(z)": (-1, 3)})
+    design = ModelMatrix.of("y ~ log(z)", ZERO, term_bounds={"log(z)": (-1, 3)})
     filled, keep = design.codes(codes)
     assert keep is None
     assert filled[0].tolist() == [524288, 262144, round((np.log(8) + 1) / 4 * (2**20 - 1))]
 
 
 def test_records_lost_for_two_reasons_are_all_lost() -> None:
-    design = Design.of("y ~ log(x) + z", ZERO, term_bounds={"log(x)": (-1, 3)})
+    design = ModelMatrix.of("y ~ log(x) + z", ZERO, term_bounds={"log(x)": (-1, 3)})
     codes = np.array([[0.0, 1, 1, 1], [1, 1, 1, 1], [1, -1, 1, 1]])
     assert design.columns == ("x", "z", "y")
     _, keep = design.codes(codes)
@@ -255,7 +255,7 @@ def test_records_lost_for_two_reasons_are_all_lost() -> None:
 
 
 def test_given_bounds_hold_a_factor_before_it_is_multiplied() -> None:
-    design = Design.of("y ~ log(x):I(z / 8)", ZERO, term_bounds={"log(x)": (0, 1)})
+    design = ModelMatrix.of("y ~ log(x):I(z / 8)", ZERO, term_bounds={"log(x)": (0, 1)})
     assert (design.terms[0].low, design.terms[0].high) == (0.0, 1.0)
     found, _ = design.codes(np.array([[8.0, 8], [4, 8], [1, 1]]))
     assert found[0].tolist() == [round(0.5 * (2**20 - 1)), 2**20 - 1]
@@ -263,7 +263,7 @@ def test_given_bounds_hold_a_factor_before_it_is_multiplied() -> None:
 
 @pytest.mark.parametrize("name", ["x", "z"])
 def test_a_factor_that_is_not_finite_counts_whatever_it_is_multiplied_by(name: str) -> None:
-    design = Design.of(f"y ~ log({name}):g", ZERO, term_bounds={f"log({name})": (-1, 3)})
+    design = ModelMatrix.of(f"y ~ log({name}):g", ZERO, term_bounds={f"log({name})": (-1, 3)})
     codes = np.array([[0.0, 0, 1, 1], [0, 1, 0, 1], [1, 1, 1, 1]])
     found, keep = design.codes(codes)
     if name == "x":
@@ -276,7 +276,7 @@ def test_roots_at_the_upper_bound_are_numbers() -> None:
     highs = np.random.default_rng(1).uniform(0, 100, 200)
     for high in highs.tolist():
         schema = Schema({"y": Numeric(0, 1), "x": Numeric(0, high)})
-        design = Design.of(f"y ~ sqrt({high!r} - x)", schema)
+        design = ModelMatrix.of(f"y ~ sqrt({high!r} - x)", schema)
         assert design.codes(np.array([[2.0**20 - 1], [0.0]]))[1] is None
 
 
@@ -289,7 +289,7 @@ BATCH = (
 
 
 def pieces(size: int) -> Callable[[Any, Any], Any]:
-    def apply(design: Design, codes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def apply(design: ModelMatrix, codes: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.concatenate(
             [np.array(design.codes(codes[:, at : at + size])[0]) for at in range(0, codes.shape[1], size)], axis=1
         )
@@ -297,19 +297,19 @@ def pieces(size: int) -> Callable[[Any, Any], Any]:
     return apply
 
 
-def strided(design: Design, codes: NDArray[np.float64]) -> NDArray[np.float64]:
+def strided(design: ModelMatrix, codes: NDArray[np.float64]) -> NDArray[np.float64]:
     return design.codes(np.repeat(codes, 3, axis=1)[:, ::3])[0]
 
 
-def backward(design: Design, codes: NDArray[np.float64]) -> NDArray[np.float64]:
+def backward(design: ModelMatrix, codes: NDArray[np.float64]) -> NDArray[np.float64]:
     return design.codes(codes[:, ::-1])[0][:, ::-1]
 
 
-def transposed(design: Design, codes: NDArray[np.float64]) -> NDArray[np.float64]:
+def transposed(design: ModelMatrix, codes: NDArray[np.float64]) -> NDArray[np.float64]:
     return design.codes(np.ascontiguousarray(codes.T).T)[0]
 
 
-def shifted(design: Design, codes: NDArray[np.float64]) -> NDArray[np.float64]:
+def shifted(design: ModelMatrix, codes: NDArray[np.float64]) -> NDArray[np.float64]:
     return design.codes(np.concatenate([codes[:, :3], codes], axis=1))[0][:, 3:]
 
 
@@ -326,7 +326,7 @@ def shifted(design: Design, codes: NDArray[np.float64]) -> NDArray[np.float64]:
     ],
 )
 def test_a_record_gives_the_same_bits_in_any_batch(rows: int, apply: Callable[..., Any]) -> None:
-    design = Design.of(BATCH, SCHEMA)
+    design = ModelMatrix.of(BATCH, SCHEMA)
     generator = np.random.default_rng(7)
     codes = np.array([generator.integers(0, SCHEMA[name].steps, rows).astype(float) for name in design.columns])
     whole, keep = design.codes(codes)
@@ -336,7 +336,7 @@ def test_a_record_gives_the_same_bits_in_any_batch(rows: int, apply: Callable[..
 
 def test_the_values_before_the_grid_have_the_same_bits_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Codes hide most differences of last bits, so the values are compared as well: NumPy's own depend on the strides."""
-    design = Design.of("y ~ log(a) + exp(b) + I(a ** 0.37) + log1p(k)", SCHEMA)
+    design = ModelMatrix.of("y ~ log(a) + exp(b) + I(a ** 0.37) + log1p(k)", SCHEMA)
     generator = np.random.default_rng(8)
     codes = np.array([generator.integers(0, SCHEMA[name].steps, 9000).astype(float) for name in design.columns])
     seen: list[NDArray[np.float64]] = []
@@ -372,14 +372,14 @@ def test_the_values_before_the_grid_have_the_same_bits_too(monkeypatch: pytest.M
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(0, 2**20 - 1), min_size=2, max_size=8), st.integers(0, 4095), st.integers(0, 2**20 - 1))
 def test_other_records_do_not_matter(others: list[int], at: int, own: int) -> None:
-    design = Design.of("y ~ log(a) + exp(a) + I(a ** 0.37)", SCHEMA)
+    design = ModelMatrix.of("y ~ log(a) + exp(a) + I(a ** 0.37)", SCHEMA)
     batch = np.resize(np.array(others, dtype=float), (2, 4200))
     batch[:, at] = own
     assert design.codes(batch)[0][:, at].tobytes() == design.codes(np.full((2, 1), float(own)))[0][:, 0].tobytes()
 
 
 def test_hostile_codes_raise_nothing() -> None:
-    design = Design.of(BATCH, SCHEMA)
+    design = ModelMatrix.of(BATCH, SCHEMA)
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
         for rows in (0, 1, 5):
@@ -391,7 +391,7 @@ def test_hostile_codes_raise_nothing() -> None:
 
 
 def test_codes_need_one_row_for_each_column() -> None:
-    design = Design.of("y ~ a", SCHEMA)
+    design = ModelMatrix.of("y ~ a", SCHEMA)
     for shape in ((3, 5), (2,), (1, 2)):
         with refuses(PlanError):
             design.codes(np.zeros(shape))
@@ -401,7 +401,7 @@ def test_codes_need_one_row_for_each_column() -> None:
 
 
 def test_matrix_of_public_frames() -> None:
-    design = Design.of("y ~ a*g + log(k)", SCHEMA, term_bounds={"log(k)": (0, 3)})
+    design = ModelMatrix.of("y ~ a*g + log(k)", SCHEMA, term_bounds={"log(k)": (0, 3)})
     given: dict[str, Any] = {"a": [0.5, 99.0, float("nan"), 1], "g": ["N", "S", "S", "X"], "k": [1, 2, 3, 4]}
     expected = [
         [1, 0.5, 0, 0, 0],
@@ -424,15 +424,15 @@ def test_matrix_of_public_frames() -> None:
     )
     assert design.matrix({"a": 1, "g": "S", "k": 1}).shape == (1, 5)
     assert design.matrix(pd.DataFrame({"a": [], "g": [], "k": []})).shape == (0, 5)
-    assert Design.of("y ~ 1", SCHEMA).matrix(given).tolist() == [[1.0]] * 4
-    assert Design.of("y ~ 1", SCHEMA).matrix(pd.DataFrame(given)).tolist() == [[1.0]] * 4
+    assert ModelMatrix.of("y ~ 1", SCHEMA).matrix(given).tolist() == [[1.0]] * 4
+    assert ModelMatrix.of("y ~ 1", SCHEMA).matrix(pd.DataFrame(given)).tolist() == [[1.0]] * 4
 
 
 def test_values_of_public_frames_are_used_as_they_are() -> None:
     schema = Schema(
         {"y": Numeric(0, 1), "x": Numeric(0, 8, on_missing="midpoint"), "g": Categorical(["N", "S"], on_missing="S")}
     )
-    design = Design.of("y ~ x + log(x):g", schema, term_bounds={"log(x)": (0, 1)})
+    design = ModelMatrix.of("y ~ x + log(x):g", schema, term_bounds={"log(x)": (0, 1)})
     found = design.matrix({"x": [1000.0, np.nan], "g": ["N", None]})
     assert found[0].tolist() == [1.0, 1000.0, np.log(1000), 0.0]
     assert np.isnan(found[1, 1:]).all()
@@ -440,8 +440,8 @@ def test_values_of_public_frames_are_used_as_they_are() -> None:
 
 def test_response_of() -> None:
     frame = pd.DataFrame({"y": [1.0, 50.0, np.nan]})
-    np.testing.assert_array_equal(Design.of("y ~ a", SCHEMA).response_of(frame), [1, 50, np.nan])
-    np.testing.assert_allclose(Design.of("log(y) ~ a", SCHEMA).response_of(frame), np.log([1, 50, np.nan]))
+    np.testing.assert_array_equal(ModelMatrix.of("y ~ a", SCHEMA).response_of(frame), [1, 50, np.nan])
+    np.testing.assert_allclose(ModelMatrix.of("log(y) ~ a", SCHEMA).response_of(frame), np.log([1, 50, np.nan]))
 
 
 @pytest.mark.parametrize(
@@ -458,7 +458,7 @@ def test_response_of() -> None:
 )
 def test_wrong_frames(frame: Any) -> None:
     with refuses(PlanError):
-        Design.of("y ~ a + g", SCHEMA).matrix(frame)
+        ModelMatrix.of("y ~ a + g", SCHEMA).matrix(frame)
 
 
 # text forms -----------------------------------------------------------------------------------------------------------
@@ -467,9 +467,9 @@ def test_wrong_frames(frame: Any) -> None:
 @pytest.mark.parametrize("formula", ["y ~ a", BATCH, "y ~ 0 + g:h", "y ~ 1"])
 def test_designs_are_values(formula: str) -> None:
     bounds = {"log(a)": (-0.1, 3)} if "log(a)" in formula else None
-    design = Design.of(formula, SCHEMA, term_bounds=bounds)
+    design = ModelMatrix.of(formula, SCHEMA, term_bounds=bounds)
     data = json.loads(json.dumps(design.to_dict()))
-    again = Design.from_dict(data, Schema.from_dict(SCHEMA.to_dict()))
+    again = ModelMatrix.from_dict(data, Schema.from_dict(SCHEMA.to_dict()))
     assert again == design and hash(again) == hash(design)
     assert again.to_dict() == design.to_dict()
     assert [(term.low.hex(), term.high.hex()) for term in again.terms] == [
@@ -481,12 +481,12 @@ def test_designs_are_values(formula: str) -> None:
 
 
 def test_a_design_needs_its_own_schema() -> None:
-    design = Design.of("y ~ a", SCHEMA)
+    design = ModelMatrix.of("y ~ a", SCHEMA)
     other = Schema({"y": Numeric(0, 1), "a": Numeric(0, 1)})
     with refuses(PlanError):
-        Design.from_dict(design.to_dict(), other)
+        ModelMatrix.from_dict(design.to_dict(), other)
     for damaged in ({}, {**design.to_dict(), "term_bounds": {"a": ["x", "y"]}}, {"formula": "y ~ a", "term_bounds": 3}):
         with refuses(PlanError):
-            Design.from_dict(damaged, SCHEMA)
+            ModelMatrix.from_dict(damaged, SCHEMA)
     with refuses(PlanError):
-        Design.from_dict({**design.to_dict(), "terms": []}, SCHEMA)
+        ModelMatrix.from_dict({**design.to_dict(), "terms": []}, SCHEMA)

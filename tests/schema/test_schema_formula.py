@@ -7,7 +7,7 @@ import pytest
 from tests.messages import refuses
 
 from confide.errors import PlanError
-from confide.schema import Categorical, Design, Integer, Numeric, Schema
+from confide.schema import Categorical, Integer, ModelMatrix, Numeric, Schema
 from confide.schema.formulas.formula import parse_formula
 
 SCHEMA = Schema(
@@ -80,7 +80,7 @@ def test_terms(formula: str, expected: list[str]) -> None:
     ],
 )
 def test_responses(formula: str, name: str) -> None:
-    assert Design.of(formula, SCHEMA).response.name == name
+    assert ModelMatrix.of(formula, SCHEMA).response.name == name
 
 
 def test_a_long_formula_is_no_problem() -> None:
@@ -186,20 +186,20 @@ ERRORS = [
 @pytest.mark.parametrize("formula", ERRORS, ids=[str(formula)[:40] for formula in ERRORS])
 def test_errors(formula: str) -> None:
     with refuses(PlanError) as caught:
-        Design.of(formula, SCHEMA)
+        ModelMatrix.of(formula, SCHEMA)
     assert len(str(caught.value)) < 900
 
 
 def test_no_error_chain_shows_the_parsers_insides() -> None:
     with pytest.raises(PlanError) as caught:
-        Design.of("y ~ a b", SCHEMA)
+        ModelMatrix.of("y ~ a b", SCHEMA)
     assert caught.value.__suppress_context__ and caught.value.__cause__ is None
     assert "\x1b" not in str(caught.value)
 
 
 def test_schema_must_be_a_schema() -> None:
     with refuses(PlanError):
-        Design.of("y ~ a", {"y": 1})  # type: ignore[arg-type]
+        ModelMatrix.of("y ~ a", {"y": 1})  # type: ignore[arg-type]
 
 
 def test_two_columns_of_one_name() -> None:
@@ -207,16 +207,16 @@ def test_two_columns_of_one_name() -> None:
         {"y": Numeric(0, 1), "a": Numeric(0, 1), "b": Numeric(0, 1), "a:b": Numeric(0, 1), "Intercept": Numeric(0, 1)}
     )
     with refuses(PlanError):
-        Design.of("y ~ `a:b` + a:b", schema)
+        ModelMatrix.of("y ~ `a:b` + a:b", schema)
     with refuses(PlanError):
-        Design.of("y ~ Intercept", schema)
+        ModelMatrix.of("y ~ Intercept", schema)
 
 
 # bounds ---------------------------------------------------------------------------------------------------------------
 
 
 def test_bounds_come_from_interval_arithmetic() -> None:
-    design = Design.of("y ~ a:b + I(a ** 2) + sqrt(income) + age:region + I(income / 1000)", SCHEMA)
+    design = ModelMatrix.of("y ~ a:b + I(a ** 2) + sqrt(income) + age:region + I(income / 1000)", SCHEMA)
     found = {term.name: (term.low, term.high, term.steps) for term in design.terms}
     assert found == {
         "I(a ** 2)": (0.25, 4.0, 2**20),
@@ -247,27 +247,27 @@ def test_bounds_come_from_interval_arithmetic() -> None:
 def test_infinite_bounds_name_an_argument_that_works(formula: str) -> None:
     for _ in range(3):
         with refuses(PlanError) as caught:
-            Design.of(formula, SCHEMA)
+            ModelMatrix.of(formula, SCHEMA)
         argument = str(caught.value).split("term_bounds=")[1].split("}")[0] + "}"
         bounds = eval(argument)  # the text is the library's own message
         assert isinstance(bounds, dict)
-        design = Design.of(formula, SCHEMA, term_bounds=bounds)
+        design = ModelMatrix.of(formula, SCHEMA, term_bounds=bounds)
         ((name, pair),) = bounds.items()
         assert any(name in term.name for term in (*design.terms, design.response))
         assert dict(design.term_bounds)[name] == tuple(map(float, pair))
 
 
 def test_given_bounds_are_used() -> None:
-    design = Design.of("y ~ log(income) + log(income):a", SCHEMA, term_bounds={"log( income )": (0, 14)})
+    design = ModelMatrix.of("y ~ log(income) + log(income):a", SCHEMA, term_bounds={"log( income )": (0, 14)})
     assert [(term.name, term.low, term.high) for term in design.terms] == [
         ("log(income)", 0.0, 14.0),
         ("log(income):a", 0.0, 28.0),
     ]
-    design = Design.of(
+    design = ModelMatrix.of(
         "y ~ log(income):a", SCHEMA, term_bounds={"log(income)": (0, 14), "log(income):a": np.array([1, 5])}
     )
     assert (design.terms[0].low, design.terms[0].high) == (1.0, 5.0)
-    assert Design.of("log(income) ~ a", SCHEMA, term_bounds={"log(income)": [0, 14]}).response.high == 14.0
+    assert ModelMatrix.of("log(income) ~ a", SCHEMA, term_bounds={"log(income)": [0, 14]}).response.high == 14.0
 
 
 @pytest.mark.parametrize(
@@ -288,9 +288,9 @@ def test_given_bounds_are_used() -> None:
 )
 def test_wrong_term_bounds(bounds: object) -> None:
     with refuses(PlanError):
-        Design.of("y ~ log(income) + a + region", SCHEMA, term_bounds=bounds)  # type: ignore[arg-type]
+        ModelMatrix.of("y ~ log(income) + a + region", SCHEMA, term_bounds=bounds)  # type: ignore[arg-type]
 
 
 def test_term_bounds_without_a_derived_term() -> None:
     with refuses(PlanError):
-        Design.of("y ~ b", SCHEMA, term_bounds={"log(b)": (0, 1)})
+        ModelMatrix.of("y ~ b", SCHEMA, term_bounds={"log(b)": (0, 1)})

@@ -15,7 +15,7 @@ from confide.errors import PlanError, SchemaError
 from confide.methods.regression.glm.coefficients import binary_design
 from confide.methods.regression.ssp.draw import responses_of
 from confide.methods.tables.layout import Layout, weight_of
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.schema.formulas.conditions import parse_predicate
 from confide.schema.formulas.names import column_named, hidden, quoted, restored
 
@@ -73,18 +73,18 @@ def test_a_name_is_read_verbatim_in_every_place(name: str) -> None:
     schema = cf.Schema({name: cf.Numeric(0.5, 2), "y": cf.Numeric(0, 1), "g": cf.Categorical(["a", "b"])})
     labels = cf.Schema({name: cf.Categorical(["a", "b"]), "y": cf.Numeric(0, 1), "g": cf.Categorical(["a", "b"])})
     for text in written(name):
-        assert Design.of(f"y ~ {text}", schema).terms[0].plain == name
-        assert Design.of(f"{text} ~ y", schema).response.plain == name
-        assert Design.of(f"y ~ log({text}) + I({text} ** 2)", schema).terms[1].columns == (name,)
-        assert Design.of(f"y ~ {text}*g", labels).terms[0].columns == (name,)
+        assert ModelMatrix.of(f"y ~ {text}", schema).terms[0].plain == name
+        assert ModelMatrix.of(f"{text} ~ y", schema).response.plain == name
+        assert ModelMatrix.of(f"y ~ log({text}) + I({text} ** 2)", schema).terms[1].columns == (name,)
+        assert ModelMatrix.of(f"y ~ {text}*g", labels).terms[0].columns == (name,)
         assert binary_design(f"{text} ~ y", labels)[1] == ("a", "b")
         assert parse_predicate(f"{text} > 1 & g == 'a'", schema).columns == (name, "g")
         assert Layout.of(f"{text} * g", labels).crossing.columns == (name, "g")
         assert Layout.of(f"{text} ~ g:cut({text}, 1)", schema).columns == ("g", name)
         assert Layout.of(f"{text} * g", labels).axes(text) == (0,)
         assert weight_of(text, schema).columns == (name,)
-        assert cf.tables.Shares(f"g * {text}", within=text, covers="dataset").about(labels).shown[0] == ()
-        assert cf.tables.TableOne(f"{text} ~ g", covers="dataset").about(schema).measures[0].columns == (name,)
+        assert cf.tables.Shares(f"g * {text}", within=text, inference="dataset").about(labels).shown[0] == ()
+        assert cf.tables.TableOne(f"{text} ~ g", inference="dataset").about(schema).measures[0].columns == (name,)
         assert cf.Unit("pid", per=f"`{name}`").per == name
         assert cf.Schema(dict(labels.columns), unit=cf.Unit("pid", per=f"`{name}`")).rows_per_unit == 2
         # on the command line several names are separated by commas
@@ -101,8 +101,8 @@ def test_a_bare_name_that_is_no_column_is_found_by_its_form(name: str, form: str
     taken(name, "y")
     assume(typed.isidentifier() and quoted(unicodedata.normalize("NFKC", name))[0] != "`")
     schema = cf.Schema({name: cf.Numeric(0.5, 2), "y": cf.Numeric(0, 1)})
-    assert Design.of(f"y ~ {typed}", schema).terms[0].plain == name
-    assert Design.of(f"y ~ log({typed})", schema).terms[0].columns == (name,)
+    assert ModelMatrix.of(f"y ~ {typed}", schema).terms[0].plain == name
+    assert ModelMatrix.of(f"y ~ log({typed})", schema).terms[0].columns == (name,)
     assert parse_predicate(f"{typed} > 1", schema).columns == (name,)
 
 
@@ -137,14 +137,14 @@ def test_a_line_and_a_subgroup_are_of_the_column_that_is_written() -> None:
 
 def test_labels_numbers_and_functions_are_no_names() -> None:
     schema = cf.Schema({"e5": cf.Numeric(0.5, 9), "log": cf.Numeric(0.5, 9), "g": cf.Categorical(["µ", "e5"])})
-    assert Design.of("e5 ~ log(log) + I(1e5 * log)", schema).terms[1].name == "I(100000.0 * log)"
+    assert ModelMatrix.of("e5 ~ log(log) + I(1e5 * log)", schema).terms[1].name == "I(100000.0 * log)"
     assert parse_predicate("g == 'µ' & e5 > 1e0", schema).columns == ("e5", "g")
 
 
 def test_an_unknown_name_is_told_as_it_was_written() -> None:
     schema = cf.Schema({"y": cf.Numeric(0, 1), "x": cf.Numeric(0, 1)})
     with refuses(PlanError):
-        Design.of("y ~ log(µ)", schema)
+        ModelMatrix.of("y ~ log(µ)", schema)
     with refuses(SchemaError):
         parse_predicate("ｘ２ > 1", schema)
 

@@ -76,18 +76,18 @@ def test_they_are_given_in_several_forms(given: object) -> None:
     ],
 )
 def test_what_is_wrong_is_named_with_the_call_that_works(given: object) -> None:
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         Numeric(0, 10, typical=given)  # type: ignore[arg-type]
 
 
 def test_in_a_file_the_message_names_the_line_to_write() -> None:
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         Schema.from_toml('columns.x = { kind = "numeric", low = 0, high = 10, typical = [5, 20] }')
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         Schema.from_toml('columns.x = { kind = "categorical", levels = ["a", "b"], typical = [5, 20] }')
     damaged = GIVEN.to_dict()
     damaged["columns"][0]["typical"] = {"low": 1.0}
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         Schema.from_dict(damaged)
 
 
@@ -112,5 +112,5 @@ def test_shares_are_given_by_name_or_in_order(given: object) -> None:
     "given", [{"a": 1.0}, [0.9, 0.2], [1.0, 0.0], [0.5, "x"], [0.5, True], 3, {"a": 0.5, "c": 0.5}, [0.5, float("nan")]]
 )
 def test_shares_that_do_not_fit_are_named(given: object) -> None:
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         cf.Categorical(["a", "b"], typical=given)

@@ -38,7 +38,7 @@ SCHEMAS = {"records": SCHEMA, "units": OF_UNITS, "weight": BY_WEIGHT, "clusters"
 METHODS = {
     "line": cf.regression.LeastSquares("income ~ age + region"),
     "log-odds": cf.regression.Logistic("ill ~ age + region"),
-    "means": cf.tables.Means("income ~ region", covers="population"),
+    "means": cf.tables.Means("income ~ region", inference="population"),
     "classes": cf.classification.ClassMeans("ill ~ age + income"),
 }
 

@@ -33,7 +33,7 @@ from confide.core import Gram
 from confide.core.units.privacy_unit import UNIT_ROW, Weighted
 from confide.errors import ReleaseError, SourceError
 from confide.methods.regression.sums.scores import UnitScores
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sources.executors import executor_of
 from confide.sources.executors.worker import (
     FAILED,
@@ -55,7 +55,7 @@ AGES = Gram(Plain(("age",)))
 
 
 def meat() -> ClusterCovariance:
-    return ClusterCovariance(UnitScores(Design.of("income ~ age", SCHEMA), counting=Counting(2, UNIT_ROW)), 4.0)
+    return ClusterCovariance(UnitScores(ModelMatrix.of("income ~ age", SCHEMA), counting=Counting(2, UNIT_ROW)), 4.0)
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_substitute_counts_on_the_workers(schema: cf.Schema, data: list[Path]) -
     given["noise"] = cf.noise.SimulatedNoise(5)
     assert done.sha256 == cf.release(METHODS["means"], cf.read(data, schema), privacy, **given).sha256
     assert cf.read(data, schema, executor=Here()).count() == n
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.release(METHODS["means"], cf.read(data, schema, executor=Here()), privacy, **(given | {"n": n + 1}))
 
 
@@ -294,7 +294,7 @@ def raising(documents: list[str]) -> list[str]:
     [raising, *(FAULTS[name][0] for name in ("a lost result", "another machine", "a failure in words of its own"))],
 )
 def test_an_error_after_the_charge_says_so(fault: Any, data: list[Path], tmp_path: Path) -> None:
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(3.0))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(3.0))
     with refuses(ReleaseError) as caught:
         cf.release(METHODS["means"], cf.read(data, SCHEMA, executor=Here(twist=fault)), cf.GDP(1.0), ledger=book)
     assert caught.value.__context__ is None and "31415926" not in str(caught.value)
@@ -324,7 +324,7 @@ def test_workers_that_do_not_answer_are_found_before_the_charge(
 ) -> None:
     """By one pass over no records, before each release and none before a pass; it leaves nothing on the workers."""
     own = {} if schema is SCHEMA else {"unit": "person"}
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(3.0, **own))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(3.0, **own))
     here = _Deaf()
     source = cf.read(data, schema, executor=here)
     cf.release(METHODS["means"], source, cf.GDP(1.0), ledger=book)
@@ -409,7 +409,7 @@ class Bound(cf.ptr.SafetyBound):
 
 
 def test_methods_that_look_at_records_are_refused_before_the_charge(data: list[Path], tmp_path: Path) -> None:
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(3.0, 1e-5, relation="substitute"))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(3.0, 1e-5, relation="substitute"))
     with refuses(SourceError):
         cf.ptr.safe_release(
             Bound(),

@@ -164,7 +164,7 @@ def test_what_is_closed_before_the_charge(
     }
     cluster = distributed.LocalCluster(**settings)
     client = distributed.Client(cluster, set_as_default=False)
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(3.0))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(3.0))
     try:
         source = cf.read(data, SCHEMA, executor=client)
         source.aggregate(AGES)
@@ -184,7 +184,7 @@ def test_a_scheduler_that_is_lost_in_the_middle(data: list[Path], tmp_path: Path
     settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
     cluster = distributed.LocalCluster(**settings)
     client = distributed.Client(cluster, set_as_default=False)
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(3.0))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(3.0))
     try:
         source = cf.read(data, SCHEMA, executor=client)
         run = type(source._executor).run

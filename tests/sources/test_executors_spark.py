@@ -126,7 +126,7 @@ def test_what_fails_on_a_worker_says_nothing(data: list[Path], session: Any, tmp
     secret = "31415926"
     frame = session.read.parquet(*map(str, data))
     bad = frame.withColumn("age", f.expr(f"case when age > 50 then cast(raise_error('{secret}') as int) else age end"))
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(3.0))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(3.0))
     with pytest.raises(ReleaseError, match=r"could not be added up on Spark.*the charge stays") as caught:
         cf.release(METHODS["classes"], cf.read(bad, SCHEMA), cf.GDP(1.0), ledger=book)
     assert secret not in str(caught.value) and caught.value.__context__ is None

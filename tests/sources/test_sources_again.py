@@ -39,14 +39,14 @@ Case = tuple[Any, Callable[[], Any]]
 
 @pytest.fixture
 def book(tmp_path: Path) -> Iterator[Any]:
-    with contextlib.closing(cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(9.0))) as made:
+    with contextlib.closing(cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(9.0))) as made:
         yield made
 
 
 def refused(source: Any, book: Any) -> str:
     """What is said; nothing is charged."""
     with pytest.raises(SourceError) as caught:
-        cf.release(cf.tables.Means("x ~ 1", covers="population"), source, cf.GDP(1.0), ledger=book)
+        cf.release(cf.tables.Means("x ~ 1", inference="population"), source, cf.GDP(1.0), ledger=book)
     assert caught.value.__context__ is None and SECRET not in str(caught.value)
     assert not [row for row in book.show().rows if row.kind == "charge"]
     return str(caught.value)
@@ -303,16 +303,16 @@ def test_the_look_costs_one_call_of_a_release_and_none_of_a_pass(book: Any) -> N
     for _ in range(2):
         source.aggregate(Total(Plain(("x",))))
     assert function.calls == 3
-    cf.release(cf.tables.Means("x ~ 1", covers="population"), source, cf.GDP(1.0), ledger=book)
+    cf.release(cf.tables.Means("x ~ 1", inference="population"), source, cf.GDP(1.0), ledger=book)
     assert function.calls == 5
 
 
 def test_a_look_reads_no_record(book: Any) -> None:
     """What fails for some records alone fails after the charge: that it does is known from records."""
     broken = pl.LazyFrame({"x": ["1", SECRET]}).select(pl.col("x").cast(pl.Int64))
-    with pytest.raises(cf.ReleaseError):
-        cf.release(cf.tables.Means("x ~ 1", covers="population"), read(broken, SCHEMA), cf.GDP(1.0), ledger=book)
+    with pytest.raises(cf.errors.ReleaseError):
+        cf.release(cf.tables.Means("x ~ 1", inference="population"), read(broken, SCHEMA), cf.GDP(1.0), ledger=book)
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.sql(f"select cast(x as integer) as x from (values ('1'), ('{SECRET}')) t(x)")
-    with pytest.raises(cf.ReleaseError):
-        cf.release(cf.tables.Means("x ~ 1", covers="population"), read(relation, SCHEMA), cf.GDP(1.0), ledger=book)
+    with pytest.raises(cf.errors.ReleaseError):
+        cf.release(cf.tables.Means("x ~ 1", inference="population"), read(relation, SCHEMA), cf.GDP(1.0), ledger=book)

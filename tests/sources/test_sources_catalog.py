@@ -70,7 +70,7 @@ def test_the_same_integers_as_the_query(lite: Path, duck: Path) -> None:
         assert named.count() == asked.count() == 60 and named.rereadable
         done = [
             cf.release(
-                cf.tables.Counts("region", covers="dataset"),
+                cf.tables.Counts("region", inference="dataset"),
                 one,
                 cf.GDP(1.0),
                 ledger=None,
@@ -117,7 +117,7 @@ def test_columns_that_are_computed_in_each_pass(duck: Path, lite: Path, monkeypa
 
 
 def test_the_tables_of_a_ledger_are_no_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = tmp_path / "book.db"
+    place = tmp_path / "ledger.db"
     monkeypatch.setenv("BOOK", f"sqlite:///{place}")
     with closing(
         cf.Ledger.create(place, dataset="survey", budget=cf.GDP(1.0))

@@ -26,7 +26,7 @@ from confide.errors import SourceError
 from confide.methods.regression.sums.scores import LimitedFeatures, LimitedScores
 from confide.methods.regression.sums.whitened_rows import Frame, WhitenedRows
 from confide.noise import SimulatedNoise
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sources import read
 from confide.sources.code_cache import Packing
 from confide.sums.coding import Box
@@ -202,7 +202,7 @@ def test_what_stays_is_kept_beside_the_codes_while_there_is_memory(
 ) -> None:
     monkeypatch.setattr("confide.methods.regression.sums.whitened_rows._WIDE", 0)
     schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
-    design = Design.of("y ~ x", schema)
+    design = ModelMatrix.of("y ~ x", schema)
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table(schema.sample(5_000, seed=1)), path, row_group_size=500)
     start = Frame.start(Box.of(design))

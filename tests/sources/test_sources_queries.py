@@ -167,7 +167,7 @@ def test_a_release_under_substitute_counts_and_reads_one_snapshot(
         return n
 
     monkeypatch.setattr(RecordSource, "count", and_then_changed)
-    method = cf.tables.Means("x ~ 1", covers="dataset")
+    method = cf.tables.Means("x ~ 1", inference="dataset")
     given = {"privacy": cf.GDP(1.0, relation="substitute"), "n": 400, "ledger": None}
     done = cf.release(method, read(cf.sql(postgres, ALL), SCHEMA), noise=cf.noise.SimulatedNoise(3), **given)
     monkeypatch.undo()
@@ -397,8 +397,8 @@ def test_no_word_of_it_in_what_is_planned_and_released(postgres: str, tmp_path: 
     address = postgres.replace("postgresql://confide@", f"postgresql://confide:{PASSWORD}@")
     assert PASSWORD in address
     source = read(cf.sql(address, f"select * from answers where '{PASSWORD}' <> ''"), SCHEMA)
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(10.0))
-    method = cf.tables.Means("x ~ g", covers="dataset")
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(10.0))
+    method = cf.tables.Means("x ~ g", inference="dataset")
     plan = cf.plan(method, SCHEMA, cf.GDP(1.0))
     done = cf.release(plan, source, ledger=book)
     texts = [
@@ -417,7 +417,7 @@ def test_no_word_of_it_in_what_is_planned_and_released(postgres: str, tmp_path: 
     # the charge is there
     assert len([row for row in book.show().rows if row.kind == "charge"]) == 2
     assert not any(PASSWORD in text for text in texts)
-    raw = (tmp_path / "book.db").read_bytes()
+    raw = (tmp_path / "ledger.db").read_bytes()
     assert PASSWORD.encode() not in raw
 
 

@@ -154,23 +154,23 @@ def test_a_file_that_is_there_twice(form: Callable[[Path], Any], tmp_path: Path)
         return
     (tmp_path / "schema.toml").write_text(SCHEMA.to_toml())
     with contextlib.chdir(tmp_path):
-        good("ledger", "init", "book.db", "--dataset", "survey", "--mu", "2")
+        good("ledger", "init", "ledger.db", "--dataset", "survey", "--mu", "2")
         paths = map(str, data if isinstance(data, list) else [data])
         asked = (
             "--kind",
             "means",
-            "--covers",
+            "--inference",
             "dataset",
             "--schema",
             "schema.toml",
             "--mu",
             "1",
             "--ledger",
-            "book.db",
+            "ledger.db",
         )
         done = run("table", "x ~ 1", *paths, *asked)
     assert done.code not in (0, 2) and TWICE in " ".join(done.err.split()), done.err
-    with contextlib.closing(cf.Ledger.open(tmp_path / "book.db")) as book:
+    with contextlib.closing(cf.Ledger.open(tmp_path / "ledger.db")) as book:
         assert not [row for row in book.show().rows if row.kind == "charge"]
 
 
@@ -695,7 +695,7 @@ def test_a_folder_of_which_a_part_would_be_read_is_refused(tmp_path: Path, other
     (folder / "sub").mkdir(parents=True)
     SCHEMA.sample(10, 1).to_parquet(folder / "a.parquet")
     (folder / other).write_bytes(b"x")
-    with refuses(cf.SourceError):
+    with refuses(cf.errors.SourceError):
         cf.read(folder, SCHEMA, recursive=True)
     (folder / other).rename(folder / "_rest.csv")  # what a writer keeps to itself
     assert cf.read(folder, SCHEMA, recursive=True).count() == 10

@@ -216,7 +216,7 @@ def test_the_files_are_gone_and_the_draw_is_over(tmp_path: Any, monkeypatch: pyt
         source.aggregate(MOMENTS)
         assert not list(tmp_path.iterdir())
         assert source.count() == frame()["pid"].nunique()
-    with refuses(cf.SourceError):
+    with refuses(cf.errors.SourceError):
         source.aggregate(MOMENTS)
     with pytest.raises(TypeError):
         source.__reduce__()
@@ -228,28 +228,28 @@ def test_a_full_disk_is_a_fixed_sentence(tmp_path: Any, monkeypatch: pytest.Monk
     gone.mkdir()
     source = read(frame(), schema(), spool=gone)
     gone.rmdir()
-    with refuses(cf.SourceError):
+    with refuses(cf.errors.SourceError):
         source.aggregate(MOMENTS)
 
 
 def test_errors_come_from_metadata_alone() -> None:
     data = frame()
-    with refuses(cf.SourceError):
+    with refuses(cf.errors.SourceError):
         read(data.drop(columns="pid"), schema()).aggregate(MOMENTS)
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         read(data.assign(pid=True), schema()).aggregate(MOMENTS)
-    with refuses(cf.SourceError):
+    with refuses(cf.errors.SourceError):
         # which rows count hangs on every column of the schema
         read(data.drop(columns="g"), schema()).aggregate(MOMENTS)
-    with refuses(cf.SourceError):
+    with refuses(cf.errors.SourceError):
         read(data[["a", "b"]].to_numpy(), schema())
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         cf.Schema(COLUMNS, unit=cf.Unit("a"))
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         cf.Unit("pid", rows=0)
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         cf.Unit("pid", rule="first")
-    with refuses(cf.SchemaError):
+    with refuses(cf.errors.SchemaError):
         cf.Schema(COLUMNS, unit=cf.Unit("pid"), rows_per_unit=3)
 
 

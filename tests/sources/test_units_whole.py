@@ -13,7 +13,7 @@ import confide as cf
 
 SCHEMA = cf.Schema({"g": cf.Categorical(["a", "b"]), "x": cf.Numeric(0, 1), "y": cf.Numeric(0, 2)}, unit=cf.Unit("pid"))
 METHODS = {
-    "persons": cf.tables.PersonCounts("any(g == 'a') * cut(x, 0.5)", covers="dataset"),
+    "persons": cf.tables.DistinctCounts("any(g == 'a') * cut(x, 0.5)", inference="dataset"),
     "within": cf.regression.Within("y ~ x"),
 }
 

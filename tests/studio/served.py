@@ -115,7 +115,7 @@ MEANS = {
     "kind": "means",
     "formula": "income ~ region",
     "mu": "0.5",
-    "covers": "population",
+    "inference": "population",
     "n": "600",
 }
 
@@ -130,7 +130,7 @@ def prepared(visitor: Visitor) -> str:
 def approval(visitor: Visitor, page: str) -> str:
     """The page before the charge."""
     sha256 = visitor.studio.folder.request(page.rsplit("/", 1)[1]).plan.sha256
-    form = {"sha256": sha256, "data": "survey.csv", "ledger": "book.db/survey"}
+    form = {"sha256": sha256, "data": "survey.csv", "ledger": "ledger.db/survey"}
     return visitor.post(f"{page}/approve", form).headers["location"]
 
 

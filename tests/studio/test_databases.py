@@ -49,7 +49,7 @@ def _asked(visitor: Visitor, data: str) -> str:
 
 def _released(visitor: Visitor, page: str, data: str) -> str:
     sha256 = visitor.studio.folder.request("means").plan.sha256
-    form = {"sha256": sha256, "data": data, "ledger": "book.db/survey"}
+    form = {"sha256": sha256, "data": data, "ledger": "ledger.db/survey"}
     answer = visitor.post(f"{page}/approve", form)
     assert answer.status == 303, answer.text
     visitor.post(answer.headers["location"])
@@ -73,7 +73,7 @@ def test_a_table_is_described_approved_and_released(place):
     (folder / "steps.py").write_text(program)
     subprocess.run([sys.executable, "steps.py"], cwd=folder, check=True, capture_output=True)
     assert Release.load(folder / "means.release.json").plan == first.plan
-    rows = Ledger.open(folder / "book.db", dataset="survey").show().rows
+    rows = Ledger.open(folder / "ledger.db", dataset="survey").show().rows
     assert sum(row.kind == "charge" for row in rows) == 2
 
 
@@ -82,7 +82,7 @@ def test_a_file_that_changed_after_the_approval(place):
     with served(folder) as studio:
         visitor = Visitor(studio).open()
         page = _asked(visitor, data)
-        form = {"sha256": studio.folder.request("means").plan.sha256, "data": data, "ledger": "book.db/survey"}
+        form = {"sha256": studio.folder.request("means").plan.sha256, "data": data, "ledger": "ledger.db/survey"}
         price = visitor.post(f"{page}/approve", form).headers["location"]
         with (folder / data.split("/")[0]).open("ab") as file:
             file.write(b"\0")
@@ -133,10 +133,10 @@ def test_what_is_no_table(place, tmp_path_factory, monkeypatch):
 
 
 def test_a_ledger_holds_no_records(tmp_path):
-    Ledger.create(tmp_path / "book.db", dataset="survey", budget=GDP(1.0)).close()
-    (tmp_path / "book.sqlite").write_bytes((tmp_path / "book.db").read_bytes())
+    Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=GDP(1.0)).close()
+    (tmp_path / "book.sqlite").write_bytes((tmp_path / "ledger.db").read_bytes())
     own = Folder.at(tmp_path)
-    assert own.data() == [] and own.ledgers() == ["book.db"]
-    for name in ("book.db/entry", "book.sqlite/entry"):
+    assert own.data() == [] and own.ledgers() == ["ledger.db"]
+    for name in ("ledger.db/entry", "book.sqlite/entry"):
         with refuses(SourceError):
             own.records(name)

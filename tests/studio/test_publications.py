@@ -24,10 +24,10 @@ MANY = {
     "kind": "publication",
     "mu": "0.8",
     "n": "600",
-    "kind0": "counts", "formula0": "region * cut(age, 40)", "covers0": "dataset", "name0": "people",
-    "kind1": "t_test", "formula1": "income ~ region", "covers1": "population", "share1": "2",
-    "kind2": "means", "formula2": "income ~ region", "covers2": "population", "where2": "age >= 40", "share2": "1.5",
-    "kind4": "line", "formula4": "income ~ age", "covers4": "population",
+    "kind0": "counts", "formula0": "region * cut(age, 40)", "inference0": "dataset", "name0": "people",
+    "kind1": "t_test", "formula1": "income ~ region", "inference1": "population", "share1": "2",
+    "kind2": "means", "formula2": "income ~ region", "inference2": "population", "where2": "age >= 40", "share2": "1.5",
+    "kind4": "line", "formula4": "income ~ age", "inference4": "population",
 }  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def test_the_rows_of_a_form_are_questions():
         MANY | {"name1": "people"},
         MANY | {"formula1": "income"},
         MANY | {"kind4": "nonsense"},
-        MANY | {"covers2": ""},
+        MANY | {"inference2": ""},
     ],
 )
 def test_what_is_wrong_is_told_of_its_question(given):
@@ -87,7 +87,7 @@ def test_a_publication_is_one_request_and_one_charge(visitor, tmp_path):
     assert "Released." in settled(visitor, page).text
     report = visitor.get("/release/yearbook").text
     assert all(f"<h2>{name}</h2>" in report for name in ("people", "t_test", "means", "line"))
-    rows = Ledger.open(tmp_path / "book.db").show().rows
+    rows = Ledger.open(tmp_path / "ledger.db").show().rows
     assert sum(row.kind == "charge" for row in rows) == 1
 
 
@@ -98,7 +98,7 @@ def test_steps_give_the_same_plan_and_report(visitor, tmp_path):
     settled(visitor, page)
     wanted = visitor.studio.folder.request("yearbook").plan
     (tmp_path / "yearbook.release.json").unlink()
-    Ledger.open(tmp_path / "book.db").amend(cf.GDP(3.0), reason="a test")
+    Ledger.open(tmp_path / "ledger.db").amend(cf.GDP(3.0), reason="a test")
     (tmp_path / "steps.py").write_text(visitor.get(f"{page}/steps.py").text)
     subprocess.run([sys.executable, "steps.py"], cwd=tmp_path, check=True, capture_output=True)
     assert Release.load(tmp_path / "yearbook.release.json").plan.sha256 == wanted.sha256
@@ -115,13 +115,13 @@ def test_no_row_says_by_itself_what_its_intervals_are_about(visitor):
     """Of a table it has to be chosen; a test or a line has one answer and is asked nothing."""
     empty = visitor.get("/ask?schema=survey.schema.toml&kind=publication").text
     for row in range(3):
-        field = empty.split(f'name="covers{row}">')[1].split("</select>")[0]
+        field = empty.split(f'name="inference{row}">')[1].split("</select>")[0]
         assert field.startswith('<option value="">choose</option>') and "selected" not in field
-    bare = {key: value for key, value in MANY.items() if not key.startswith("covers")}
+    bare = {key: value for key, value in MANY.items() if not key.startswith("inference")}
     for page in ("/ask?", "/forecast?"):
         assert "say what intervals are about" in visitor.get(page + urlencode(bare)).text
     assert visitor.post("/ask", bare).status == 422
-    told = visitor.get("/forecast?" + urlencode(bare | {"covers0": "dataset", "covers2": "population"})).text
+    told = visitor.get("/forecast?" + urlencode(bare | {"inference0": "dataset", "inference2": "population"})).text
     assert "4 questions, one charge" in told
 
 
@@ -159,15 +159,15 @@ def test_a_question_that_fails_after_the_charge(visitor, tmp_path, monkeypatch, 
         raise ValueError("a record with an income of twelve")
 
     page = visitor.post("/ask", MANY | {"name": "yearbook"}).headers["location"]
-    assert 'name="keep_others"' in visitor.get(page).text
+    assert 'name="allow_partial"' in visitor.get(page).text
     form = {"sha256": visitor.studio.folder.request("yearbook").plan.sha256, "data": "survey.csv"}
-    form |= {"ledger": "book.db/survey", **({"keep_others": "yes"} if kept else {})}
+    form |= {"ledger": "ledger.db/survey", **({"allow_partial": "yes"} if kept else {})}
     price = visitor.post(f"{page}/approve", form).headers["location"]
     assert ("the others are released" in visitor.get(price).text) == kept
     monkeypatch.setattr(kind, "draw", draw)
     visitor.post(price)
     text = settled(visitor, page).text
     assert "twelve" not in text and ("Released." in text) == kept == (tmp_path / "yearbook.release.json").exists()
-    assert ("--keep-others" in visitor.get(f"{page}/steps.sh").text) == kept
-    assert ("keep_others=True" in visitor.get(f"{page}/steps.py").text) == kept
-    assert sum(row.kind == "charge" for row in Ledger.open(tmp_path / "book.db").show().rows) == 1
+    assert ("--allow-partial" in visitor.get(f"{page}/steps.sh").text) == kept
+    assert ("allow_partial=True" in visitor.get(f"{page}/steps.py").text) == kept
+    assert sum(row.kind == "charge" for row in Ledger.open(tmp_path / "ledger.db").show().rows) == 1

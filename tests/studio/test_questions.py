@@ -29,7 +29,9 @@ def test_what_is_proposed_can_be_planned(asked):
     schema = PERSONS if asked.name == "persons" else FULL
     formula = asked.asked_of(schema)
     assert formula is not None
-    made = cf.plan(method_of_form({"kind": asked.name, "formula": formula, "covers": "dataset"}), schema, cf.GDP(1.0))
+    made = cf.plan(
+        method_of_form({"kind": asked.name, "formula": formula, "inference": "dataset"}), schema, cf.GDP(1.0)
+    )
     assert made.method.name and asked.example
 
 
@@ -54,9 +56,9 @@ def test_what_is_no_question():
 @pytest.mark.parametrize("asked", questions(), ids=lambda one: one.name)
 def test_what_intervals_are_about_is_never_guessed(asked):
     form = {"kind": asked.name, "formula": asked.asked_of(PERSONS if asked.name == "persons" else FULL)}
-    for covers in ({}, {"covers": ""}, {"covers": "everybody"}):
-        if asked.covers:
+    for inference in ({}, {"inference": ""}, {"inference": "everybody"}):
+        if asked.takes_inference:
             with refuses(PlanError):
-                method_of_form(form | covers)
+                method_of_form(form | inference)
         else:
-            method_of_form(form | covers)
+            method_of_form(form | inference)

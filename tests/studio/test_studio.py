@@ -34,7 +34,7 @@ def visitor(tmp_path):
 
 
 def _charges(folder: Path) -> int:
-    return sum(row.kind == "charge" for row in Ledger.open(folder / "book.db").show().rows)
+    return sum(row.kind == "charge" for row in Ledger.open(folder / "ledger.db").show().rows)
 
 
 def test_from_a_file_to_a_report(visitor, tmp_path):
@@ -48,11 +48,11 @@ def test_from_a_file_to_a_report(visitor, tmp_path):
     assert visitor.post(price).headers["location"] == page
     assert "Released." in settled(visitor, page).text
     done = Release.load(tmp_path / "means.release.json")
-    assert Ledger.open(tmp_path / "book.db").find(done.sha256) is not None
+    assert Ledger.open(tmp_path / "ledger.db").find(done.sha256) is not None
     report = visitor.get("/release/means")
     assert "income" in report.text and report.headers["content-security-policy"].startswith("sandbox;")
     assert Release.from_json(visitor.get("/release/means/file").text) == done
-    assert "mu = 0.866025" in visitor.get("/ledger/book.db").text
+    assert "mu = 0.866025" in visitor.get("/ledger/ledger.db").text
     assert "released" in visitor.get("/").text
 
 
@@ -134,7 +134,7 @@ def test_a_server_that_died_before_the_charge(visitor, tmp_path):
         "decision": "approved",
         "plan_sha256": "0" * 64,
         "data": "survey.csv",
-        "ledger": "book.db",
+        "ledger": "ledger.db",
         "dataset": "survey",
     }
     Folder.at(tmp_path).decide("means", own)
@@ -157,7 +157,7 @@ def test_a_refusal_by_the_ledger_charges_nothing(visitor, tmp_path):
     prepared(visitor)
     page = visitor.post("/ask", MEANS | {"mu": "3", "name": "dear"}).headers["location"]
     sha256 = visitor.studio.folder.request("dear").plan.sha256
-    answer = visitor.post(f"{page}/approve", {"sha256": sha256, "data": "survey.csv", "ledger": "book.db/survey"})
+    answer = visitor.post(f"{page}/approve", {"sha256": sha256, "data": "survey.csv", "ledger": "ledger.db/survey"})
     assert answer.status == 422 and "mu" in answer.text and _charges(tmp_path) == 0
     assert visitor.post(f"{page}/refuse", {"reason": ""}).status == 422
     visitor.post(f"{page}/refuse", {"reason": "too dear"})
@@ -191,7 +191,7 @@ def test_a_release_that_somebody_put_there_is_not_the_requests(visitor, tmp_path
     form = {
         "sha256": visitor.studio.folder.request("other").plan.sha256,
         "data": "survey.csv",
-        "ledger": "book.db/survey",
+        "ledger": "ledger.db/survey",
     }
     answer = visitor.post(f"{other}/approve", form)
     assert answer.status == 422 and "is there already" in answer.text and _charges(tmp_path) == 1
@@ -220,7 +220,7 @@ def test_a_file_system_without_links_keeps_the_release(visitor, tmp_path, monkey
     visitor.post(approval(visitor, page))
     assert "Released." in settled(visitor, page).text
     done = Release.load(tmp_path / "means.release.json")
-    assert Ledger.open(tmp_path / "book.db").find(done.sha256) is not None
+    assert Ledger.open(tmp_path / "ledger.db").find(done.sha256) is not None
     assert not list(tmp_path.glob(".*part"))
 
 
@@ -247,7 +247,7 @@ def test_the_file_of_the_schema_is_chosen_and_no_other(visitor, tmp_path):
     assert _chosen(visitor.get(page).text, "data") == ["survey.csv"]
     (tmp_path / "survey.csv").unlink()
     assert _chosen(visitor.get(page).text, "data") == [""]
-    form = {"sha256": visitor.studio.folder.request("means").plan.sha256, "data": "", "ledger": "book.db/survey"}
+    form = {"sha256": visitor.studio.folder.request("means").plan.sha256, "data": "", "ledger": "ledger.db/survey"}
     for given in (form, form | {"data": "archive 2019.csv", "ledger": ""}):
         answer = visitor.post(f"{page}/approve", given)
         assert answer.status == 422 and "choose the records" in answer.text
@@ -266,7 +266,7 @@ def test_files_of_two_years_have_a_schema_each(visitor, tmp_path):
 def test_the_account_of_the_data_set_is_chosen_where_there_is_one(visitor, tmp_path):
     visitor.post("/ledger", LEDGER | {"name": "a", "dataset": "archive"})
     page = prepared(visitor)
-    assert _chosen(visitor.get(page).text, "ledger") == ["book.db/survey"]
+    assert _chosen(visitor.get(page).text, "ledger") == ["ledger.db/survey"]
     visitor.post("/ledger", LEDGER | {"name": "c"})
     assert _chosen(visitor.get(page).text, "ledger") == [""]
 
@@ -304,7 +304,7 @@ def test_no_price_is_shown_in_a_ledger_of_something_else(visitor, tmp_path, fact
     form = {
         "sha256": visitor.studio.folder.request("own").plan.sha256,
         "data": "survey.csv",
-        "ledger": "book.db/survey",
+        "ledger": "ledger.db/survey",
     }
     answer = visitor.post(f"{page}/approve", form)
     assert answer.status == 422 and said in html.unescape(answer.text) and _charges(tmp_path) == 0
@@ -312,12 +312,12 @@ def test_no_price_is_shown_in_a_ledger_of_something_else(visitor, tmp_path, fact
 
 def test_no_form_says_by_itself_what_intervals_are_about(visitor):
     prepared(visitor)
-    form = {key: value for key, value in MEANS.items() if key != "covers"}
+    form = {key: value for key, value in MEANS.items() if key != "inference"}
     for page in (f"/ask?{urlencode(form)}", f"/forecast?{urlencode(form)}"):
         answer = visitor.get(page)
         assert "checked" not in answer.text and "say what intervals are about" in answer.text
     assert visitor.post("/ask", form).status == 422
-    assert 'value="dataset" checked' in visitor.get(f"/ask?{urlencode(form | {'covers': 'dataset'})}").text
+    assert 'value="dataset" checked' in visitor.get(f"/ask?{urlencode(form | {'inference': 'dataset'})}").text
 
 
 def test_the_plan_follows_the_budget(visitor):
@@ -354,7 +354,7 @@ def test_every_question_has_a_plan_and_practice(visitor):
         "curve": "income ~ age",
     }
     assert list(filled) == [one.name for one in questions()]
-    asked = {"schema": "survey.schema.toml", "mu": "1", "covers": "population"}
+    asked = {"schema": "survey.schema.toml", "mu": "1", "inference": "population"}
     for kind in ("t_test", "counts", "medians"):
         form = urlencode(asked | {"kind": kind, "formula": filled[kind]})
         shown = visitor.get(f"/practise?{form}")

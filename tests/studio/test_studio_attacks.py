@@ -46,7 +46,7 @@ def visitor(folder):
 @pytest.fixture(autouse=True)
 def nothing_was_charged(folder, visitor):
     yield
-    assert sum(row.kind == "charge" for row in Ledger.open(folder / "book.db").show().rows) == 0
+    assert sum(row.kind == "charge" for row in Ledger.open(folder / "ledger.db").show().rows) == 0
 
 
 def _stranger(visitor: Visitor, **headers: str) -> Visitor:
@@ -180,14 +180,14 @@ def test_what_a_browser_may_do_with_a_page(visitor):
 
 def test_no_record_is_on_any_page_before_the_release(folder, visitor):
     (folder / "survey.csv").write_text((folder / "survey.csv").read_text() + "77,CANARY,123.45\n")
-    for path in ("/", "/schema?data=survey.csv", visitor.page, "/ledger/book.db", approval(visitor, visitor.page)):
+    for path in ("/", "/schema?data=survey.csv", visitor.page, "/ledger/ledger.db", approval(visitor, visitor.page)):
         assert "CANARY" not in visitor.get(path).text
 
 
 def test_names_of_files_are_quoted_in_steps(folder, visitor):
     name = "$(touch pwned) `x` '\"; import os #.csv"
     (folder / name).write_bytes((folder / "survey.csv").read_bytes())
-    own = {"decision": "approved", "plan_sha256": "0" * 64, "data": name, "ledger": "book.db", "dataset": "survey"}
+    own = {"decision": "approved", "plan_sha256": "0" * 64, "data": name, "ledger": "ledger.db", "dataset": "survey"}
     asked = visitor.post("/ask", MEANS | {"name": "quoted"}).headers["location"]
     assert visitor.studio.folder.decide("quoted", own)
     lines = [shlex.split(one) for one in visitor.get(f"{asked}/steps.sh").text.splitlines() if "release" in one]
@@ -229,7 +229,7 @@ def test_what_a_request_states_of_its_price_is_shown_nowhere(folder, visitor, al
     form = {
         "sha256": visitor.studio.folder.request("cheap").plan.sha256,
         "data": "survey.csv",
-        "ledger": "book.db/survey",
+        "ledger": "ledger.db/survey",
     }
     refused = visitor.post("/request/cheap/approve", form)
     assert refused.status == 422 and "cannot be made again" in refused.text and "0.01" not in refused.text

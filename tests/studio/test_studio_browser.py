@@ -128,13 +128,15 @@ def test_two_tables_from_the_file_to_the_report(page, tmp_path):
     page.get_by_label("the population that the records are a sample of").check()
     _press(page, "button", "Show the plan")
     _press(page, "button", "Write the request")
-    assert page.input_value("[name=data]") == "clinic.parquet" and page.input_value("[name=ledger]") == "book.db/clinic"
+    assert (
+        page.input_value("[name=data]") == "clinic.parquet" and page.input_value("[name=ledger]") == "ledger.db/clinic"
+    )
     _press(page, "button", "Go on to the price")
     _press(page, "button", "Charge and release")
     _press(page, "link", "Read the report")
     assert "weight" in page.inner_text("main")
     for dataset in ("survey", "clinic"):
-        rows = Ledger.open(tmp_path / "book.db", dataset=dataset).show().rows
+        rows = Ledger.open(tmp_path / "ledger.db", dataset=dataset).show().rows
         assert sum(row.kind == "charge" for row in rows) == 1
     assert page.complaints == []
 
@@ -153,7 +155,7 @@ def test_pages_are_read_by_everyone(page, width):
     _press(page, "button", "Open this budget")
     assert _serious(page) == []
     page.goto(
-        f"http://127.0.0.1:{page.studio.port}/ask?schema=survey.schema.toml&kind=counts&formula=region&mu=0.3&n=600&covers=dataset"
+        f"http://127.0.0.1:{page.studio.port}/ask?schema=survey.schema.toml&kind=counts&formula=region&mu=0.3&n=600&inference=dataset"
     )
     assert _serious(page) == []
     _press(page, "button", "Write the request")
@@ -175,9 +177,9 @@ def test_the_keyboard_alone_releases(page, tmp_path):
     _home(page)
     _fill(page, LEDGER)
     page.keyboard.press("Enter")
-    page.wait_for_url("**/ledger/book.db")
+    page.wait_for_url("**/ledger/ledger.db")
     page.goto(
-        f"http://127.0.0.1:{page.studio.port}/ask?schema=survey.schema.toml&kind=counts&formula=region&mu=0.3&covers=dataset"
+        f"http://127.0.0.1:{page.studio.port}/ask?schema=survey.schema.toml&kind=counts&formula=region&mu=0.3&inference=dataset"
     )
     for name in ("Write the request", "Go on to the price", "Charge and release"):
         button = page.get_by_role("button", name=name)
@@ -188,7 +190,7 @@ def test_the_keyboard_alone_releases(page, tmp_path):
         page.keyboard.press("Enter")
         page.wait_for_load_state()
     page.get_by_role("link", name="Read the report").wait_for()
-    assert sum(row.kind == "charge" for row in Ledger.open(tmp_path / "book.db").show().rows) == 1
+    assert sum(row.kind == "charge" for row in Ledger.open(tmp_path / "ledger.db").show().rows) == 1
 
 
 @pytest.mark.parametrize("width", [390, pytest.param(1400, marks=pytest.mark.long)])
@@ -226,7 +228,7 @@ def test_many_questions_of_a_table_of_a_database(page, tmp_path, width):
     text = page.inner_text("main")
     assert "Publication of 2 analyses" in text and "t test of income" in page.content()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert sum(row.kind == "charge" for row in Ledger.open(tmp_path / "book.db").show().rows) == 1
+    assert sum(row.kind == "charge" for row in Ledger.open(tmp_path / "ledger.db").show().rows) == 1
     assert page.complaints == []
 
 
@@ -241,7 +243,7 @@ def test_no_file_is_charged_that_nobody_chose(page, tmp_path):
     (tmp_path / "archive.csv").write_bytes((tmp_path / "survey.csv").read_bytes())
     (tmp_path / "survey.schema.toml").rename(tmp_path / "own.schema.toml")
     page.goto(
-        f"http://127.0.0.1:{page.studio.port}/ask?schema=own.schema.toml&kind=counts&formula=region&mu=0.3&covers=dataset"
+        f"http://127.0.0.1:{page.studio.port}/ask?schema=own.schema.toml&kind=counts&formula=region&mu=0.3&inference=dataset"
     )
     _press(page, "button", "Write the request")
     assert page.input_value("[name=data]") == ""

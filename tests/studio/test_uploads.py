@@ -102,7 +102,7 @@ def test_a_request_takes_no_other_ones_decision(visitor, tmp_path):
     [
         "../secret.csv", "..", ".", "", "/etc/cron.d/x.csv", "a/../../x.csv", "a\\b.csv", "C:\\x\\..\\a\\b.csv/", ".hidden.csv",
         b"a\x00.csv", b"a\n.csv", b"\xff\xfe.csv", "\u202egnp.csv", "x" * 300 + ".csv", "x" * 5_000 + ".csv", "%2e%2e%2fx.csv/..",
-        "book.db", "BOOK.DB", "x.db", "x.release.json", "x.decision.json", "x.toml", "x.html", "x.py", "x", "x.csv.exe", "book.db-wal",
+        "ledger.db", "BOOK.DB", "x.db", "x.release.json", "x.decision.json", "x.toml", "x.html", "x.py", "x", "x.csv.exe", "ledger.db-wal",
         "-ox.csv", "--ledger=x.csv",
     ],
 )  # fmt: skip
@@ -115,7 +115,7 @@ def test_hostile_names_leave_nothing(visitor, tmp_path, name):
 
 
 def test_what_is_not_what_its_name_says_is_not_kept(visitor, tmp_path, tmp_path_factory):
-    book = tmp_path_factory.mktemp("other") / "book.db"
+    book = tmp_path_factory.mktemp("other") / "ledger.db"
     Ledger.create(book, dataset="survey", budget=GDP(5.0)).close()
     hostile = {
         "a.csv": b"",

@@ -29,7 +29,7 @@ SCHEMA = cf.Schema(
         "y": cf.Numeric(0, 1),
     }
 )
-DESIGN = cf.Design.of("y ~ a + k + g", SCHEMA)
+DESIGN = cf.schema.ModelMatrix.of("y ~ a + k + g", SCHEMA)
 
 
 def any_bins(seed: int, depth: int = 7) -> Bins:
@@ -62,7 +62,7 @@ def test_a_grid_holds_all_codes_once_and_cuts_the_widest_first() -> None:
     paths = Paths.of(DESIGN, 12)
     # a term of two codes is cut once, one of seven three times
     assert paths.axes[:8] == (0, 1, 2, 3, 0, 1, 0, 1) and paths.axes.count(1) == 3 and paths.axes.count(2) == 1
-    assert Paths.of(cf.Design.of("y ~ g", SCHEMA), 9).depth == 2
+    assert Paths.of(cf.schema.ModelMatrix.of("y ~ g", SCHEMA), 9).depth == 2
 
 
 def test_sums_are_the_same_in_any_order_and_batches() -> None:
@@ -96,7 +96,7 @@ def test_leaves_do_not_depend_on_partitions(parts: int) -> None:
     release = cf.release(method, cf.read(cut, SCHEMA), cf.GDP(3.0), ledger=None, noise=SimulatedNoise(5))
     again = cf.release(method, cf.read(frame, SCHEMA), cf.GDP(3.0), ledger=None, noise=SimulatedNoise(5))
     assert release.to_json() == again.to_json()
-    assert len(read_bins(release, cf.Design.of("y ~ a + k", SCHEMA))) > 1
+    assert len(read_bins(release, cf.schema.ModelMatrix.of("y ~ a + k", SCHEMA))) > 1
 
 
 @pytest.mark.parametrize("replaced", [False, True])
@@ -137,7 +137,7 @@ def test_the_cost_of_privtree_on_tiny_neighbours() -> None:
 
     Seeded; outcomes seen less than 150 times are left out, so that a log ratio's sd is at most .12 and .4 is above 3 sds.
     """
-    paths, size, runs = Paths.of(cf.Design.of("y ~ a", SCHEMA), 3), 8, 4_000
+    paths, size, runs = Paths.of(cf.schema.ModelMatrix.of("y ~ a", SCHEMA), 3), 8, 4_000
     own = np.zeros(8, dtype=np.int64)
     one_more = np.eye(8, dtype=np.int64)[0]
 
@@ -163,7 +163,7 @@ def test_privtree_is_the_published_one() -> None:
     """The same law as the float version: mean numbers of leaves agree within 4 sd of 300 trees each."""
     g = np.random.default_rng(3)
     x = g.beta(2, 5, size=(400, 1)) * 2 - 1
-    design = cf.Design.of("y ~ a", SCHEMA)
+    design = cf.schema.ModelMatrix.of("y ~ a", SCHEMA)
     paths = Paths.of(design, 8)
     counts = np.bincount(paths.of_codes(np.rint((x.T + 1) / 2 * (DESIGN.terms[0].steps - 1))), minlength=256)
     scale = Fraction(3 * 1024)

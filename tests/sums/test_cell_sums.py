@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide.errors import PlanError, SchemaError
 from confide.methods.tables.sums import RowNumber, UnitCrossing
 from confide.sources.aggregation import _following

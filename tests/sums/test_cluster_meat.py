@@ -16,7 +16,7 @@ from confide.core import leaves
 from confide.core.units.privacy_unit import UNIT_ROW
 from confide.methods.regression.sums.scores import UnitScores
 from confide.noise import SimulatedNoise
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sources.grouping import ids, sampling, units as clustering
 from confide.sources.grouping.ids import Groups
 from confide.sums.clusters import cluster_covariance
@@ -47,7 +47,7 @@ def pupils(schools: int, size: int, icc: float, seed: int = 0) -> pd.DataFrame:
 
 
 def meat(spread: float = 2.0) -> ClusterCovariance:
-    return ClusterCovariance(UnitScores(Design.of("y ~ x", PLAIN), counting=Counting(1, UNIT_ROW)), spread, (4, 9))
+    return ClusterCovariance(UnitScores(ModelMatrix.of("y ~ x", PLAIN), counting=Counting(1, UNIT_ROW)), spread, (4, 9))
 
 
 def of_scores(one: ClusterCovariance, scores: NDArray[Any], clusters: NDArray[Any]) -> NDArray[Any]:
@@ -211,7 +211,7 @@ def test_intervals_of_clusters_are_wider_and_say_so() -> None:
     bread = np.linalg.inv(rows.T @ rows)
     plain = np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread))
     assert 0.8 * plain[0] < wide.bse["Intercept"] < 1.6 * plain[0]
-    assert "independent values of school" in wide.covers
+    assert "independent values of school" in wide.intervals_for
     assert wide.title == f"{narrow.title}, clusters school" and wide.title in " ".join(wide.summary().split())
     few = cf.infer(
         cf.release(LINE, cf.read(pupils(20, 30, 0.1), SCHEMA), cf.GDP(3.0), ledger=None, noise=SimulatedNoise(1))
@@ -227,17 +227,17 @@ def test_methods_with_a_meat_of_units_count_clusters(method: Any) -> None:
     frame = pupils(50, 20, 0.3)
     release = cf.release(method, cf.read(frame, SCHEMA), cf.GDP(3.0), ledger=None, noise=SimulatedNoise(1))
     assert cf.infer(release).status == "valid"
-    assert "independent values of school" in cf.infer(release).covers
+    assert "independent values of school" in cf.infer(release).intervals_for
     assert cf.Plan.from_json(release.plan.to_json()) == release.plan
 
 
 def test_other_methods_are_refused_and_schemas_are_values(tmp_path: Any) -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.plan(cf.regression.SSP("y ~ x"), SCHEMA, cf.GDP(1.0))
     # a record that names no school is in no pass, so that a number of records that an estimator rests on would be hers to change
     own = cf.Schema({"x": cf.Numeric(0, 1, on_missing="midpoint")}, cluster=SCHOOLS)
     middle = cf.ptr.SafeRelease(cf.ptr.OrderStatistic(50, 0.0, 1.0, alpha=0.05), gamma_plan=4)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.plan(middle, own, cf.ApproxDP(1.0, 1e-6), n=100)
     assert cf.Schema.from_toml(SCHEMA.to_toml()) == SCHEMA == cf.Schema.from_dict(SCHEMA.to_dict())
     assert "cluster" not in PLAIN.to_dict()
@@ -248,10 +248,10 @@ def test_other_methods_are_refused_and_schemas_are_values(tmp_path: Any) -> None
         {"cluster": SCHOOLS, "unit": "household", "rows_per_unit": 2},
         {"cluster": "school"},
     ):
-        with refuses(cf.SchemaError):
+        with refuses(cf.errors.SchemaError):
             cf.Schema(COLUMNS, **wrong)
     for settings in ({"size": 0}, {"size": 3, "icc": 2}, {"size": 3, "count": 1}):
-        with pytest.raises(cf.SchemaError):
+        with pytest.raises(cf.errors.SchemaError):
             cf.Clusters("school", **settings)
 
 
@@ -274,6 +274,6 @@ def test_the_largest_clusters_set_the_limit_and_are_printed_as_an_assumption() -
     schema = cf.Schema(COLUMNS, cluster=own)
     assert cf.Schema.from_dict(schema.to_dict()) == schema
     plan = cf.plan(LINE, schema, cf.GDP(1.0))
-    assert "at most about 60 members each, alike by at most 0.5" in " ".join(plan.covers.split())
-    with refuses(cf.SchemaError):
+    assert "at most about 60 members each, alike by at most 0.5" in " ".join(plan.intervals_for.split())
+    with refuses(cf.errors.SchemaError):
         cf.Clusters("school", size=30, largest=5)

@@ -37,7 +37,7 @@ class Picky:
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
-            raise cf.PrivacyError(f"alpha must be between 0 and 1, got {self.alpha!r}")
+            raise cf.errors.PrivacyError(f"alpha must be between 0 and 1, got {self.alpha!r}")
 
 
 class Loose:
@@ -81,16 +81,16 @@ def test_a_known_class_comes_back_from_its_fields() -> None:
     ],
 )
 def test_anything_else_is_refused_with_the_call_that_hands_it_over(settings: dict[str, Any]) -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         code_from(settings, "thing", "f(thing)", [Known, Loose])
 
 
 @pytest.mark.parametrize("alpha", [None, "a", []])
 def test_fields_that_the_class_itself_chokes_on_are_refused_in_words(alpha: Any) -> None:
     settings = {"thing": code_name(Picky), "fields": {"alpha": alpha}}
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         code_from(settings, "thing", "f(thing)", [Picky])
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         code_from(
             {"thing": NAME, "fields": {"low": alpha}},
             "thing",
@@ -101,24 +101,24 @@ def test_fields_that_the_class_itself_chokes_on_are_refused_in_words(alpha: Any)
 
 
 def test_what_the_class_says_in_its_own_words_is_left_as_it_is() -> None:
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         code_from({"thing": code_name(Picky), "fields": {"alpha": 2}}, "thing", "f(thing)", [Picky])
 
 
 def test_a_bound_of_a_file_without_its_alpha_is_refused_in_words() -> None:
     packed = pack_bound(MEDIAN)
-    with pytest.raises(cf.PlanError):
+    with pytest.raises(cf.errors.PlanError):
         bound_from({**packed, "fields": {**packed["fields"], "alpha": None}})
 
 
 def test_code_that_no_file_holds_is_named_with_the_call() -> None:
     said = not_in_file("sampler", "os:system", "f(sampler)")
-    assert isinstance(said, cf.PlanError)
+    assert isinstance(said, cf.errors.PlanError)
     assert str(said).startswith("the plan was made with the live sampler 'os:system'") and "f(sampler)" in str(said)
 
 
 def test_a_class_that_is_there_twice_is_refused() -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         code_from({"thing": NAME, "fields": {"low": 1.0}}, "thing", "f(thing)", [Known, Known])
 
 
@@ -161,7 +161,7 @@ def test_a_name_in_a_mapping_calls_nothing_and_is_refused(
     data = cf.read(SCHEMA.sample(101, seed=1), SCHEMA)
     n = 101 if made is _bound else None
     try:
-        with pytest.raises((cf.PlanError, cf.PrivacyError)), in_place():
+        with pytest.raises((cf.errors.PlanError, cf.errors.PrivacyError)), in_place():
             cf.release(made(settings)(), data, privacy, ledger=None, n=n, noise=SimulatedNoise(1))
     finally:
         assert not called
@@ -171,5 +171,5 @@ def test_a_bound_of_bounds_comes_back_and_one_with_code_inside_does_not() -> Non
     whole = AllOf((MEDIAN, MEDIAN))
     assert bound_from(pack_bound(whole)) == whole
     inside = {"bound": code_name(whole), "fields": {"bounds": [pack_bound(MEDIAN), {"live": "m:f", "dim": 1}]}}
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         bound_from(inside)

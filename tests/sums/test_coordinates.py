@@ -15,7 +15,7 @@ from confide.core import Gram, RecordMap, Total
 from confide.methods.regression.sums.linear_rows import BlockGram
 from confide.methods.regression.sums.scores import Influences, LimitedFeatures, LimitedScores, SizeIndices, SquareOf
 from confide.methods.regression.sums.whitened_rows import Coordinates, Frame, PartialFrame, WhitenedRows
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sources.aggregation import _alike
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.coding import BOUND, Box, steps
@@ -33,7 +33,7 @@ SCHEMA = cf.Schema(
 FORMULAS = ("y ~ a + b", "y ~ a + b + k + g", "y ~ a + log1p(a) + a:b + g")
 
 
-def hard_codes(design: Design, seed: int, records: int = 61) -> np.ndarray:
+def hard_codes(design: ModelMatrix, seed: int, records: int = 61) -> np.ndarray:
     """Ends of the grids, neighbours of the ends, middles, and missing cells."""
     g = np.random.default_rng(seed)
     rows = []
@@ -46,7 +46,7 @@ def hard_codes(design: Design, seed: int, records: int = 61) -> np.ndarray:
     return codes
 
 
-def hard_frame(design: Design, seed: int, decades: float) -> Frame:
+def hard_frame(design: ModelMatrix, seed: int, decades: float) -> Frame:
     g = np.random.default_rng(seed)
     p = len(design.terms) + 1
     own = Box.of(design)
@@ -117,7 +117,7 @@ def limited(rows: LimitedScores, located: list[float], counts: bool) -> list[int
 @pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("decades", [0.0, 3.0])
 def test_rows_are_those_of_exact_sums_record_by_record(formula: str, decades: float) -> None:
-    design = Design.of(formula, SCHEMA)
+    design = ModelMatrix.of(formula, SCHEMA)
     codes = hard_codes(design, 1)
     terms, keep = design.codes(codes)
     counts = np.ones(codes.shape[1], dtype=bool) if keep is None else keep
@@ -140,7 +140,7 @@ def test_rows_are_those_of_exact_sums_record_by_record(formula: str, decades: fl
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_the_rounded_map_is_within_a_step_of_the_real_one(formula: str) -> None:
     """v of the rounded map against sums in doubles of the same frame: 2^-28 of the largest entry that the box allows."""
-    design = Design.of(formula, SCHEMA)
+    design = ModelMatrix.of(formula, SCHEMA)
     codes = np.abs(hard_codes(design, 3, 400))
     terms, _ = design.codes(codes)
     for seed in range(4):
@@ -162,7 +162,7 @@ def test_the_rounded_map_is_within_a_step_of_the_real_one(formula: str) -> None:
 
 @pytest.mark.parametrize("formula", few(FORMULAS, 1))
 def test_no_row_depends_on_its_batch(formula: str) -> None:
-    design = Design.of(formula, SCHEMA)
+    design = ModelMatrix.of(formula, SCHEMA)
     codes = hard_codes(design, 5, 9_001)
     frame = hard_frame(design, 5, 1.0)
     for rows in (
@@ -183,7 +183,7 @@ def test_no_row_depends_on_its_batch(formula: str) -> None:
 
 
 def test_statistics_that_begin_alike_give_what_each_gives_alone() -> None:
-    design = Design.of(FORMULAS[1], SCHEMA)
+    design = ModelMatrix.of(FORMULAS[1], SCHEMA)
     codes, frame = hard_codes(design, 7, 5_000), hard_frame(design, 7, 0.0)
     other = hard_frame(design, 8, 0.0)
     asked = [
@@ -211,7 +211,7 @@ def test_what_is_kept_of_a_line_serves_another_line_in_the_same_coordinates_alon
     formula: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("confide.methods.regression.sums.whitened_rows._WIDE", 0)
-    design = Design.of(formula, SCHEMA)
+    design = ModelMatrix.of(formula, SCHEMA)
     codes, frame = hard_codes(design, 9, 3_000), hard_frame(design, 9, 1.0)
     apart = PartialFrame(frame.box, frame.transform, frame.theta, 1.0, (((0,), True),))
     for own in (frame, Frame.start(Box.of(design)), apart):
@@ -239,7 +239,7 @@ def test_a_map_called_in_a_way_of_its_own_shares_nothing() -> None:
         def __call__(self, codes: np.ndarray) -> np.ndarray:
             return 2 * super().__call__(codes)
 
-    design = Design.of(FORMULAS[0], SCHEMA)
+    design = ModelMatrix.of(FORMULAS[0], SCHEMA)
     frame = hard_frame(design, 7, 0.0)
     plain, own = LimitedFeatures(design).at(frame, 2.0), Doubled(design).at(frame, 2.0)
     assert plain.begins is not None and own.begins is None
@@ -252,7 +252,7 @@ def test_a_sum_with_an_update_of_its_own_shares_nothing() -> None:
         def update(self, state: Any, codes: np.ndarray) -> Any:
             return super().update(state, codes[:, ::2])
 
-    design = Design.of(FORMULAS[0], SCHEMA)
+    design = ModelMatrix.of(FORMULAS[0], SCHEMA)
     scores = LimitedScores(design).at(hard_frame(design, 7, 0.0), 1.0)
     assert [len(group.members) for group in _alike([Total(scores), Halved(scores)], design.columns)] == [1, 1]
 

@@ -93,5 +93,5 @@ def test_bins_of_public_edges_keep_values_at_an_edge_to_its_right() -> None:
     ],
 )
 def test_bins_that_cannot_be_used_say_what_can(bins: object) -> None:
-    with refuses((cf.PlanError, cf.SchemaError)):
+    with refuses((cf.errors.PlanError, cf.errors.SchemaError)):
         Bins.of(Measure.of("y", SCHEMA), bins)  # type: ignore[arg-type]

@@ -27,8 +27,8 @@ SCHEMA = cf.Schema(
     }
 )
 METHODS: dict[str, Any] = {
-    "counts": cf.tables.Counts("g + h:cut(y, 1)", covers="dataset"),
-    "means": cf.tables.Means("x + y ~ g", covers="dataset"),
+    "counts": cf.tables.Counts("g + h:cut(y, 1)", inference="dataset"),
+    "means": cf.tables.Means("x + y ~ g", inference="dataset"),
     "distribution": cf.tables.Quantiles("y ~ h", bins=4),
     "table one": cf.tables.TableOne("y + g ~ h", medians=("y",)),
     "ranks": cf.tests.MannWhitney("y ~ h"),
@@ -97,18 +97,18 @@ def test_two_records_in_two_cells_count_twice_whatever_the_count_weighs() -> Non
     [("h", None, True), ("h", "x >= 2", False), ("g", None, False), ("g * h", None, False)],
 )
 def test_a_total_is_exact_only_where_no_record_can_be_left_out(formula: str, where: str | None, exact: bool) -> None:
-    method = cf.tables.Counts(formula, covers="dataset", where=where)
+    method = cf.tables.Counts(formula, inference="dataset", where=where)
     plan = cf.plan(method, SCHEMA, cf.GDP(1.0, relation="substitute"), n=50)
     assert ("records" in plan.constants, "(total)" not in plan.statistics) == (exact, exact)
 
 
 @pytest.mark.parametrize(("formula", "exact"), [("x ~ h", False), ("x + y ~ h", True)])
 def test_a_total_of_means_is_exact_only_where_missing_values_are_counted(formula: str, exact: bool) -> None:
-    plan = cf.plan(cf.tables.Means(formula, covers="dataset"), SCHEMA, cf.GDP(1.0, relation="substitute"), n=50)
+    plan = cf.plan(cf.tables.Means(formula, inference="dataset"), SCHEMA, cf.GDP(1.0, relation="substitute"), n=50)
     assert ("records" in plan.constants) == exact
 
 
 def test_names_that_stand_for_two_marginals_are_refused() -> None:
     schema = cf.Schema({name: cf.Categorical(["p", "q"]) for name in ("a", "b", "a:b")})
-    with refuses(cf.PlanError):
-        cf.plan(cf.tables.Counts("a * b + `a:b`", covers="dataset"), schema, cf.GDP(1.0))
+    with refuses(cf.errors.PlanError):
+        cf.plan(cf.tables.Counts("a * b + `a:b`", inference="dataset"), schema, cf.GDP(1.0))

@@ -53,7 +53,7 @@ def test_one_record_moves_it_by_no_more_than_is_charged_and_by_as_much(relation:
 
 def test_a_whole_unit_moves_it_as_one_record_does() -> None:
     """One with a row in each of five PSUs and of three cells is in one of them; units of which more rows count have no such tables."""
-    method = cf.tables.Means("y ~ f", covers="population")
+    method = cf.tables.Means("y ~ f", inference="population")
     schema = cf.Schema(COLUMNS, cluster=cf.Clusters("v", size=5), unit=cf.Unit("pid"))
     plan = cf.plan(method, schema, cf.GDP(1.0, relation="add-remove"))
     spend = plan.spend("(in PSUs) f y")

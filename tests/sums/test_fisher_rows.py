@@ -25,7 +25,7 @@ from confide.methods.regression.glm.fisher_rows import (
 )
 from confide.methods.regression.glm.sums import Excess, FisherSum, SumAndExcess
 from confide.methods.regression.sums.whitened_rows import Frame
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.coding import BOUND, Box, lengths, round_within
 
@@ -38,9 +38,9 @@ SCHEMA = cf.Schema(
         "y": cf.Integer(0, 1),
     }
 )
-DESIGN = Design.of("y ~ a + b + k + g + a:k", SCHEMA)
+DESIGN = ModelMatrix.of("y ~ a + b + k + g + a:k", SCHEMA)
 P = len(DESIGN.terms) + 1
-LINE = Design.of("y ~ a", cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)}))
+LINE = ModelMatrix.of("y ~ a", cf.Schema({"a": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)}))
 
 
 def codes_of(m: int, generator: np.random.Generator) -> Any:

@@ -24,7 +24,7 @@ from confide.methods.regression.factors.sums import (
 )
 from confide.methods.regression.sums.scores import SizeIndices
 from confide.methods.regression.sums.whitened_rows import Frame
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import BOUND, Box
 
 SCHEMA = cf.Schema(
@@ -52,7 +52,7 @@ RELATIONS = ("add-remove", "substitute")
 
 
 def way(formula: str) -> FactorMeans:
-    found = FactorMeans.of("test", SCHEMA, Design.of(formula, SCHEMA))
+    found = FactorMeans.of("test", SCHEMA, ModelMatrix.of(formula, SCHEMA))
     assert found is not None
     return found
 
@@ -206,7 +206,7 @@ def test_blocks_of_a_formula(formula: str, blocks: tuple[int, ...]) -> None:
 
 def test_combinations_that_no_term_tells_apart_are_one_level() -> None:
     schema = cf.Schema({"a": cf.Integer(0, 1), "b": cf.Integer(0, 1), "y": cf.Numeric(0, 1)})
-    levels = FactorLevels.of(Design.of("y ~ a:b", schema))
+    levels = FactorLevels.of(ModelMatrix.of("y ~ a:b", schema))
     assert levels is not None
     assert levels.levels == (2,)
     assert levels.saturated
@@ -214,14 +214,14 @@ def test_combinations_that_no_term_tells_apart_are_one_level() -> None:
 
 @pytest.mark.parametrize("formula", ["y ~ x", "y ~ f + x", "y ~ f:x", "y ~ 0 + k", "y ~ log1p(x) + f"])
 def test_other_formulas_are_no_factors(formula: str) -> None:
-    assert FactorMeans.of("test", SCHEMA, Design.of(formula, SCHEMA)) is None
+    assert FactorMeans.of("test", SCHEMA, ModelMatrix.of(formula, SCHEMA)) is None
 
 
 def test_cells_of_any_edges_are_those_of_the_record_alone() -> None:
     """A search among edges that are not in order begins where the last record was found: one record would move others."""
     edges = np.array([4.0, np.inf, 0.5, -1.0, np.nan, 1.0, 0.25, 2.0])
     codes, path = np.tile(every_record(way("y ~ f").levels), 40), way("y ~ f")
-    line = Design.of("y ~ x", SCHEMA)
+    line = ModelMatrix.of("y ~ x", SCHEMA)
     own = np.array([np.arange(400) * 2_621.0, np.arange(400) * 37 % 1025.0])
     start = Frame.start(Box.of(line))
     for rows, given in (

@@ -23,7 +23,7 @@ from confide.methods.regression.least_squares.sums import (
 )
 from confide.methods.regression.sums.scores import SCORE_CELLS
 from confide.methods.regression.sums.whitened_rows import Coordinates, Frame
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import Box
 
 LIMIT_SCHEMA = cf.Schema(
@@ -37,11 +37,11 @@ LIMIT_SCHEMA = cf.Schema(
 )
 
 
-def design_of(formula: str) -> Design:
-    return Design.of(formula, LIMIT_SCHEMA)
+def design_of(formula: str) -> ModelMatrix:
+    return ModelMatrix.of(formula, LIMIT_SCHEMA)
 
 
-def moments_of(design: Design, n: int = 20_000) -> np.ndarray:
+def moments_of(design: ModelMatrix, n: int = 20_000) -> np.ndarray:
     generator = np.random.default_rng(2)
     frame = LIMIT_SCHEMA.sample(n, seed=1)
     x = design.matrix(frame)[:, 1:]

@@ -66,7 +66,7 @@ FAULTS = {
 @pytest.mark.parametrize("where", ["processes", "here"])
 def test_what_ends_badly_is_told_in_full(fault: str, where: str) -> None:
     work = FAULTS[fault]
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         if where == "here":
             with in_place():
                 _tried(work, n=100)
@@ -75,16 +75,16 @@ def test_what_ends_badly_is_told_in_full(fault: str, where: str) -> None:
 
 
 def test_what_hangs_or_ends_its_process_does_so_apart() -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         _tried(_ends)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         _tried(_hangs, room=Room(0.5))
 
 
 def test_what_is_late_is_refused_with_the_seconds_that_do() -> None:
-    with pytest.raises(cf.PlanError, match=r"took .* and a block has 0\.18 s: write seconds=\d"):
+    with pytest.raises(cf.errors.PlanError, match=r"took .* and a block has 0\.18 s: write seconds=\d"):
         _tried(_slow, room=Room(0.8))
-    with pytest.raises(cf.PlanError, match=r"leave each of 4 parts 0\.05 s.* write seconds=1, fewer parts"):
+    with pytest.raises(cf.errors.PlanError, match=r"leave each of 4 parts 0\.05 s.* write seconds=1, fewer parts"):
         _tried(_slow, room=Room(0.2), blocks="parts")
     with in_place():
         assert "took" in _tried(_slow, room=Room(0.2)), "no clock is looked at"

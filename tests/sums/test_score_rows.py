@@ -19,7 +19,7 @@ from confide.methods.regression.sums.scores import (
     SquareOf,
 )
 from confide.methods.regression.sums.whitened_rows import Coordinates, Frame
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.coding import BOUND, Box
 
@@ -32,7 +32,7 @@ SCORE_SCHEMA = cf.Schema(
         "y": cf.Numeric(-10, 10),
     }
 )
-SCORE_DESIGN = Design.of("y ~ a + b + k + g + a:k + log1p(b)", SCORE_SCHEMA)
+SCORE_DESIGN = ModelMatrix.of("y ~ a + b + k + g + a:k + log1p(b)", SCORE_SCHEMA)
 P = len(SCORE_DESIGN.terms) + 1
 
 

@@ -21,7 +21,7 @@ from confide_lab.aggregates.scores import ClippedScores, default_clip, descend, 
 from confide_lab.methods.gradient_descent import GradientDescent
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "y": cf.Numeric(-20, 30)})
-DESIGN = cf.Design.of("y ~ a + b", SCHEMA)
+DESIGN = cf.schema.ModelMatrix.of("y ~ a + b", SCHEMA)
 BOUND = 1 << 40
 
 corner = st.sampled_from([-1e300, -2.0, 0.0, 0.3, 3.0, 10.0, 30.0, 1e300, nan, inf])

@@ -60,7 +60,9 @@ class Anova(Method):
 
     def about(self, schema: cf.Schema) -> GroupMoments:
         if isinstance(schema[self.response], cf.Categorical) or not isinstance(schema[self.group], cf.Categorical):
-            raise cf.PlanError(f"{self.response!r} by {self.group!r}: name a numeric column and a categorical one")
+            raise cf.errors.PlanError(
+                f"{self.response!r} by {self.group!r}: name a numeric column and a categorical one"
+            )
         return GroupMoments(schema, self.response, self.group)
 
     def statistics(self, rows: GroupMoments, relation: str) -> dict[str, tuple[Total, Fraction]]:
@@ -70,7 +72,7 @@ class Anova(Method):
         values, groups = frame[self.response], frame[self.group]
         return {level: float(values[groups == level].mean()) for level in frame.schema[self.group].levels}
 
-    def table(self, release: Release, rows: GroupMoments, question: ResultOptions) -> Estimates:
+    def table(self, release: Release, rows: GroupMoments, options: ResultOptions) -> Estimates:
         noisy = release["groups"]
         return self.means(release, rows, noisy.decode() / _UNIT, noisy.variance / _UNIT**2)
 
@@ -154,14 +156,14 @@ class Planted(Anova):
 
     # what infer gives -----------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: Any = None) -> Any:
+    def infer(self, release: Release, options: Any = None) -> Any:
         return _cached(self, release.plan.sha256, _Held(release)) if self.fault == "stale" else super().infer(release)
 
-    def table(self, release: Release, rows: GroupMoments, question: Any) -> Any:
+    def table(self, release: Release, rows: GroupMoments, options: Any) -> Any:
         told = self._told(release)
         if told is not None:
             return self.means(release, rows, told, release["groups"].variance / _UNIT**2)
-        found = super().table(release, rows, question)
+        found = super().table(release, rows, options)
         if found.status != "valid":
             return found
         change = _CHANGES.get(self.fault)
@@ -187,7 +189,7 @@ class Planted(Anova):
         if self.fault == "fewer names":
             found.popitem()
         if self.fault == "says no reference":
-            raise cf.PlanError("only a release determines what this estimates")
+            raise cf.errors.PlanError("only a release determines what this estimates")
         return found
 
 

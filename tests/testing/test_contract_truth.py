@@ -15,6 +15,7 @@ import pytest
 from scipy import stats
 
 import confide as cf
+import confide.testing
 from confide.core import Method
 from confide.core.exact import pack
 from confide.schema import CodedFrame

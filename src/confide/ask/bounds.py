@@ -50,10 +50,10 @@ class SignedLog(Numeric):
 
 
 @dataclass(frozen=True)
-class FoundBounds:
+class FoundRange:
     """Bounds with what they cost and cover.
 
-    low, high: of the column, in its units; cover: the share of records that they are meant to hold, which is less than was asked for where
+    low, high: of the column, in its units; coverage: the share of records that they are meant to hold, which is less than was asked for where
     the noise hides the tails, and 0 where it hides the quarters too: the bounds are then the ends of the grid, and say nothing; column:
     the schema's entry, with its provenance; release: the charged release; warning: what they do to intervals.
     """
@@ -61,7 +61,7 @@ class FoundBounds:
     name: str
     low: float
     high: float
-    cover: float
+    coverage: float
     asked: float
     column: Numeric
     release: Release
@@ -79,11 +79,13 @@ class FoundBounds:
 
     def __str__(self) -> str:
         held = (
-            f"hold about {self.cover:.1%} of the records" if self.cover else "are the ends of the grid, and say nothing"
+            f"hold about {self.coverage:.1%} of the records"
+            if self.coverage
+            else "are the ends of the grid, and say nothing"
         )
         less = (
             ""
-            if self.cover >= self.asked - 1e-9
+            if self.coverage >= self.asked - 1e-9
             else f" ({self.asked:.1%} were asked for; noise hides what lies further out, or it lies beyond the grid)"
         )
         return (
@@ -96,19 +98,19 @@ def find_bounds(
     data: Any,
     column: str,
     *,
-    cover: float = 0.99,
+    coverage: float = 0.99,
     privacy: Guarantee | None = None,
     ledger: Ledger | None = LEFT_OUT,
     dataset: str | None = None,
     unit: Any = None,
     noise: Noise | None = None,
     charge_delta: float | None = None,
-    convert: bool = False,
+    convert_ledger: bool = False,
     **read: Any,
-) -> FoundBounds:
-    """Bounds that hold about a share `cover` of a column's values: a release of its own, charged like any other.
+) -> FoundRange:
+    """Bounds that hold about a share `coverage` of a column's values: a release of its own, charged like any other.
 
-    data: a table or a path, as `cf.read` takes it, not yet behind a schema; column: a numeric column of it; cover: between .5 and .9999;
+    data: a table or a path, as `cf.read` takes it, not yet behind a schema; column: a numeric column of it; coverage: between .5 and .9999;
     unit: cf.Unit("person_id") where the ledger protects persons; charge_delta, convert: as for `confide.release`; read: further settings
     of `cf.read`. Sizes from 1e-6 to 1e12 are told apart, in steps of 8 to 9 % (under pure epsilon finer where the ends are looked for),
     and each end is rounded outwards to two digits. privacy and ledger have no default.
@@ -116,7 +118,7 @@ def find_bounds(
     Guarantee: that of the release: a distribution with Gaussian noise, or under pure epsilon two trees of counts. The release is of
     asinh(x/1e-6), a function of one record.
 
-    Raises `PlanError` for a cover that is none, and what `confide.release` raises.
+    Raises `PlanError` for a coverage out of range, and what `confide.release` raises.
 
     >>> import confide as cf, numpy as np
     >>> incomes = {"income": np.random.default_rng(1).lognormal(10, 0.7, 20_000)}
@@ -126,8 +128,8 @@ def find_bounds(
     """
     requested = checked_privacy(privacy)
     checked_ledger(ledger)
-    if isinstance(cover, bool) or not isinstance(cover, (int, float)) or not 0.5 <= cover <= 0.9999:
-        raise PlanError(f"cover must be a share from .5 to .9999, got {cover!r}; write cover=0.99")
+    if isinstance(coverage, bool) or not isinstance(coverage, (int, float)) or not 0.5 <= coverage <= 0.9999:
+        raise PlanError(f"coverage must be a share from .5 to .9999, got {coverage!r}; write coverage=0.99")
     from confide.sources import read as read_records
 
     reach = asinh(_MOST / _LEAST)
@@ -136,23 +138,23 @@ def find_bounds(
     whose = unit if isinstance(unit, Unit) else "record"
     source = read_records(data, Schema({column: grid}, dataset=named, unit=whose), **read)
     pure = isinstance(requested, PureDP) or (ledger is not None and isinstance(ledger.budget, PureDP))
-    tails = ((1 - cover) / 2, (1 + cover) / 2)
+    tails = ((1 - coverage) / 2, (1 + coverage) / 2)
     formula = column if re.fullmatch(r"[A-Za-z_]\w*", column) else f"`{column}`"
     method = (
-        Quantiles(formula, quantiles=tails) if pure else Quantiles(formula, _BINS, quantiles=tails, covers="dataset")
+        Quantiles(formula, quantiles=tails) if pure else Quantiles(formula, _BINS, quantiles=tails, inference="dataset")
     )
     release = engine.release(
-        method, source, requested, ledger=ledger, noise=noise, charge_delta=charge_delta, convert=convert
+        method, source, requested, ledger=ledger, noise=noise, charge_delta=charge_delta, convert_ledger=convert_ledger
     )
-    return _read(release, method, column, cover, ledger)
+    return _read(release, method, column, coverage, ledger)
 
 
-def _read(release: Release, method: Quantiles, column: str, cover: float, ledger: Ledger | None) -> FoundBounds:
+def _read(release: Release, method: Quantiles, column: str, coverage: float, ledger: Ledger | None) -> FoundRange:
     """The bounds from the noisy sums: tails no thinner than the noise lets through, one bin further out."""
     group = method.infer(release).group()  # type: ignore[attr-defined]
     sums, sds, edges = group.sums, group.sds, np.array(group.bins.edges)
     size = max(float(sums[-1]), 1.0)
-    tail = max((1 - cover) / 2, _ABOVE * float(np.median(sds)) / size)
+    tail = max((1 - coverage) / 2, _ABOVE * float(np.median(sds)) / size)
     # beyond a quarter on either side the middle of the noise would be taken for that of the records
     hidden = tail > _WIDEST
     tail = 0.5 if hidden else tail
@@ -176,8 +178,8 @@ def _read(release: Release, method: Quantiles, column: str, cover: float, ledger
     text = f"release {release.sha256}" + (
         "" if receipt is None or ledger is None else f", entry {receipt.seq} of {ledger.dataset}"
     )
-    entry = Numeric(low, high, provenance=Provenance("private", f"cf.find_bounds, cover {held:.4g}: {text}"))
-    return FoundBounds(column, low, high, held, float(cover), entry, release)
+    entry = Numeric(low, high, provenance=Provenance("private", f"cf.find_bounds, coverage {held:.4g}: {text}"))
+    return FoundRange(column, low, high, held, float(coverage), entry, release)
 
 
 def _outwards(x: float, *, down: bool) -> float:

@@ -71,7 +71,7 @@ VERBS: Mapping[str, tuple[str, ...]] = {
 _POPULATION = "population"
 #: Verb -> what to write under add-remove, where it does not answer.
 _INSTEAD = {
-    "variance": 'cf.tables.means("{} ~ 1", data, ..., covers="population").sd()',
+    "variance": 'cf.tables.means("{} ~ 1", data, ..., inference="population").sd()',
     Slope.name: 'cf.linear_regression("{}", data, ...)',
 }
 
@@ -188,10 +188,10 @@ def _of_tables(
     if verb == Proportion.name:
         names = [level_name(schema, column, code) for code in asked_levels(schema, column, level)]
         target = f"share of records with {names[0]}" if len(names) == 1 else f"shares of the levels of {column}"
-        made = Shares(column, covers=_POPULATION, where=where)
+        made = Shares(column, inference=_POPULATION, where=where)
         return IntervalAnswer(made, lambda release: _rows(release, made, names, column, target=target, shares=True))
     if verb == "mean":
-        made = Means(f"{column} ~ 1", covers=_POPULATION, where=where)
+        made = Means(f"{column} ~ 1", inference=_POPULATION, where=where)
         return IntervalAnswer(
             made,
             lambda release: _rows(release, made, [column], column, target=f"mean of {column}, moved into its bounds"),
@@ -201,13 +201,13 @@ def _of_tables(
     if isinstance(schema[named], Categorical):
         place = level_code(schema, named, level)
         what = level_name(schema, named, place)
-        made = Shares(f"{outcome} * {group}", within=group, covers=_POPULATION, where=where)
+        made = Shares(f"{outcome} * {group}", within=group, inference=_POPULATION, where=where)
         return IntervalAnswer(made, lambda release: _difference(release, made, group, outcome, what, place))
     if level is not None:
         raise PlanError(
             f"a difference of means has no level, and {outcome} is no column of labels, got level={level!r}; leave it out"
         )
-    made = Means(f"{outcome} ~ {group}", covers=_POPULATION, where=where)
+    made = Means(f"{outcome} ~ {group}", inference=_POPULATION, where=where)
     return IntervalAnswer(made, lambda release: _difference(release, made, group, outcome, None))
 
 
@@ -249,7 +249,7 @@ def _difference(
 
     def limits(alpha: float) -> tuple[list[float], list[float]]:
         own = rows(alpha)
-        return own["low"].tolist(), own["high"].tolist()
+        return own["ci_low"].tolist(), own["ci_high"].tolist()
 
     alone = differences_alone(table, group, None, 0)[place::every]
     of = f"means of {outcome}, moved into its bounds" if what is None else f"shares of records with {what}"
@@ -287,7 +287,7 @@ def _read(
         status=table.status,
         reason=table.reason,
         flags=table.flags,
-        covers=table.covers,
+        intervals_for=table.intervals_for,
         **said,
     )
 
@@ -405,7 +405,7 @@ def difference() -> Any:
     """
 
 
-def private_block_posterior(
+def block_posterior(
     sampler: Sampler,
     data: Source,
     *,
@@ -435,7 +435,7 @@ def private_block_posterior(
     >>> data = cf.read(schema.sample(5_000, seed=1), schema)
     >>> def bootstrap(table, generator):
     ...     return [table[generator.integers(0, len(table), len(table)), 0].mean() for _ in range(50)]
-    >>> result = private_block_posterior(bootstrap, data, parameters={"mean": (-4, 4)}, privacy=cf.PureDP(4.0), ledger=None, blocks=30,
+    >>> result = block_posterior(bootstrap, data, parameters={"mean": (-4, 4)}, privacy=cf.PureDP(4.0), ledger=None, blocks=30,
     ...     seconds=4, noise=cf.noise.SimulatedNoise(1), n=5_000)
     >>> result.names, result.status
     (('mean',), 'valid')

@@ -52,9 +52,9 @@ class Question:
         return cls(entry.name or method, entry.words, method, entry.pattern, entry.says, command, test)
 
     @property
-    def covers(self) -> bool:
+    def takes_inference(self) -> bool:
         """Whether the asker must say what intervals are about."""
-        return not self.test and "covers" in parameters_of(registry.get(self.method))
+        return not self.test and "inference" in parameters_of(registry.get(self.method))
 
     @property
     def example(self) -> str:
@@ -136,7 +136,7 @@ def question(name: str) -> Question:
 
 
 def method_of_form(form: Mapping[str, str]) -> Method:
-    """The method that a filled form asks for: kind, formula, covers, where; of the kind "publication" the questions of its rows."""
+    """The method that a filled form asks for: kind, formula, inference, where; of the kind "publication" the questions of its rows."""
     if form.get("kind") == PUBLICATION:
         return _publication_of(form)
     asked, formula = question(form.get("kind", "")), form.get("formula", "").strip()
@@ -149,13 +149,13 @@ def method_of_form(form: Mapping[str, str]) -> Method:
         wanted, _ = tests.asked_of(asked.method, formula)
         made: Method = tests.method_of_test(asked.method, wanted, settings)
         return made
-    if asked.covers:
-        if form.get("covers") not in ("population", "dataset"):
+    if asked.takes_inference:
+        if form.get("inference") not in ("population", "dataset"):
             raise PlanError(
                 "say what intervals are about: the population, where the records are a sample of those that the question is about, or "
                 "these very records"
             )
-        settings["covers"] = form["covers"]
+        settings["inference"] = form["inference"]
     first = parameters_of(registry.get(asked.method))[0]
     return registry.make(asked.method, **{first: formula}, **settings)
 
@@ -163,7 +163,7 @@ def method_of_form(form: Mapping[str, str]) -> Method:
 def asked_in(form: Mapping[str, str]) -> list[tuple[int, dict[str, str]]]:
     """(place, form) of each row of a publication's form that asks something: its fields are kind0, formula0, ..., kind1, ..."""
     places = sorted(int(found[1]) for name in form if (found := _ROW.fullmatch(name)) and form[name].strip())
-    fields = ("name", "kind", "formula", "covers", "where", "share")
+    fields = ("name", "kind", "formula", "inference", "where", "share")
     return [(place, {key: form.get(f"{key}{place}", "").strip() for key in fields}) for place in places]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from confide._helpers import later, near_match
 from confide.core import Noise, Source, parameters_of
 from confide.core.allowance import checked_privacy
-from confide.core.plan import checked_reading
+from confide.core.plan import checked_inference
 from confide.core.units.contributions import shown
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -54,7 +54,7 @@ def one_call(method: type[Any], verb: str, before: int = 1) -> Callable[..., Any
     """The call that plans, releases and infers a method: its parameters, help and refusals are those of the class.
 
     verb: how the call is written, "cf.tables.counts"; before: how many of the method's parameters come before the data. A method with
-    two readings (`covers`) has to be told which.
+    two readings (`inference`) has to be told which.
 
     >>> import confide as cf
     >>> print(one_call(cf.regression.LeastSquares, "cf.linear_regression").__doc__.split("; ")[0])
@@ -66,8 +66,8 @@ def one_call(method: type[Any], verb: str, before: int = 1) -> Callable[..., Any
     names = parameters_of(method)
     first, settings = names[:before], names[before:]
     defaults = {name: Parameter.empty if known[name].default is MISSING else known[name].default for name in settings}
-    readings = "covers" in names
-    given = [method.example, "data", 'covers="population"' if readings else "", _PAID]
+    readings = "inference" in names
+    given = [method.example, "data", 'inference="population"' if readings else "", _PAID]
     example = ", ".join(filter(None, given))
     leading = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in (*first, "data")])
 
@@ -83,7 +83,7 @@ def one_call(method: type[Any], verb: str, before: int = 1) -> Callable[..., Any
             *asked, **{key: chosen.pop(key) for key in leading.parameters if key in chosen}
         ).args
         if readings:
-            checked_reading(chosen.get("covers"), f"{verb}(...")
+            checked_inference(chosen.get("inference"), f"{verb}(...")
         checked_call(verb, settings, privacy, ledger, chosen, example=example)
         return answered(method(*given, **chosen), data, privacy, ledger, noise, n)
 

@@ -28,9 +28,9 @@ def write_results(release: Release, path: str | Path, alpha: float | None = None
     >>> import confide as cf, tempfile
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1)})
     >>> data = cf.read(schema.sample(500, seed=1), schema)
-    >>> release = cf.release(cf.tables.Means("x", covers="population"), data, cf.GDP(1.0), ledger=None)
+    >>> release = cf.release(cf.tables.Means("x", inference="population"), data, cf.GDP(1.0), ledger=None)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     cf.Release.load(cf.write_results(release, f"{folder}/release.json")) == release
+    ...     cf.Release.load(cf.results.write_results(release, f"{folder}/release.json")) == release
     True
     """
     target, result = Path(path), infer(release)

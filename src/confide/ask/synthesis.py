@@ -23,7 +23,7 @@ from confide.methods.synthesis.files import Synthetic, SyntheticData, check_plac
 from confide.methods.synthesis.model import Matrix, Options
 from confide.methods.synthesis.table import SyntheticTable
 from confide.results import Estimates
-from confide.schema import Design, Schema
+from confide.schema import ModelMatrix, Schema
 from confide.sources import read
 
 _SETTINGS = tuple(
@@ -54,7 +54,7 @@ def synthesize(
     on the file is then off, the sidecar says by how much); settings: those of `confide.synthesis.SyntheticTable`. privacy and ledger have
     no default.
 
-    The rows carry no interval: `cf.refit(path)` reads it from the release beside them.
+    The rows carry no interval: `cf.synthesis.refit(path)` reads it from the release beside them.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
@@ -122,7 +122,7 @@ def _check_files(files: Any) -> None:
 def refit(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], formula: str | None = None) -> Estimates:
     """The regression table that belongs to a synthetic file: that of `least_squares`, from the release in its sidecar, never from the rows.
 
-    path: a file that `synthesize` or `SyntheticData.save` wrote, or a list of several of one release (then `combine`). formula: the one
+    path: a file that `synthesize` or `SyntheticData.save` wrote, or a list of several of one release (then `combine_synthetic`). formula: the one
     that was released, the default, or one with fewer of its terms, answered as `least_squares` answers it (of numeric terms by point
     estimates alone). The rows' content is checked against the sidecar.
 
@@ -130,12 +130,12 @@ def refit(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], formu
     does not hold.
     """
     if isinstance(path, (list, tuple)) and len(path) != 1:
-        return combine(path, formula)
+        return combine_synthetic(path, formula)
     path = path[0] if isinstance(path, (list, tuple)) else path
     if not isinstance(path, (str, os.PathLike)):
         raise PlanError(
             f"refit takes the path of a synthetic file, or a list of them, got {type(path).__name__}; save the table and write "
-            'cf.refit("table.parquet")'
+            'cf.synthesis.refit("table.parquet")'
         )
     found = load(Path(path))
     method = _regression(found.release)
@@ -177,9 +177,9 @@ def _question(release: Release, released: str, formula: str | None) -> ResultOpt
     if formula is None or formula == released:
         return None
     schema = release.plan.declared
-    asked, held = Design.of(formula, schema, term_bounds=_bounds_for(release, formula)), _design(release)
+    asked, held = ModelMatrix.of(formula, schema, term_bounds=_bounds_for(release, formula)), _design(release)
     terms = ", ".join(term.name for term in held.terms)
-    advice = f'the file was made for "{released}"; write cf.refit(path) for it, or a formula with fewer of its terms ({terms})'
+    advice = f'the file was made for "{released}"; write cf.synthesis.refit(path) for it, or a formula with fewer of its terms ({terms})'
     if asked.response.name != held.response.name:
         raise PlanError(f"the release holds the response {held.response.name!r}, not {asked.response.name!r}; {advice}")
     if asked.intercept != held.intercept:
@@ -202,7 +202,7 @@ def _bounds_for(release: Release, formula: str) -> dict[str, Any] | None:
     return {name: pair for name, pair in given.items() if "".join(name.split()) in squeezed} or None
 
 
-def combine(paths: Sequence[str | os.PathLike[str]], formula: str | None = None) -> Estimates:
+def combine_synthetic(paths: Sequence[str | os.PathLike[str]], formula: str | None = None) -> Estimates:
     """Several files of one release combined: OLS on each, and the spread between them.
 
     File j lies on a line theta_j drawn from N(theta, V), V the covariance of the released line (sampling and privacy noise), and OLS on
@@ -218,7 +218,7 @@ def combine(paths: Sequence[str | os.PathLike[str]], formula: str | None = None)
     """
     if len(paths) < 2:
         raise PlanError(
-            'combine takes at least two files of one release; make them with files=5, or write cf.refit("table.parquet")'
+            'combine takes at least two files of one release; make them with files=5, or write cf.synthesis.refit("table.parquet")'
         )
     found = [load(Path(path)) for path in paths]
     first = found[0].release
@@ -232,19 +232,19 @@ def combine(paths: Sequence[str | os.PathLike[str]], formula: str | None = None)
     if not all(one.facts.get("drawn_line") for one in found):
         raise NoResult(
             "the files were made on one line, because the release gives no valid covariance or only one file was asked for; "
-            'write cf.refit("table.parquet")'
+            'write cf.synthesis.refit("table.parquet")'
         )
     if len(result.names) < len(_design(first).names):
         raise PlanError(
-            "files are combined for the released formula, whose lines were drawn; for fewer terms write cf.refit(path, formula)"
+            "files are combined for the released formula, whose lines were drawn; for fewer terms write cf.synthesis.refit(path, formula)"
         )
     return _combined(found, result)
 
 
-def _design(release: Release) -> Design:
+def _design(release: Release) -> ModelMatrix:
     parameters = release.plan.method.parameters
     schema = release.plan.declared
-    return Design.of(parameters["formula"], schema, term_bounds=parameters.get("term_bounds"))
+    return ModelMatrix.of(parameters["formula"], schema, term_bounds=parameters.get("term_bounds"))
 
 
 def _combined(found: Sequence[Synthetic], result: Estimates) -> Estimates:
@@ -276,7 +276,7 @@ def _combined(found: Sequence[Synthetic], result: Estimates) -> Estimates:
         requested=result.requested,
         guarantee=result.guarantee,
         target=result.target,
-        covers=result.covers + f"; the spread of {m} synthetic files stands for both",
+        intervals_for=result.intervals_for + f"; the spread of {m} synthetic files stands for both",
         release_sha256=result.release_sha256,
         heading=f"{m} synthetic files combined",
         facts=facts,
@@ -285,7 +285,7 @@ def _combined(found: Sequence[Synthetic], result: Estimates) -> Estimates:
     )
 
 
-def _stated_variances(found: Sequence[Synthetic], design: Design, each: Any) -> Any:
+def _stated_variances(found: Sequence[Synthetic], design: ModelMatrix, each: Any) -> Any:
     """The mean over the files of the variances that OLS states on the rows, which are too small for any use but this comparison."""
     total = np.zeros(len(design.names))
     for one, solution in zip(found, each, strict=True):

@@ -136,7 +136,7 @@ def _shown(ask: Callable[..., HypothesisTests]) -> OneCall[HypothesisTests]:
     first = tuple(one.name for one in own if one.kind is Parameter.POSITIONAL_OR_KEYWORD)
     given = {one.name: one.default for one in own if one.kind is Parameter.KEYWORD_ONLY}
     kind = METHODS[ask.__name__]
-    settings = {name: getattr(kind, name, None) for name in parameters_of(kind) if name not in ("formula", "covers")}
+    settings = {name: getattr(kind, name, None) for name in parameters_of(kind) if name not in ("formula", "inference")}
     ask.__signature__ = call_signature(first, {**given, **settings}, "HypothesisTests")  # type: ignore[attr-defined]
     return ask
 
@@ -145,7 +145,7 @@ def method_of_test(name: str, formula: str, settings: Mapping[str, Any]) -> Any:
     """The method behind a test, from the formula of its release; `PlanError` for settings under which its null law does not hold."""
     check_weights(name, settings)
     kind = METHODS[name]
-    own = {"covers": _POPULATION} if kind in POPULATION_TESTS else {}
+    own = {"inference": _POPULATION} if kind in POPULATION_TESTS else {}
     return kind(formula, **{**settings, **own})
 
 
@@ -434,7 +434,7 @@ def ask_release(table: Any, name: str, formula: str, **given: Any) -> Hypothesis
     >>> import confide as cf
     >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"]), "wage": cf.Numeric(0, 90)})
     >>> data = cf.read(schema.sample(1_000, seed=1), schema)
-    >>> table = cf.tables.means("wage ~ sex", data, covers="population", privacy=cf.GDP(1.0), ledger=None)
+    >>> table = cf.tables.means("wage ~ sex", data, inference="population", privacy=cf.GDP(1.0), ledger=None)
     >>> ask_release(table, "ttest_ind", "wage ~ sex").names
     ('wage by sex: f - m',)
     """

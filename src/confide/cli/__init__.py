@@ -32,9 +32,9 @@ releases it once; an analyst reads the table from the published file:
 \b
 confide schema draft survey.csv -o schema.toml    (then fill in the bounds)
 confide schema check schema.toml
-confide ledger init book.db --dataset survey --mu 2
+confide ledger init ledger.db --dataset survey --mu 2
 confide plan "happy ~ age" --schema schema.toml --mu 1 -o plan.json
-confide release plan.json survey.csv --ledger book.db -o release.json
+confide release plan.json survey.csv --ledger ledger.db -o release.json
 confide infer release.json --report report.html
 
 \b
@@ -91,11 +91,6 @@ class CommandGroup(TyperGroup):
         if own is not None or (point := _brought().get(cmd_name)) is None:
             return own
         return self._ours.built(point.load(), cmd_name)
-
-    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
-        """`plan local` is a command of its own: what protected records give is asked in other words than a release."""
-        joined = [" ".join(args[:2]), *args[2:]] if args[:2] == ["plan", "local"] else args
-        return super().resolve_command(ctx, joined)
 
     def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Without frames: loading what draws them takes longer than all the rest of this page."""

@@ -67,7 +67,9 @@ def make(name: str, model: str, settings: dict[str, Any]) -> Any:
     if first == "where":
         raise PlanError(f"method {name!r} takes no parameter, so there is nothing that {model!r} could be")
     if first in settings:
-        raise Refused(f"--set {first}=... and the argument {model!r} are the same parameter of {name!r}; give it once")
+        raise Refused(
+            f"--param {first}=... and the argument {model!r} are the same parameter of {name!r}; give it once"
+        )
     return registry.make(name, **{first: model}, **settings)
 
 
@@ -117,7 +119,7 @@ class Delivery:
     drawn: Mapping[str, Output] = field(default_factory=dict)
     show: Show | None = None
     kept: bool = True
-    keep_others: bool = False
+    allow_partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,9 @@ def pay(
             session.note("note: without -o the table is shown and the release itself is not kept")
         _rehearse(session, plan, source, book, result)
     with charging(session, book, seed) as noise:
-        done = engine.release(plan, source, ledger=book, noise=noise, keep_others=result.keep_others, **account.counted)
+        done = engine.release(
+            plan, source, ledger=book, noise=noise, allow_partial=result.allow_partial, **account.counted
+        )
     return PaidRelease(done, book, earlier)
 
 
@@ -268,7 +272,7 @@ def _say_cost(session: Session, plan: Plan, book: Ledger | None, account: Accoun
     Returns the SHA-256 of its earlier releases, which stand in the ledger and are public.
     """
     if book is None:
-        session.say(f"will charge no ledger (--no-ledger); guarantee of the release: {plan.guarantee}")
+        session.say(f"will charge no ledger (--unaccounted); guarantee of the release: {plan.guarantee}")
         return []
     state = book.show()
     _say_price(session, book, plan, account)
@@ -311,7 +315,7 @@ def say_charged(session: Session, paid: PaidRelease) -> None:
     done, book = paid.release, paid.ledger
     if book is None:
         stated = "none: simulated noise" if done.simulated else str(done.charged)
-        session.say(f"not charged: no ledger (--no-ledger); guarantee of the release: {stated}")
+        session.say(f"not charged: no ledger (--unaccounted); guarantee of the release: {stated}")
         return
     receipt = book.find(done.sha256)
     # a release may be charged as another of its statements than its first
@@ -346,12 +350,12 @@ def at_once(
     *,
     terms: dict[str, Any] | None = None,
     inputs: Mapping[str, Path | None] = MappingProxyType({}),
-    keep_others: bool = False,
+    allow_partial: bool = False,
 ) -> None:
     """Plan, release and infer, charged once: the path from the options of a command to any method.
 
     method: makes it. read: what is shown of the release, the method's table when left out; beyond: what is shown beside it. terms: what
-    the plan is asked for, if not the privacy of the command line; inputs: what is read besides; keep_others: of a publication.
+    the plan is asked for, if not the privacy of the command line; inputs: what is read besides; allow_partial: of a publication.
     """
     terms = once.privacy.terms() if terms is None else terms
     drawings, force = once.drawings, once.written.force
@@ -371,7 +375,7 @@ def at_once(
             more = {} if beyond is None else beyond.show(session, result, beyond.computed(session, result, once.alpha))
             return {"result": result_facts(result, once.alpha), **more} if session.json else {}
 
-        result = Delivery(place, drawn, show, kept=place is not None, keep_others=keep_others)
+        result = Delivery(place, drawn, show, kept=place is not None, allow_partial=allow_partial)
         paid = plan_and_pay(session, once, data, schema, plan_of, result)
         shown = show_once(session, paid.release, result)
     after(session, paid, once.output)

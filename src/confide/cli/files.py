@@ -273,7 +273,7 @@ def plan_facts(plan: Plan) -> dict[str, Any]:
         "method": plan.method.name,
         **_of(plan.method, "version", "parameters"),
         "plan_sha256": plan.sha256,
-        **_of(plan, "target", "covers", "relation", "requested", "guarantees"),
+        **_of(plan, "target", "intervals_for", "relation", "requested", "guarantees"),
         "spends": spends,
         **_of(plan, "passes", "n", "planned_n"),
         "rows_per_unit": plan.schema.get("rows_per_unit", 1),
@@ -382,15 +382,13 @@ def _save_table(result: Any, path: Path, alpha: float | None, further: Sequence[
             return
         text = path.read_text(encoding="utf-8")
     else:
-        text = csv_text(result.to_frame(**_level(result.to_frame, alpha)), index_label="name")
+        text = csv_text(result.to_frame(**_level(result.to_frame, alpha)), index_label="term")
     held = io.StringIO()
     written = csv.writer(held, lineterminator="\n")
     heads = next(csv.reader([text.partition("\n")[0]]))
     for one in further:
         for label, row in zip(one.labels, one.frame.to_dict("records"), strict=True):
-            # the standard error of a coefficient is called "se"
-            own = {**row, "se": row["std_err"]}
-            written.writerow([shielded(label), *(repr(float(own[name])) if name in own else "" for name in heads[1:])])
+            written.writerow([shielded(label), *(repr(float(row[name])) if name in row else "" for name in heads[1:])])
     try:
         path.write_text(text + held.getvalue(), encoding="utf-8", newline="")
     except OSError as error:
@@ -432,7 +430,7 @@ def _level(verb: Any, alpha: float | None) -> dict[str, Any]:
         if abs(1 - alpha - fixed) > 1e-9:
             raise PlanError(
                 f"the level of these intervals was fixed in the plan at {fixed:g}, got --alpha {alpha:g}; leave --alpha out, or plan "
-                f"another release with --set level={1 - alpha:g}"
+                f"another release with --param level={1 - alpha:g}"
             )
         return {}
     if "alpha" not in inspect.signature(verb).parameters:

@@ -2,7 +2,7 @@
 
 A message is written once, for everyone, with calls and settings of Python. Here they are found and read as Python, by Python's own parser,
 and no sentence is known: a call by the name that it calls (`_Speaker.said`), a name of confide without a call, and a setting NAME=VALUE.
-A setting becomes the option of the running command, else `--set NAME=VALUE`; a line of the publication's file, where the message is of one
+A setting becomes the option of the running command, else `--param NAME=VALUE`; a line of the publication's file, where the message is of one
 of its questions; or one of the schema's file, where "in the schema" follows. A call with an argument that no option can say is asked in
 Python, and is said so: none of its arguments is dropped. What is none of these is left as it is.
 """
@@ -44,7 +44,7 @@ _OF_RELEASES, _STATED = (
 
 _CALL = re.compile(r"(?<![\w.`'\"])((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)\(")
 _NAME = re.compile(r"(?<![\w.`'\"])cf\.([a-z_][\w.]*\w)(?![\w(])|(?<![\w.`'\"])cf\.([a-z_]+\.[A-Z]\w*)(?![\w(.])")
-_SETTING = re.compile(r"(?<!--set )(?<![\w.\"'`=(\[{])[a-z_]\w*=(?=[^\s=])")
+_SETTING = re.compile(r"(?<!--param )(?<![\w.\"'`=(\[{])[a-z_]\w*=(?=[^\s=])")
 #: What tells to write the setting that follows.
 _LEAD, _LEADS = re.compile(r"\b(?:write|take|give|ask|instance|or|declare)\s+$"), 100
 _QUESTION = re.compile(r"question '([^']*)': ")
@@ -71,11 +71,11 @@ def for_command_line(
     privacy is asked for, where the message is of a charge that was refused.
 
     >>> for_command_line("write bandwidth=0.05, or declare it as cf.Integer(0, 1)")
-    'write --set bandwidth=0.05, or declare it as kind = "integer", low = 0, high = 1'
-    >>> for_command_line("write cf.tables.counts(..., covers='dataset')", options={"--covers"})
-    'write --covers dataset'
-    >>> for_command_line("question 'a': write cf.tables.counts(..., covers='dataset')")
-    'question \\'a\\': write covers = "dataset" in [questions.a]'
+    'write --param bandwidth=0.05, or declare it as kind = "integer", low = 0, high = 1'
+    >>> for_command_line("write cf.tables.counts(..., inference='dataset')", options={"--inference"})
+    'write --inference dataset'
+    >>> for_command_line("question 'a': write cf.tables.counts(..., inference='dataset')")
+    'question \\'a\\': write inference = "dataset" in [analyses.a]'
     >>> for_command_line("the charge GDP(mu=1, add-remove) is GDP(1.5)")
     'the charge GDP(mu=1, add-remove) is --mu 1.5'
     """
@@ -92,7 +92,7 @@ def as_said(text: str, options: Collection[str] = ()) -> str:
     """A plan or a table with the settings that it advises as options; its lines stay as long as they are, but for that.
 
     >>> as_said("declare it within [0, 140], or ask limit='none'")
-    'declare it within [0, 140], or ask --set limit=none'
+    'declare it within [0, 140], or ask --param limit=none'
     """
     return _Speaker(frozenset(options)).settings(text, led=True)
 
@@ -116,7 +116,7 @@ def plan_command(planned: Plan, options: str, *, schema: Path | None, ledger: st
     for field in others:
         value = given.get(field.name, field.default)
         if value != field.default:
-            words += ["--set", shlex.quote(f"{field.name}={json.dumps(value)}")]
+            words += ["--param", shlex.quote(f"{field.name}={json.dumps(value)}")]
     words += [] if planned.planned_n is None else ["--n", str(planned.planned_n)]
     words += [] if ledger is None else ["--ledger", _shown(ledger)]
     words += [] if ledger is None or dataset is None else ["--dataset", shlex.quote(dataset)]
@@ -361,22 +361,22 @@ class _Speaker:
         if name is None or value is _OPEN:
             return None
         if self.question is not None:
-            return f"{name} = {_toml(value)} in [questions.{self.question}]"
+            return f"{name} = {_toml(value)} in [analyses.{self.question}]"
         if name in _DESIGN:
             return f"{name} = {_toml(value)} under [design]"
         option = _option(name)
-        if name in ("accuracy", "cv"):
+        if name in ("margin", "cv"):
             each = (f"{key}={x!r}" for key, x in value.items()) if isinstance(value, dict) else (str(value),)
             return " ".join(f"{option} {shlex.quote(one)}" for one in each)
         if name == "ledger" and value is None:
-            return "--no-ledger"
+            return "--unaccounted"
         if option in self.options or name in (*_OF_RELEASES, "n", "relation"):
             if isinstance(value, bool):
                 return option if value else f"--no-{option[2:]}"
             return f"{option} {shlex.quote(_listed(name, value))}"
-        if self.options and "--set" not in self.options:
+        if self.options and "--param" not in self.options:
             return None  # a command that takes no such thing
-        return f"--set {shlex.quote(f'{name}={_text(value)}')}"
+        return f"--param {shlex.quote(f'{name}={_text(value)}')}"
 
 
 def _command_of(verb: str) -> str | None:

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 _SPENT = partial(
-    typer.Option, rich_help_panel="Privacy: one of --mu, --rho, --epsilon; of a question also --accuracy, --cv"
+    typer.Option, rich_help_panel="Privacy: one of --mu, --rho, --epsilon; of a question also --margin, --cv"
 )
-_KEPT = partial(typer.Option, rich_help_panel="Ledger: one of --ledger, --no-ledger")
+_KEPT = partial(typer.Option, rich_help_panel="Ledger: one of --ledger, --unaccounted")
 
 
 Dataset = Annotated[
@@ -41,7 +41,7 @@ Dataset = Annotated[
 Seed = Annotated[
     int | None,
     typer.Option(
-        "--simulate", metavar="SEED", help="Seeded noise that PROTECTS NOBODY, for rehearsals; only with --no-ledger."
+        "--simulate", metavar="SEED", help="Seeded noise that PROTECTS NOBODY, for rehearsals; only with --unaccounted."
     ),
 ]
 
@@ -61,7 +61,7 @@ Nominal = Annotated[
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set",
+        "--param",
         metavar="KEY=VALUE",
         help="A further parameter of the method, as JSON or else as text; repeat for more.",
     ),
@@ -111,10 +111,10 @@ Force = Annotated[bool, typer.Option("--force", help="Replace output files that 
 Json = Annotated[bool, typer.Option("--json", help="Strict JSON on stdout and nothing else; errors too.")]
 
 Keep = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Keep the release in this file.")]
-KeepOthers = Annotated[
+AllowPartial = Annotated[
     bool,
     typer.Option(
-        "--keep-others",
+        "--allow-partial",
         help="Write the release of a publication even if a question failed after the charge. That it failed may depend on the records, "
         "and no guarantee covers it.",
     ),
@@ -143,7 +143,7 @@ class Privacy:
             help="add-remove hides whether a record is there; substitute hides its values, and n is public.",
         ),
     ] = None
-    accuracy: Annotated[
+    margin: Annotated[
         list[str] | None,
         _SPENT(
             metavar="NAME=HALF",
@@ -165,24 +165,22 @@ class Privacy:
         if not self.targets:
             return {"privacy": self.guarantee()}
         self._check_targets()
-        accuracy = dict(_target("--accuracy", text) for text in self.accuracy or ())
-        return {"accuracy": accuracy or None, "cv": dict(_target("--cv", text) for text in self.cv or ()) or None}
+        margin = dict(_target("--margin", text) for text in self.margin or ())
+        return {"margin": margin or None, "cv": dict(_target("--cv", text) for text in self.cv or ()) or None}
 
     @property
     def targets(self) -> bool:
         """Whether it was said how sharp a release must be."""
-        return bool(self.accuracy or self.cv)
+        return bool(self.margin or self.cv)
 
     def _check_targets(self) -> None:
         """Refuse a target beside a budget, under which it would be left unmet."""
         budgets = [f"--{name}" for name in ("mu", "rho", "epsilon", "delta") if getattr(self, name) is not None]
         if self.targets and budgets:
-            name = "--accuracy" if self.accuracy else "--cv"
+            name = "--margin" if self.margin else "--cv"
             raise Refused(f"{name} asks for the least budget, and {budgets[0]} gives one: leave one of them out")
         if self.targets and self.relation is not None:
-            raise Refused(
-                "--accuracy and --cv take the relation of the ledger, else the method's: leave --relation out"
-            )
+            raise Refused("--margin and --cv take the relation of the ledger, else the method's: leave --relation out")
 
     @property
     def given(self) -> bool:
@@ -206,7 +204,7 @@ class Privacy:
 
         self._check_targets()
         if self.targets:
-            name = "--accuracy" if self.accuracy else "--cv"
+            name = "--margin" if self.margin else "--cv"
             raise Refused(
                 f"{name} finds the budget of one question of confide plan, table, test, describe or regress, and in a publication stands "
                 f"in its file beside each question; here say what may be spent, by one of {_THREE_WAYS}"
@@ -230,28 +228,31 @@ class Privacy:
 
 @dataclass(frozen=True)
 class Account:
-    """Who keeps the account: exactly one of --ledger and --no-ledger, and how a release is counted there."""
+    """Who keeps the account: exactly one of --ledger and --unaccounted, and how a release is counted there."""
 
     ledger: Annotated[str | None, _KEPT(metavar="LEDGER", help="The ledger to charge.")] = None
-    no_ledger: Annotated[bool, _KEPT("--no-ledger", help="Charge no ledger: nobody adds up what was spent.")] = False
+    unaccounted: Annotated[bool, _KEPT("--unaccounted", help="Charge no ledger: nobody adds up what was spent.")] = (
+        False
+    )
     charge_delta: Annotated[
         float | None,
         _KEPT(metavar="DELTA", help="Charge a curve at its point with this delta; left out, as the ledger can best."),
     ] = None
-    convert: Annotated[
-        bool, _KEPT("--convert", help="Turn an (epsilon, delta) ledger into a Gaussian one first, once and for good.")
+    convert_ledger: Annotated[
+        bool,
+        _KEPT("--convert-ledger", help="Turn an (epsilon, delta) ledger into a Gaussian one first, once and for good."),
     ] = False
     dataset: Dataset = None
 
     def check(self, simulate: int | None) -> None:
         """Refuse neither and both, and what goes with one of them beside the other."""
-        if (self.ledger is None) == (not self.no_ledger):
+        if (self.ledger is None) == (not self.unaccounted):
             raise Refused(
-                "say who keeps the account, one of: --ledger LEDGER charges that one, --no-ledger charges none"
+                "say who keeps the account, one of: --ledger LEDGER charges that one, --unaccounted charges none"
             )
         if simulate is not None and self.ledger is not None:
             raise Refused(
-                "simulated noise protects nobody and is never charged: --simulate goes with --no-ledger, or leave it out"
+                "simulated noise protects nobody and is never charged: --simulate goes with --unaccounted, or leave it out"
             )
         if simulate is not None and simulate < 0:
             raise Refused(f"--simulate takes a seed of at least 0, got {simulate}")
@@ -261,7 +262,7 @@ class Account:
     @property
     def counted(self) -> dict[str, Any]:
         """How the gate is to count the release."""
-        return {"charge_delta": self.charge_delta, "convert": self.convert}
+        return {"charge_delta": self.charge_delta, "convert": self.convert_ledger}
 
 
 @dataclass(frozen=True)
@@ -279,17 +280,17 @@ class Parameters:
     def settings(self, **given: Any) -> dict[str, Any]:
         """All of them; given: those with an option of their own, None where it was left out.
 
-        >>> Parameters(["level=.9"], "age > 65").settings(covers="dataset", within=None)
-        {'where': 'age > 65', 'covers': 'dataset', 'level': 0.9}
+        >>> Parameters(["level=.9"], "age > 65").settings(inference="dataset", within=None)
+        {'where': 'age > 65', 'inference': 'dataset', 'level': 0.9}
         """
         found = {key: value for key, value in {"where": self.where, **given}.items() if value is not None}
         for text in self.setting or ():
             key, sign, value = text.partition("=")
             key = key.strip()
             if not sign or not key.isidentifier():
-                raise Refused(f"--set takes KEY=VALUE, got {text!r}; write for instance --set cov=classical")
+                raise Refused(f"--param takes KEY=VALUE, got {text!r}; write for instance --param cov=classical")
             if key in found:
-                raise Refused(f"--set gives {key!r} twice; give it once")
+                raise Refused(f"--param gives {key!r} twice; give it once")
             # a condition that JSON could read, such as one in quotes, is text all the same
             found[key] = value if key == "where" else value_of(value)
         return found
@@ -445,7 +446,7 @@ class Charged:
 def _target(option: str, text: str) -> tuple[str, float]:
     """A name and how sharp it must be: a half-width in the units of the number, or a share of it.
 
-    >>> _target("--accuracy", "mean=400"), _target("--cv", "mean=2%"), _target("--cv", ".02")
+    >>> _target("--margin", "mean=400"), _target("--cv", "mean=2%"), _target("--cv", ".02")
     (('mean', 400.0), ('mean', 0.02), ('all', 0.02))
     """
     name, sign, value = text.rpartition("=")
@@ -459,14 +460,14 @@ def _target(option: str, text: str) -> tuple[str, float]:
         name = "all"
     if percent and not relative:
         raise Refused(
-            f"--accuracy takes a half-width of 95 % intervals in the units of the number, got {text!r}; for a standard error of "
+            f"--margin takes a half-width of 95 % intervals in the units of the number, got {text!r}; for a standard error of "
             f"{value.strip()} of the number write --cv {text}"
         )
     if not name or not size > 0:
         raise Refused(
             f"--cv takes NAME=SHARE, a standard error over the number, got {text!r}; write --cv mean=2%"
             if relative
-            else f"--accuracy takes NAME=HALF, a half-width above 0, got {text!r}; write --accuracy mean=.02"
+            else f"--margin takes NAME=HALF, a half-width above 0, got {text!r}; write --margin mean=.02"
         )
     return name, size
 

@@ -190,7 +190,7 @@ class Session:
             message += " It says what is public about the data; write one: confide schema draft DATA -o schema.toml"
         if context is not None:
             message += f"\nsee: {context.command_path} --help"
-            self.charging = any(one.name == "no_ledger" for one in context.command.params)
+            self.charging = any(one.name == "unaccounted" for one in context.command.params)
         return self._fail("UsageError", message, 2)
 
     def _confide(self, error: ConfideError) -> int:

@@ -332,12 +332,12 @@ QUESTION = record(
         "prior": TEXT,
         "formula": TEXT,
         "loss": TEXT,
-        "covers": TEXT,
+        "inference": TEXT,
     },
 )
 _FACTS_OF_A_PLAN: dict[str, Shape] = {
     "method": record({"name": NAME, "version": NAME, "parameters": named(setting)}),
-    "question": maybe(QUESTION),
+    "options": maybe(QUESTION),
     "requested": GUARANTEE,
     "guarantees": each(GUARANTEE, 1, 100),
     "event": tree,
@@ -346,7 +346,7 @@ _FACTS_OF_A_PLAN: dict[str, Shape] = {
     "public_inputs": named(TEXT),
     "constants": named(setting),
     "target": TEXT,
-    "covers": TEXT,
+    "intervals_for": TEXT,
     "warnings": each(TEXT, most=1_000),
 }
 # the questions of a publication are about its own records, and have no questions of their own

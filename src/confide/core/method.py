@@ -22,7 +22,7 @@ from confide.core.statistic import Source, Statistic
 from confide.core.units.contributions import shown
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.schema import Design, Schema
+from confide.schema import ModelMatrix, Schema
 
 if TYPE_CHECKING:
     from confide.core.allowance import Noise
@@ -82,7 +82,7 @@ class Pool:
 
 @runtime_checkable
 class Result(Protocol):
-    """A result names its release, status, flags, guarantee, target (what is estimated) and covers (what the interval covers)."""
+    """A result names its release, status, flags, guarantee, target (the estimand) and intervals_for (what the intervals account for)."""
 
     @property
     def release_sha256(self) -> str: ...
@@ -97,7 +97,7 @@ class Result(Protocol):
     @property
     def target(self) -> str: ...
     @property
-    def covers(self) -> str: ...
+    def intervals_for(self) -> str: ...
     def summary(self) -> str: ...
     def to_frame(self) -> Any: ...
     def to_json(self) -> str: ...
@@ -192,8 +192,8 @@ class Method:
         return {}
 
     def facts(self, about: Any) -> Mapping[str, Any]:
-        """Fields of the plan that follow from public facts: target, covers, constants, warnings."""
-        return {"target": self.name, "covers": self.intervals}
+        """Fields of the plan that follow from public facts: target, intervals_for, constants, warnings."""
+        return {"target": self.name, "intervals_for": self.intervals}
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """From records: every noisy number through the meter. Returns public numbers, computed from noisy ones between the rounds.
@@ -206,7 +206,7 @@ class Method:
             meter.draw(name, total)
         return {}
 
-    def table(self, release: Release, about: Any, question: ResultOptions) -> Result:
+    def table(self, release: Release, about: Any, options: ResultOptions) -> Result:
         """From the release alone: estimates, intervals, tests; the same numbers each time for one release and question."""
         raise PlanError(f"{self.name} reads no release; write table(release, about, question), or infer")
 
@@ -227,7 +227,7 @@ class Method:
     # what few methods write -----------------------------------------------------------------------------------------
 
     def sharpened(
-        self, schema: Any, accuracy: Any, cv: Any, privacy: Any = None, *, n: int | None = None, ledger: Any = None
+        self, schema: Any, margin: Any, cv: Any, privacy: Any = None, *, n: int | None = None, ledger: Any = None
     ) -> tuple[Method, Guarantee, tuple[str, ...]] | None:
         """What to plan where an accuracy is asked for: the method, its level, what a reader must know; None where one level decides alone.
 
@@ -242,7 +242,7 @@ class Method:
         """
         return None
 
-    def combine(self, releases: Sequence[Release], methods: Sequence[Method], question: ResultOptions | None) -> Result:
+    def combine(self, releases: Sequence[Release], methods: Sequence[Method], options: ResultOptions | None) -> Result:
         """One result of several releases of one data set, of which this method made the first and `methods` made each.
 
         Override where noise on the same numbers averages out. Raises `PlanError` for what is not combined.
@@ -316,11 +316,11 @@ class Method:
         live = {**self.unreleased(about), **{name: one for name, (one, _) in planned.items()}}
         return Plan.of(self, schema, allowance, event, live, n=n, **self.facts(about))
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> Result:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> Result:
         """`table`, of a question that the method answers; `PlanError` for any other."""
-        if question is not None:
-            question.only(*self.asks)
-        found = self.table(release, self.about(release.plan.declared), question or NOTHING_ELSE)
+        if options is not None:
+            options.only(*self.asks)
+        found = self.table(release, self.about(release.plan.declared), options or NOTHING_ELSE)
         return shown(found, release)
 
 
@@ -348,7 +348,7 @@ class FormulaMethod(Method):
     def about(self, schema: Any) -> Any:
         return self._design(schema)
 
-    def _design(self, schema: Any) -> Design:
+    def _design(self, schema: Any) -> ModelMatrix:
         """The terms of the formula."""
         whole = Schema.of(schema)
-        return Design.of(self.formula, whole, term_bounds=self.term_bounds)
+        return ModelMatrix.of(self.formula, whole, term_bounds=self.term_bounds)

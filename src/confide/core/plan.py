@@ -40,21 +40,21 @@ from confide.guarantees.values import weakness
 from confide.schema import Schema
 
 #: What a table covers: the population that the records are a sample of, or these very records.
-READINGS = ("population", "dataset")
+INFERENCE_TARGETS = ("population", "dataset")
 
 
-def checked_reading(covers: Any, call: str) -> str:
-    """`covers` when it is one of `READINGS`; `PlanError` with both calls otherwise.
+def checked_inference(inference: Any, call: str) -> str:
+    """`inference` when it is one of `INFERENCE_TARGETS`; `PlanError` with both calls otherwise.
 
     call: what was called, such as "cf.tables.Counts(...".
     """
-    if covers not in READINGS:
-        said = "was left out" if covers is None else f"must be 'population' or 'dataset', got {covers!r}"
+    if inference not in INFERENCE_TARGETS:
+        said = "was left out" if inference is None else f"must be 'population' or 'dataset', got {inference!r}"
         raise PlanError(
-            f"covers {said}, and intervals differ: write {call}, covers='population') where the records are a sample and "
-            f"the question is about those they were drawn from, or {call}, covers='dataset') for these very records"
+            f"inference {said}, and intervals differ: write {call}, inference='population') where the records are a sample and "
+            f"the question is about those they were drawn from, or {call}, inference='dataset') for these very records"
         )
-    return str(covers)
+    return str(inference)
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class ResultOptions:
 
     subset: coefficients to keep, by name or by factor; the intercept stays, and smaller models of a line beside numeric columns have no
     intervals unless it is of SSP; contrasts: name -> {coefficient: weight}; kind: of an interval, "credible" (a posterior) or "confidence"
-    (limits); prior: of a posterior, another prior, such as "beta(2, 5)"; quantiles: others, such as .25,.5,.75; covers: what the intervals
+    (limits); prior: of a posterior, another prior, such as "beta(2, 5)"; quantiles: others, such as .25,.5,.75; inference: what the intervals
     of a table are about, "population" (of which the records are a sample) or "dataset" (these records). formula, loss: as the method's page
     describes them.
 
@@ -78,7 +78,7 @@ class ResultOptions:
     prior: str | None = None
     formula: str | None = None
     loss: str | None = None
-    covers: str | None = None
+    inference: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.subset, str):
@@ -168,13 +168,13 @@ class Plan:
     requested: Guarantee
     guarantees: tuple[Guarantee, ...]
     event: Event
-    question: ResultOptions | None = None
+    options: ResultOptions | None = None
     passes: int = 1
     n: int | None = None
     public_inputs: Mapping[str, str] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
     target: str = ""
-    covers: str = ""
+    intervals_for: str = ""
     warnings: tuple[str, ...] = ()
     children: Mapping[str, Plan] = field(default_factory=dict, metadata=LIVE)  # written by hand, without the schema
     statistics: Mapping[str, Statistic] = field(default_factory=dict, repr=False, metadata=LIVE)
@@ -342,7 +342,7 @@ class Plan:
         facts += [("Protects", unit_words(self.schema, self.rule, whole=WHOLE in self.constants))]
         weak = [("Caution", text) for text in [weakness(self.requested)] if text]
         after = [*weak, *(("Caution", text) for text in self.warnings), *(("Note", text) for text in self.notes)]
-        after += [("Intervals for", self.covers)]
+        after += [("Intervals for", self.intervals_for)]
         if verbose:
             after += [("Scenarios", self.forecast["assumes"])] if "note" in self.forecast else []
             after += [("Passes", f"{self.passes} over the records")]
@@ -351,7 +351,7 @@ class Plan:
         for name, child in self.children.items():
             lines += ["", f"{name}: {child.target}", "", *_labelled([("Gives", str(child.guarantee))])]
             lines += [*_labelled([("Forecast", text) for text in child._outlooks]), *child._errors]
-            said = [("Intervals for", child.covers), *(("Caution", text) for text in child.warnings)]
+            said = [("Intervals for", child.intervals_for), *(("Caution", text) for text in child.warnings)]
             lines += ["", *_labelled([*said, *(("Note", text) for text in child.notes)])]
         if verbose:
             head = f"{'budget item':<18}{'share':>8}{'cost':>22}{'noise SD / sensitivity':>23}{'numbers':>9}"

@@ -29,7 +29,7 @@ from confide.core.exact import exact_sums, gram
 from confide.errors import SourceError
 
 if TYPE_CHECKING:
-    from confide.schema import Design
+    from confide.schema import ModelMatrix
 
 
 Codes = NDArray[np.float64]
@@ -63,7 +63,7 @@ class RecordMap(Protocol):
         return None
 
     @property
-    def derived_by(self) -> Design | None:
+    def derived_by(self) -> ModelMatrix | None:
         """The design whose terms it computes. Override where a term may have no value for a record that lacks no code."""
         return None
 

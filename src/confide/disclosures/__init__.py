@@ -49,7 +49,7 @@ _SIMULATED = "the noise came from a seed: anyone who has it takes the noise off,
 
 
 @dataclass(frozen=True)
-class Disclosure:
+class PrivacyStatement:
     """A disclosure record: `to_dict()`, `to_json()`, `save(path)`, and for people `summary()`, which is also what prints."""
 
     facts: Mapping[str, Any]
@@ -85,7 +85,7 @@ class Disclosure:
         return as_html(self.summary())
 
 
-def disclosure(release: Release, ledger: Ledger | None = None) -> Disclosure:
+def privacy_statement(release: Release, ledger: Ledger | None = None) -> PrivacyStatement:
     """The disclosure record of a release; with a ledger, also its entry, its head, and whether both agree.
 
     Raises `ReleaseError` for a release whose statements are not paid for by its own spends: nothing should be certified of it.
@@ -93,7 +93,7 @@ def disclosure(release: Release, ledger: Ledger | None = None) -> Disclosure:
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1)}, dataset="survey")
     >>> data = cf.read(schema.sample(500, seed=1), schema)
-    >>> release = cf.release(cf.tables.Means("x", covers="population"), data, cf.GDP(1.0), ledger=None)
+    >>> release = cf.release(cf.tables.Means("x", inference="population"), data, cf.GDP(1.0), ledger=None)
     >>> record = disclosure(release).to_dict()
     >>> record["guarantee"]["stated"][0]["text"], record["noise"][0]["law"], record["ledger"]
     ('GDP(mu=1, add-remove)', 'grid_gaussian', None)
@@ -128,10 +128,10 @@ def disclosure(release: Release, ledger: Ledger | None = None) -> Disclosure:
             "artifacts": _ordered(release.artifacts),
         },
         "warnings": [*([_SIMULATED] if release.simulated else []), *plan.warnings, *unit_flags(plan.schema)],
-        "questions": {name: _question(name, child, release) for name, child in plan.children.items()},
+        "analyses": {name: _question(name, child, release) for name, child in plan.children.items()},
         "ledger": None if ledger is None else _ledger(release, ledger),
     }
-    return Disclosure(facts)
+    return PrivacyStatement(facts)
 
 
 def schema_text() -> str:
@@ -145,7 +145,7 @@ def schema_text() -> str:
 def _what(plan: Plan) -> dict[str, Any]:
     return {
         "estimand": plan.target,
-        "covers": plan.covers,
+        "intervals_for": plan.intervals_for,
         "subgroup": plan.where,
         "dataset": plan.schema.get("dataset"),
     }
@@ -256,7 +256,7 @@ def _ledger(release: Release, ledger: Ledger) -> dict[str, Any]:
             "receipt": receipt.seq,
             "charge": receipt.charge_seq,
             "charged": plain(stated(receipt.guarantee)),
-            "head": receipt.head,
+            "tip": receipt.tip,
             "software": f"confide {receipt.version}",
         }
     return {
@@ -264,7 +264,7 @@ def _ledger(release: Release, ledger: Ledger) -> dict[str, Any]:
         "agrees": found.ok,
         "checks": list(found.lines),
         "entry": entry,
-        "head": ledger.head,
+        "tip": ledger.tip,
     }
 
 
@@ -273,7 +273,7 @@ def _ledger(release: Release, ledger: Ledger) -> dict[str, Any]:
 
 def _words(facts: Mapping[str, Any]) -> list[str]:
     """The record for people: the whole, each question with its noise, the ledger, the file."""
-    unit, own, questions = facts["unit"], facts["guarantee"], facts["questions"]
+    unit, own, questions = facts["unit"], facts["guarantee"], facts["analyses"]
     epsilons = own["follows"]["epsilon_at_delta"].items()
     noise = {one["name"]: one for one in facts["noise"]}
     lines = [
@@ -317,7 +317,7 @@ def _about(what: Mapping[str, Any], method: Mapping[str, Any]) -> list[tuple[str
     """What is estimated, of whom, by what."""
     return [
         ("Estimated", what["estimand"]),
-        ("Intervals", what["covers"]),
+        ("Intervals", what["intervals_for"]),
         *([("Subgroup", what["subgroup"])] if what["subgroup"] else []),
         ("Method", f"{method['name']} {method['version']}" + (f" ({method['source']})" if method["source"] else "")),
     ]
@@ -375,7 +375,7 @@ def _up(level: float) -> float:
 
 def _ledger_words(found: Mapping[str, Any] | None) -> str:
     if found is None:
-        return "none was given; confide disclosure RELEASE --ledger LEDGER"
+        return "none was given; confide statement RELEASE --ledger LEDGER"
     entry = found["entry"]
     paid = (
         "no receipt of this release"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from confide.engine.planning import as_asked, as_charged, plan, precision
+from confide.engine.planning import as_asked, as_charged, margins_by_cost, plan
 from confide.engine.reading import Check, consistent, infer, verify
 from confide.engine.releasing import rehearsed, release
 
@@ -12,8 +12,8 @@ __all__ = [
     "as_charged",
     "consistent",
     "infer",
+    "margins_by_cost",
     "plan",
-    "precision",
     "rehearsed",
     "release",
     "verify",

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from confide import registry
-from confide.accuracy import Precision, Targets, smallest
 from confide.core import Method, Plan, check_plan, parameters_of
 from confide.core.allowance import checked_privacy
 from confide.core.plan import check_read
@@ -22,6 +21,7 @@ from confide.errors import ConfideError, NoConversion, PlanError
 from confide.forecast import Forecast
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
 from confide.ledger.names import same_name
+from confide.margins import MarginsByCost, Targets, smallest
 from confide.schema import Schema, Unit
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def check_ledger(ledger: Ledger | None) -> None:
     if not isinstance(ledger, Ledger):
         raise PlanError(
             f"ledger must be an open cf.Ledger or None, got {type(ledger).__name__}; "
-            'write ledger=cf.Ledger.open("book.db", dataset="survey"), or ledger=None for no charge'
+            'write ledger=cf.Ledger.open("ledger.db", dataset="survey"), or ledger=None for no charge'
         )
 
 
@@ -136,7 +136,7 @@ def plan(
     n: int | None = None,
     ledger: Ledger | None = None,
     guess: Mapping[str, Any] | None = None,
-    accuracy: Mapping[str, Any] | None = None,
+    margin: Mapping[str, Any] | None = None,
     cv: Mapping[str, Any] | float | None = None,
 ) -> Plan:
     """What a release would spend and give, from public facts; nothing is read and nothing is charged.
@@ -153,15 +153,15 @@ def plan(
     check_ledger(ledger)
     check_method(method)
     check_schema(schema)
-    if accuracy is not None or cv is not None:
+    if margin is not None or cv is not None:
         if isinstance(method, Plan):
             raise PlanError("a plan has its budget already; give the method itself to plan for an accuracy")
-        shared = method.sharpened(schema, accuracy, cv, privacy, n=n, ledger=ledger)
+        shared = method.sharpened(schema, margin, cv, privacy, n=n, ledger=ledger)
         if shared is not None:
             own, request, notes = shared
             made = plan(own, schema, request, n=n, ledger=ledger, guess=guess)
         else:
-            targets = Targets.of(accuracy, cv, privacy, n)
+            targets = Targets.of(margin, cv, privacy, n)
             made, notes = smallest(_at_levels(method, schema, n, ledger, guess), targets, method)
         return replace(made, notes=(*made.notes, *notes))
     if isinstance(method, Plan):
@@ -220,7 +220,7 @@ def _at_levels(
     return lambda level: plan(method, schema, kind(level), n=n, ledger=ledger, guess=guess)
 
 
-def precision(
+def margins_by_cost(
     method: Method,
     schema: Any,
     *,
@@ -228,16 +228,16 @@ def precision(
     levels: Sequence[float] = (0.1, 0.2, 0.5, 1.0, 2.0),
     ledger: Ledger | None = None,
     guess: Mapping[str, Any] | None = None,
-) -> Precision:
+) -> MarginsByCost:
     """What precision costs: predicted standard errors of n records at several mu (epsilon where the guarantee is pure), with a plot.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
-    >>> cf.precision(cf.tables.Means("y ~ 1", covers="population"), schema, n=2_000, levels=(0.5, 1.0)).levels
+    >>> cf.margins_by_cost(cf.tables.Means("y ~ 1", inference="population"), schema, n=2_000, levels=(0.5, 1.0)).levels
     (0.5, 1.0)
     """
     kind = "epsilon" if method.native == "PureDP" else "mu"
-    return Precision.of(_at_levels(method, schema, n, ledger, guess), levels, kind)
+    return MarginsByCost.of(_at_levels(method, schema, n, ledger, guess), levels, kind)
 
 
 def _no_gaussian(method: Any, request: PureDP, ledger: Ledger | None, schema: Any) -> NoConversion:

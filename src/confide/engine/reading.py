@@ -5,7 +5,7 @@ Whether a published release is the one that its ledger was charged for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -28,45 +28,96 @@ if TYPE_CHECKING:
 
 def infer(
     release: Release | Sequence[Release],
-    question: ResultOptions | None = None,
     *,
     ledger: Ledger | None = None,
-    **others: Any,
+    subset: Sequence[str] | None = None,
+    contrasts: Mapping[str, Mapping[str, float]] | None = None,
+    kind: str | None = None,
+    quantiles: Sequence[float] | None = None,
+    prior: str | None = None,
+    formula: str | None = None,
+    loss: str | None = None,
+    inference: str | None = None,
 ) -> Result:
-    """The result of a release: the same numbers each time for one release and question. No record is needed.
+    """Compute the result of a release: estimates, intervals and tests.
 
-    Of several releases of tables, [first, again], the marginals that each holds are combined by least squares; `ledger` is then the one
-    that has the receipts of all of them, which says that they are of one data set.
+    It costs nothing, because it is computed from the published file alone. The same
+    release and options always give the same numbers.
 
-    Raises `PlanError` when the method that made the release is not installed here, and for anything beside a question; `ReleaseError`
-    when the release does not agree with its own plan, its parameters do not go with its schema, or its numbers are not those that its
-    method releases.
+    Parameters
+    ----------
+    release : Release or list of Release
+        From `Release.load`. Several releases of tables, ``[first, again]``, are combined
+        by least squares over the marginals that each of them holds.
+    ledger : Ledger, optional
+        For several releases only: the ledger that holds the receipts of all of them.
+    subset : list of str, optional
+        Coefficients to keep, by name or by factor; the intercept stays.
+    contrasts : mapping of str to mapping of str to float, optional
+        Combinations of coefficients, such as ``{"gap": {"sex[T.male]": 1.0}}``.
+    kind : str, optional
+        Of an interval: ``"credible"`` or ``"confidence"``.
+    quantiles : list of float, optional
+        Other quantiles than those of the plan, such as ``[0.1, 0.9]``.
+    prior : str, optional
+        Another prior of a credible interval, such as ``"beta(2, 5)"``.
+    formula : str, optional
+        Another formula, for methods that answer several from one release.
+    loss : str, optional
+        Another loss, for methods that answer several from one release.
+    inference : {"population", "dataset"}, optional
+        What the intervals of a table are about, if not what the plan says.
+
+    Returns
+    -------
+    Result
+        The result, in the class of the method, such as `MeanTable` or `LinearEstimates`.
+
+    Raises
+    ------
+    PlanError
+        The method is not installed here, or does not answer one of the options.
+    ReleaseError
+        The release does not agree with its own plan.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1)})
+    >>> data = cf.read(schema.sample(500, seed=1), schema)
+    >>> release = cf.release(cf.tables.Means("x", inference="population"), data, cf.GDP(1.0), ledger=None)
+    >>> cf.infer(release, inference="dataset").inference
+    'dataset'
     """
+    given: dict[str, Any] = {
+        "subset": subset, "contrasts": contrasts, "kind": kind, "quantiles": quantiles, "prior": prior, "formula": formula,
+        "loss": loss, "inference": inference,
+    }  # fmt: skip
+    chosen = {name: value for name, value in given.items() if value is not None}
+    options = ResultOptions(**chosen) if chosen else None
     if isinstance(release, Sequence):
-        return _infer_several(release, question, ledger, others)
+        return _infer_several(release, options, ledger)
     if ledger is not None:
         raise PlanError(
             "ledger is for several releases, infer([first, again], ledger=book); one release is read without it"
         )
-    method = _read_method(release, question, others)
+    method = _read_method(release)
     try:
-        with _reading(release, asked=question is not None):
+        with _reading(release, asked=options is not None):
             if consistent(release):
-                return shown(_titled(method.infer(release, question), release.plan), release)
+                return shown(_titled(method.infer(release, options), release.plan), release)
     except PlanError:
         with _reading(release, asked=False):
-            method.infer(release)  # what cannot be read whatever is asked is no fault of the question
+            method.infer(release)  # what cannot be read whatever is asked is no fault of the options
         raise
     raise ReleaseError(_ALTERED)
 
 
-def _infer_several(
-    releases: Sequence[Release], question: ResultOptions | None, ledger: Ledger | None, others: Any
-) -> Result:
+def _infer_several(releases: Sequence[Release], options: ResultOptions | None, ledger: Ledger | None) -> Result:
     """Releases of one ledger's data set as one table."""
-    methods = [_read_method(release, question, others) for release in releases]
+    methods = [_read_method(release) for release in releases]
     for release in releases:
-        with _reading(release, asked=question is not None):
+        with _reading(release, asked=options is not None):
             if not consistent(release):
                 raise ReleaseError(_ALTERED)
     check_ledger(ledger)
@@ -81,12 +132,15 @@ def _infer_several(
             "releases are combined where one ledger has the receipts of all, which says that they are of one data set; write "
             "cf.infer([first, again], ledger=cf.Ledger.open(...))"
         )
-    return _titled(methods[0].combine(releases, methods, question), releases[0].plan)
+    return _titled(methods[0].combine(releases, methods, options), releases[0].plan)
 
 
-def _read_method(release: Release, question: ResultOptions | None, others: Any) -> Method:
+def _read_method(release: Release) -> Method:
     """The method behind a release, in the version that made it."""
-    _check_question(release, question, others)
+    if not isinstance(release, Release):
+        raise PlanError(
+            f"infer takes a release, got {type(release).__name__}; write cf.infer(cf.Release.load('release.json'))"
+        )
     made = release.plan.method
     with _reading(release, asked=True):  # which methods there are is a fact of this machine, and not of the file
         kind = registry.get(made.name)
@@ -110,26 +164,6 @@ def _check_parameters(method: Method, made: Plan) -> None:
         check_subgroup(method)
         if made.titled(made.target) != made.target:
             raise ReleaseError(_ALTERED)
-
-
-def _check_question(release: Any, question: Any, others: dict[str, Any]) -> None:
-    if not isinstance(release, Release):
-        raise PlanError(
-            f"infer takes a release, got {type(release).__name__}; write cf.infer(cf.Release.load('release.json'))"
-        )
-    if question is not None and not isinstance(question, ResultOptions):
-        raise PlanError(
-            f"a question must be a cf.ResultOptions or None, got {type(question).__name__}; write "
-            "cf.infer(release, cf.ResultOptions(subset=['age']))"
-        )
-    if others:
-        name, value = next(iter(others.items()))
-        known = [field.name for field in fields(ResultOptions)]
-        call = f"{name}={value!r}" if name in known else "subset=['age']"
-        raise PlanError(
-            f"infer takes a release and a question, got {', '.join(others)}; a question has the fields {', '.join(known)}; "
-            f"write cf.infer(release, cf.ResultOptions({call}))"
-        )
 
 
 def _titled(result: Result, made: Plan) -> Result:
@@ -203,7 +237,7 @@ def verify(release: Release, ledger: Ledger) -> Check:
         )
     if ledger is None:
         raise PlanError(
-            'a release is verified against its ledger, got None; write ledger=cf.Ledger.open("book.db", dataset="survey")'
+            'a release is verified against its ledger, got None; write ledger=cf.Ledger.open("ledger.db", dataset="survey")'
         )
     check_ledger(ledger)
     lines, ok = [], True
@@ -224,7 +258,7 @@ def verify(release: Release, ledger: Ledger) -> Check:
         same = receipt.plan_sha256 == release.plan.sha256
         ok &= same
         lines.append(f"{'ok    ' if same else 'FAILED'}  the charged plan is the release's plan")
-    book = ledger.verify(heads=[release.sha256] if receipt is not None else [])
+    book = ledger.verify(tips=[release.sha256] if receipt is not None else [])
     ok &= book.ok
     lines.append(
         "ok      the ledger's chain, totals and limits hold" if book.ok else "FAILED  " + "; ".join(book.problems)

@@ -40,8 +40,8 @@ def release(
     noise: Noise | None = None,
     n: int | None = None,
     charge_delta: float | None = None,
-    convert: bool = False,
-    keep_others: bool = False,
+    convert_ledger: bool = False,
+    allow_partial: bool = False,
     charge_as: str | None = None,
 ) -> Release:
     """Charge the ledger, then draw noise, then write the receipt; returns what may be published.
@@ -49,7 +49,7 @@ def release(
     method: a method such as `cf.regression.SSP("y ~ a")`, or a plan from a file (then `privacy` and `n` are the plan's).
     ledger: an open `Ledger`; it is required, and whoever wants none writes ledger=None. noise: leave it out; only simulations pass
     `cf.noise.SimulatedNoise(seed)`, with ledger=None. charge_delta: where a curve is charged that has a point for each delta;
-    convert: turn an (epsilon, delta) ledger into a Gaussian one first, for good (`Ledger.charge`). keep_others: hand over a publication in
+    convert: turn an (epsilon, delta) ledger into a Gaussian one first, for good (`Ledger.charge`). allow_partial: hand over a publication in
     which a question failed; that it failed may depend on the records, and no guarantee covers it. charge_as: "record" charges the release
     of an enforced unit to a ledger of records, at twice its mu (`core.units.privacy_unit.as_record`).
 
@@ -82,7 +82,7 @@ def release(
         terms = pins(planned.schema, source.dataset, charge_as)
         # the ledger's own terms come before any look at the records: a refusal must not tell what nobody has paid for
         ledger.check(**terms)
-        ledger.preview(charged, charge_delta=charge_delta, convert=convert)
+        ledger.preview(charged, charge_delta=charge_delta, convert_ledger=convert_ledger)
     # before any method sees the records: what one unit contributes is bounded here, so that no method can forget it
     with source.opened() if key is None else _bounded(source, key, planned) as records:
         _check_source(records, planned)
@@ -93,8 +93,8 @@ def release(
         if ledger is None:
             done = drawn(made, records, planned, noise, "no ledger was charged", paid=False)
         else:
-            done = _released(made, records, planned, ledger, noise, charged, terms, charge_delta, convert)
-    if done.statuses and not keep_others:
+            done = _released(made, records, planned, ledger, noise, charged, terms, charge_delta, convert_ledger)
+    if done.statuses and not allow_partial:
         _check_failed(done)
     return done
 
@@ -116,7 +116,7 @@ def _check_failed(done: Release) -> None:
     if failed:
         raise ReleaseError(
             f"{len(failed)} of {len(done.statuses)} questions failed after the charge ({', '.join(failed)}), and nothing is released: that "
-            "they failed may depend on the records, and no guarantee covers it. keep_others=True releases the others, and says so; it is a "
+            "they failed may depend on the records, and no guarantee covers it. allow_partial=True releases the others, and says so; it is a "
             "new release, and is charged again"
         )
 
@@ -130,7 +130,7 @@ def _released(
     charged: tuple[Guarantee, ...],
     terms: Mapping[str, Any],
     charge_delta: float | None,
-    convert: bool,
+    convert_ledger: bool,
 ) -> Release:
     """Charge, draw, write the receipt."""
     charge = ledger.charge(
@@ -139,7 +139,7 @@ def _released(
         method=f"{made.name} {made.version}",
         plan_sha256=planned.sha256,
         charge_delta=charge_delta,
-        convert=convert,
+        convert_ledger=convert_ledger,
     )
     done = drawn(
         made,

@@ -33,7 +33,7 @@ class Account:
     limit: Price
     spent: Price
     entries: int
-    head: str
+    tip: str
     rows_per_unit: int = 1
     stayed: Price = ZERO
     key_sha256: str = ""
@@ -53,7 +53,7 @@ class Account:
                 limit=Price(_whole(row["limit_amount"]), _whole(row["limit_delta"])),
                 spent=Price(_whole(row["spent_amount"]), _whole(row["spent_delta"])),
                 entries=_whole(row["entries"]),
-                head=row["head"],
+                tip=row["tip"],
                 rows_per_unit=_whole(row["rows_per_unit"]),
                 stayed=Price(_whole(row["stayed_amount"]), _whole(row["stayed_delta"])),
                 key_sha256=row["key_sha256"],

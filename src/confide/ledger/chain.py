@@ -55,7 +55,7 @@ budget = Table(
     Column("spent_amount", BigInteger, nullable=False),
     Column("spent_delta", BigInteger, nullable=False),
     Column("entries", BigInteger, nullable=False),  # seq of the last entry
-    Column("head", String(64), nullable=False),  # hash of the last entry
+    Column("tip", String(64), nullable=False),  # hash of the last entry
     Column("rows_per_unit", BigInteger, nullable=False),
     Column("state", String(16), nullable=False),  # of an (epsilon, delta) budget: which rule
     Column("stayed_amount", BigInteger, nullable=False),  # spent as pairs before converting
@@ -115,7 +115,7 @@ ledger_tables = Table(
 
 #: The columns of `budget` that each entry repeats as they stand after it; the end of the chain is the entry itself.
 TERMS = tuple(
-    sorted(column.name for column in budget.columns if column.name not in {"dataset", "entries", "head", "unit_key"})
+    sorted(column.name for column in budget.columns if column.name not in {"dataset", "entries", "tip", "unit_key"})
 )
 
 #: The columns under an entry's hash: all but the hash itself and `prev`, which is hashed in front of them.

@@ -40,7 +40,7 @@ from confide.ledger.scope import check_dataset, check_pins, check_unit
 from confide.ledger.storage import rows
 from confide.ledger.storage.places import check_text, checked_path, store_of
 from confide.ledger.storage.store import Room, Store
-from confide.ledger.verify import checked_head, examine
+from confide.ledger.verify import checked_tip, examine
 
 # Units that no id column tells: a row, and an attribute of one under local trust.
 _BARE = ("record", "attribute")
@@ -88,7 +88,7 @@ def opened_account(
 
 
 def as_converted(account: Account) -> Account:
-    """The account as a charge with convert=True finds it: converted, if it is not."""
+    """The account as a charge with convert_ledger=True finds it: converted, if it is not."""
     return account if account.currency.state == "gaussian" else account.converted()
 
 
@@ -169,7 +169,7 @@ def receipt_of(row: Mapping[str, Any]) -> Receipt:
         guarantee=guarantee,
         time=row["time"],
         version=row["version"],
-        head=row["hash"],
+        tip=row["hash"],
     )
 
 
@@ -185,7 +185,7 @@ class Ledger:
 
     >>> import tempfile
     >>> from confide.guarantees import GDP
-    >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=GDP(2.0))
+    >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "ledger.db", dataset="survey", budget=GDP(2.0))
     >>> about = {"dataset": "survey", "unit": "record", "rows_per_unit": 1}
     >>> charge = ledger.charge((GDP(1.0, relation="add-remove"),), **about, method="mean 1", plan_sha256="0" * 64)
     >>> receipt = ledger.receipt(charge, release_sha256="1" * 64, version="0.1.0")
@@ -194,7 +194,7 @@ class Ledger:
     >>> ledger.amend(GDP(3.0), reason="board decision 12")
     >>> print(ledger.budget, "|", ledger.show().spent)
     GDP(mu=3, add-remove) | mu = 1, mu^2 = 1, delta = 0
-    >>> Ledger.open(ledger.path).verify(heads=[receipt]).ok
+    >>> Ledger.open(ledger.path).verify(tips=[receipt]).ok
     True
     """
 
@@ -232,7 +232,7 @@ class Ledger:
 
         >>> import tempfile
         >>> from confide.guarantees import ZCDP
-        >>> Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=ZCDP(0.5)).relation
+        >>> Ledger.create(Path(tempfile.mkdtemp()) / "ledger.db", dataset="survey", budget=ZCDP(0.5)).relation
         'add-remove'
         """
         check_dataset(dataset)
@@ -331,9 +331,9 @@ class Ledger:
         return bytes.fromhex(account.unit_key) if account.enforced else None
 
     @property
-    def head(self) -> str:
-        """The hash of the last entry. Kept elsewhere, it tells when an older copy is put back: `verify(heads=[head])`."""
-        return self._account().head
+    def tip(self) -> str:
+        """The hash of the last entry. Kept elsewhere, it tells when an older copy is put back: `verify(tips=[tip])`."""
+        return self._account().tip
 
     @property
     def converted(self) -> bool:
@@ -362,7 +362,7 @@ class Ledger:
 
         >>> import tempfile
         >>> from confide.guarantees import ApproxDP
-        >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=ApproxDP(8.0, 1e-5))
+        >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "ledger.db", dataset="survey", budget=ApproxDP(8.0, 1e-5))
         >>> print(*ledger.buys(), sep="\\n")
         8 releases at (1, 1e-06), or 80 at epsilon 0.1
         converted to Gaussian (mu = 1.6647): 11 at mu 0.5, or 2 at epsilon 1
@@ -374,18 +374,18 @@ class Ledger:
         statements: Sequence[Guarantee],
         *,
         charge_delta: float | None = None,
-        convert: bool = False,
+        convert_ledger: bool = False,
     ) -> Quote:
         """What `charge` would charge for these statements as the ledger stands, or raise; no charge, no lock.
 
         >>> import tempfile
         >>> from confide.guarantees import GDP
-        >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=GDP(1.0))
+        >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "ledger.db", dataset="survey", budget=GDP(1.0))
         >>> print(ledger.preview((GDP(0.6, relation="add-remove"),)).after)
         mu = 0.8, mu^2 = 0.64, delta = 0
         """
         account = self._account()
-        asked = as_converted(account) if convert else account
+        asked = as_converted(account) if convert_ledger else account
         chosen = choose(asked, statements, charge_delta)
         return quote(asked, chosen.statement, chosen.price, account if asked is not account else None)
 
@@ -400,7 +400,7 @@ class Ledger:
         method: str,
         plan_sha256: str,
         charge_delta: float | None = None,
-        convert: bool = False,
+        convert_ledger: bool = False,
     ) -> Charge:
         """Charge the cheapest of a release's proved statements that converts and fits.
 
@@ -421,11 +421,11 @@ class Ledger:
         _check_digest("plan_sha256", plan_sha256)
         # a refusal needs no lock, since totals only grow; a grant is decided only under it
         self.check(dataset=dataset, unit=unit, rows_per_unit=rows_per_unit, enforced=enforced)
-        self.preview(statements, charge_delta=charge_delta, convert=convert)
+        self.preview(statements, charge_delta=charge_delta, convert_ledger=convert_ledger)
         with self._store.writing() as connection:
             account = rows.locked_account(connection, self._dataset)
             check_pins(account, dataset, unit, rows_per_unit, enforced=enforced)
-            if convert and as_converted(account) is not account:
+            if convert_ledger and as_converted(account) is not account:
                 account = write_conversion(connection, account, "for the release charged next")
             chosen = choose(account, statements, charge_delta)
             row, _ = rows.append(
@@ -465,7 +465,7 @@ class Ledger:
 
         >>> import tempfile
         >>> from confide.guarantees import ApproxDP
-        >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "book.db", dataset="survey", budget=ApproxDP(8.0, 1e-5))
+        >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "ledger.db", dataset="survey", budget=ApproxDP(8.0, 1e-5))
         >>> ledger.convert(reason="many Gaussian releases to come")
         >>> print(ledger.show().remaining)
         mu = 1.6647, mu^2 = 2.77122, delta = 2e-07
@@ -521,14 +521,14 @@ class Ledger:
         with self._store.reading() as connection:
             return statement_of_account(self._read(connection), rows.chain_rows(connection, self._dataset))
 
-    def verify(self, *, heads: Iterable[Receipt | str] = ()) -> Verification:
+    def verify(self, *, tips: Iterable[Receipt | str] = ()) -> Verification:
         """Go through the whole chain: hashes, prices, limits, totals, receipts, stored outputs. Problems are text, never exceptions.
 
-        heads: receipts, chain heads or release digests that were kept outside the ledger, or their first 12 digits or
+        tips: receipts, chain tips or release digests that were kept outside the ledger, or their first 12 digits or
         more. Without them, entries cut from the end and an older copy put back cannot be seen. `PlanError` for text that
         is none of these.
         """
-        heads = tuple(item if isinstance(item, Receipt) else checked_head(item) for item in heads)
+        tips = tuple(item if isinstance(item, Receipt) else checked_tip(item) for item in tips)
         try:
             damage = self._store.integrity()
             with self._store.reading() as connection:
@@ -537,7 +537,7 @@ class Ledger:
                 stored = stored_outputs(connection, self._dataset)
         except ConfideError as error:
             return Verification(False, (str(error),), 0, GENESIS)
-        return examine(self._dataset, budget, chain, heads, damage, stored)
+        return examine(self._dataset, budget, chain, tips, damage, stored)
 
     def amend(self, budget: Guarantee, *, reason: str) -> None:
         """Replace the budget, upward or downward, by a new entry that says why; what is spent stays spent.

@@ -7,7 +7,7 @@ never compared. Source: derived here; errata, the section on protected records.
 The ids of the records stand beside their outputs: where a stream is stored, the file or database is as private as its ids, while all that
 a ledger shows stays public. Every transaction that stores outputs also writes an entry of the chain: how many the version has by now, and
 the SHA-256 of what it adds, ids and outputs in the order of the ids. Each row names the charge that paid for it and the entry that tells
-of it. So `Ledger.verify` sees a row that was deleted, altered or put there, nothing is drawn where one is missing, and a head that was kept
+of it. So `Ledger.verify` sees a row that was deleted, altered or put there, nothing is drawn where one is missing, and a tip that was kept
 elsewhere tells an older copy, in which ids would be drawn once more.
 """
 

@@ -53,7 +53,7 @@ class Quote:
 class Receipt:
     """What a release was paid with. Kept away from the ledger, it tells when an older copy is put back.
 
-    seq: the receipt's own place in the chain; charge_seq: the charge's; head: the head of the chain with this
+    seq: the receipt's own place in the chain; charge_seq: the charge's; tip: the tip of the chain with this
     receipt in it.
     """
 
@@ -66,7 +66,7 @@ class Receipt:
     guarantee: Guarantee
     time: str
     version: str
-    head: str
+    tip: str
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe form."""
@@ -127,7 +127,7 @@ class LedgerState:
     remaining: str
     units: Mapping[str, int]
     unfinished: int
-    head: str
+    tip: str
     rows: tuple[Entry, ...]
     enforced: bool = False
 
@@ -146,12 +146,12 @@ class LedgerState:
         return as_html(str(self))
 
     def __str__(self) -> str:
-        head = [
+        tip = [
             f"Dataset {self.dataset}: budget {self.budget}; {self.relation}, {self.whose}, trust {self.trust}",
             f"spent      {self.spent}",
             f"left       {self.remaining}",
             f"unfinished {self.unfinished} (charged, but no release was recorded; never refunded)",
-            f"head       {self.head}",
+            f"tip       {self.tip}",
             "",
             f"{'seq':>5}  {'time':<20}  {'kind':<8}  {'status':<10}  {'guarantee':<34}  what",
         ]
@@ -160,22 +160,22 @@ class LedgerState:
             f"{' '.join(filter(None, (row.method, row.note)))}"
             for row in self.rows
         ]
-        return "\n".join([*head, *(line.rstrip() for line in lines)])
+        return "\n".join([*tip, *(line.rstrip() for line in lines)])
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What `verify` found: `ok`, the problems as text, how many entries there are, the head, the unfinished charges."""
+    """What `verify` found: `ok`, the problems as text, how many entries there are, the tip, the unfinished charges."""
 
     ok: bool
     problems: tuple[str, ...]
     rows: int
-    head: str
+    tip: str
     unfinished: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         if self.ok:
-            return f"ok: {self.rows} entries, head {self.head}, {len(self.unfinished)} unfinished"
+            return f"ok: {self.rows} entries, tip {self.tip}, {len(self.unfinished)} unfinished"
         return "\n".join((f"{len(self.problems)} problem(s) in {self.rows} entries:", *self.problems))
 
 
@@ -209,7 +209,7 @@ def statement_of_account(account: Account, rows: Sequence[Mapping[str, Any]]) ->
             "remaining_delta": left.delta,
         },
         unfinished=sum(entry.status == "unfinished" for entry in entries),
-        head=account.head,
+        tip=account.tip,
         rows=entries,
         enforced=account.enforced,
     )

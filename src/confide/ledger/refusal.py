@@ -214,7 +214,7 @@ def _stay_or_convert(account: Account, statements: Sequence[Guarantee]) -> str:
     try:
         gaussian = account.converted()
         ways.append(
-            f"or convert the ledger, once and for good, to {gaussian.currency.text(gaussian.left)}: convert=True "
+            f"or convert the ledger, once and for good, to {gaussian.currency.text(gaussian.left)}: convert_ledger=True "
             "(ledger.convert(), confide ledger convert)"
         )
     except (PlanError, PrivacyError):

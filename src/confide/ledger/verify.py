@@ -2,7 +2,7 @@
 
 Prices by what remains are checked by their certificates, not searched for again. The chain alone shows any change of an
 entry. It cannot show that entries were cut from the end, or that an older copy of the file was put back, or that somebody
-wrote the whole chain anew: for that, compare with receipts or heads kept elsewhere.
+wrote the whole chain anew: for that, compare with receipts or tips kept elsewhere.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from confide.ledger.records import Receipt, Verification
 _HEAD = re.compile(r"[0-9a-f]{12,64}")
 
 
-def checked_head(head: object) -> str:
-    """A head or a release's SHA-256 as it was kept, all of its digits or the first 12 and more; `PlanError` for what is none."""
-    text = head.strip().lower() if isinstance(head, str) else ""
+def checked_tip(tip: object) -> str:
+    """A tip or a release's SHA-256 as it was kept, all of its digits or the first 12 and more; `PlanError` for what is none."""
+    text = tip.strip().lower() if isinstance(tip, str) else ""
     if not _HEAD.fullmatch(text):
         raise PlanError(
-            f"a head is 64 hexadecimal digits, or the first 12 and more of them, got {head!r}; give it as it was kept: a line of "
-            "confide ledger head, or ledger.head"
+            f"a tip is 64 hexadecimal digits, or the first 12 and more of them, got {tip!r}; give it as it was kept: a line of "
+            "confide ledger tip, or ledger.tip"
         )
     return text
 
@@ -48,7 +48,7 @@ def examine(
     dataset: str,
     budget: Mapping[str, Any] | None,
     rows: Sequence[Mapping[str, Any]],
-    heads: Iterable[Receipt | str] = (),
+    tips: Iterable[Receipt | str] = (),
     file_problems: Sequence[str] = (),
     outputs: Mapping[tuple[int, int], tuple[int, str]] | None = None,
 ) -> Verification:
@@ -59,10 +59,10 @@ def examine(
     walk.compare(budget)
     if outputs is not None:
         walk.compare_outputs(outputs)
-    for item in heads:
+    for item in tips:
         walk.look_for(item)
     unfinished = tuple(seq for seq in walk.charges if seq not in walk.paid)
-    return Verification(not walk.problems, tuple(walk.problems), len(rows), str(walk.head), unfinished)
+    return Verification(not walk.problems, tuple(walk.problems), len(rows), str(walk.tip), unfinished)
 
 
 @dataclass
@@ -71,7 +71,7 @@ class _Walk:
 
     dataset: str
     problems: list[str]
-    head: str = GENESIS
+    tip: str = GENESIS
     seq: int = 0
     account: Account | None = None
     charges: dict[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class _Walk:
     def _chain(self, number: int, row: Mapping[str, Any], name: str) -> None:
         if row["seq"] != number:
             self.problems.append(f"{name}: expected entry {number}; entries are missing or were renumbered")
-        if row["prev"] != self.head:
+        if row["prev"] != self.tip:
             self.problems.append(f"{name}: does not follow the entry before it (its prev is not that entry's hash)")
         expected = None
         try:
@@ -110,7 +110,7 @@ class _Walk:
         finally:
             if row["hash"] != expected:
                 self.problems.append(f"{name}: was changed after it was written (its hash does not match)")
-            self.head, self.seq = row["hash"], number
+            self.tip, self.seq = row["hash"], number
             self.hashes[row["hash"]] = number
 
     def _terms(self, row: Mapping[str, Any], name: str) -> None:
@@ -138,7 +138,7 @@ class _Walk:
             limit,
             ZERO,
             1,
-            self.head,
+            self.tip,
             said["rows_per_unit"],
             key_sha256=said["key_sha256"],
         )
@@ -246,7 +246,7 @@ class _Walk:
         if self.account is None:
             self.problems.append(f"dataset {self.dataset!r}: no entry opens the ledger; entries are missing")
             return
-        told = {**self.account.terms(), "entries": self.seq, "head": self.head}
+        told = {**self.account.terms(), "entries": self.seq, "tip": self.tip}
         if not fits_key(budget["unit_key"], self.account.key_sha256):
             self.problems.append(f"dataset {self.dataset!r}: the key of its unit is not the one that the chain names")
         for column, value in told.items():
@@ -256,7 +256,7 @@ class _Walk:
                 )
 
     def look_for(self, item: Receipt | str) -> None:
-        """A receipt, a head or a release's SHA-256 that was kept elsewhere must be in this chain."""
+        """A receipt, a tip or a release's SHA-256 that was kept elsewhere must be in this chain."""
         lost = (
             "entries were cut from the end, an older copy was put back, or the chain was written anew; "
             "do not charge this ledger, restore the newest copy"
@@ -264,17 +264,17 @@ class _Walk:
         if isinstance(item, str):
             known = [digest for digest in {*self.hashes, *self.receipts} if str(digest).startswith(item)]
             if not known:
-                self.problems.append(f"{item} is neither a head nor a release of dataset {self.dataset!r}: {lost}")
+                self.problems.append(f"{item} is neither a tip nor a release of dataset {self.dataset!r}: {lost}")
             elif len(known) > 1:
                 self.problems.append(
-                    f"{item} begins {len(known)} heads and releases of dataset {self.dataset!r}: give more digits"
+                    f"{item} begins {len(known)} tips and releases of dataset {self.dataset!r}: give more digits"
                 )
             return
         if item.dataset != self.dataset:
             self.problems.append(
                 f"the receipt of release {item.release_sha256} is of dataset {item.dataset!r}, not {self.dataset!r}"
             )
-        elif self.hashes.get(item.head) != item.seq:
+        elif self.hashes.get(item.tip) != item.seq:
             self.problems.append(
                 f"the receipt of release {item.release_sha256} (entry {item.seq}) is not in dataset "
                 f"{self.dataset!r}: {lost}"

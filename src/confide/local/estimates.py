@@ -74,7 +74,7 @@ def fit(
 ) -> ProtectedEstimates:
     """Coefficients of a formula from a protected table, with a loss whose mean under the noise is that of the true rows.
 
-    data: a file that `confide protect` wrote, or a frame read from one. loss: "squared", "logistic", "poisson", "quantile" (with tau),
+    data: a file that `confide local protect` wrote, or a frame read from one. loss: "squared", "logistic", "poisson", "quantile" (with tau),
     "absolute", "huber" (with k in units of the response), "hinge", or a `Loss`. method: "auto" is "RB" where some rows went without noise,
     else "SL"; or one of "naive", "DR", "SDR", "SL", "RB" (`confide.local.fits.losses`). seed: of starts, and of the draw that DR and SL
     add where zeta > 0; nothing secret rests on it.
@@ -150,7 +150,7 @@ def _table(
         status=status,
         reason=reason,
         target=_target(loss, done.h * model.width, formula),
-        covers="sampling and the noise of the protection",
+        intervals_for="sampling and the noise of the protection",
         h=done.h * model.width,
         **stated(told, digest, len(model.rows), more=(*based, *agree)),
     )
@@ -310,7 +310,7 @@ def shares(data: Any, column: str) -> ProtectedShares:
         status="valid" if n else "imprecise",
         reason="" if n else "the table has no rows",
         target=f"the population's shares of the levels of {column}",
-        covers="sampling and the randomised response, exactly",
+        intervals_for="sampling and the randomised response, exactly",
         told=tuple(int(count) for count in seen),
         keep=keep,
         **stated(told, digest, n, statement),
@@ -384,7 +384,7 @@ def mean(
         status=status,
         reason=reason,
         target=f"the population's mean of {called}, {column} clipped to its public bounds",
-        covers="sampling and the noise of the protection",
+        intervals_for="sampling and the noise of the protection",
         **stated(told, digest, n),
     )
 

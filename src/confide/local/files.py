@@ -40,7 +40,7 @@ def read(path: str | Path) -> pd.DataFrame:
 
 
 def read_protected(data: Any) -> tuple[pd.DataFrame, Protection, str]:
-    """A protected table, its protection and its digest, from a Parquet or CSV file that `confide protect` wrote, or a frame read from one.
+    """A protected table, its protection and its digest, from a Parquet or CSV file that `confide local protect` wrote, or a frame read from one.
 
     The digest is the file's SHA-256, which the receipt in the ledger names; of a frame that comes from no file, such as a stream's, that of
     its protection. A frame carries both in `attrs`. Raises `ReleaseError` where a table does not say how it was protected, or was cut
@@ -55,7 +55,7 @@ def read_protected(data: Any) -> tuple[pd.DataFrame, Protection, str]:
             return _whole(frame, own), own, digest
         except (OSError, pa.ArrowInvalid) as error:
             raise ReleaseError(
-                f"{str(path)!r} cannot be read: {_why(path, error)}; give a file that `confide protect` wrote"
+                f"{str(path)!r} cannot be read: {_why(path, error)}; give a file that `confide local protect` wrote"
             ) from None
     attrs = getattr(data, "attrs", None)
     if attrs is None:
@@ -82,7 +82,7 @@ def _whole(frame: pd.DataFrame, told: Protection) -> pd.DataFrame:
             raise ReleaseError(
                 f"column {name!r} carries noise of sd {one.sd:.3g}, and all of its {len(values):,} values lie within {one.low:g} and "
                 f"{one.high:g}: they were cut back or chosen after they were protected, and no correction holds for them; give the table "
-                "as `confide protect` wrote it"
+                "as `confide local protect` wrote it"
             )
     return frame
 
@@ -99,7 +99,7 @@ def _from_parquet(path: Path) -> tuple[pd.DataFrame, Protection]:
     table = pq.read_table(path)
     told = (table.schema.metadata or {}).get(KEY.encode())
     if told is None:
-        raise ReleaseError(_SILENT.format(repr(str(path)), "give a file that `confide protect` wrote"))
+        raise ReleaseError(_SILENT.format(repr(str(path)), "give a file that `confide local protect` wrote"))
     return _framed(table, Protection.from_json(told))
 
 
@@ -108,7 +108,7 @@ def _from_csv(path: Path) -> tuple[pd.DataFrame, Protection]:
         first = file.readline()
         mark = f"# {KEY} ".encode()
         if not first.startswith(mark):
-            raise ReleaseError(_SILENT.format(repr(str(path)), "give a file that `confide protect` wrote"))
+            raise ReleaseError(_SILENT.format(repr(str(path)), "give a file that `confide local protect` wrote"))
         told = Protection.from_json(first[len(mark) :])
         # levels are text, "0" and "NA" too; what is missing was written as nothing
         options = csv.ConvertOptions(
@@ -124,7 +124,7 @@ def _framed(table: pa.Table, told: Protection) -> tuple[pd.DataFrame, Protection
     missing = [name for name in (*told.protected, *told.public) if name not in table.column_names]
     if missing:
         raise ReleaseError(
-            f"the file says that it holds {', '.join(missing)}, and does not; ask for it as `confide protect` wrote it"
+            f"the file says that it holds {', '.join(missing)}, and does not; ask for it as `confide local protect` wrote it"
         )
     frame = table.to_pandas()
     frame.attrs[KEY] = told.to_json()

@@ -224,7 +224,7 @@ class Protection:
 
 _UNREADABLE = (
     "what the file says of its protection cannot be read, and nothing can be corrected without it; "
-    "ask for the file as `confide protect` wrote it"
+    "ask for the file as `confide local protect` wrote it"
 )
 
 

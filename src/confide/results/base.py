@@ -16,15 +16,15 @@ the picture (`plot`), the frame, the CSV and the JSON. A family adds rows, not p
 ...     def columns(self, alpha):
 ...         half = simulated_null.quantile(alpha / 2, float("inf")) * self.se
 ...         return (
-...             Column("name", [self.response], "name"),
+...             Column("term", [self.response], "name"),
 ...             Column("estimate", [self.mean], head="mean"),
-...             Column("se", [self.se], "std_err", head="std. err."),
-...             Column("low", [self.mean - half], "interval", head=f"[{alpha / 2:.6g}"),
-...             Column("high", [self.mean + half], "interval", head=f"{1 - alpha / 2:.6g}]"),
+...             Column("std_err", [self.se], "std_err", head="std. err."),
+...             Column("ci_low", [self.mean - half], "interval", head=f"[{alpha / 2:.6g}"),
+...             Column("ci_high", [self.mean + half], "interval", head=f"{1 - alpha / 2:.6g}]"),
 ...         )
 >>> mu = GDP(1.0, relation="add-remove")
 >>> result = Mean(
-...     method="mean 1", response="age", status="valid", requested=mu, guarantee=mu, target="mean of age", covers="sampling and noise",
+...     method="mean 1", response="age", status="valid", requested=mu, guarantee=mu, target="mean of age", intervals_for="sampling and noise",
 ...     release_sha256="0" * 64, mean=41.5, se=0.5)
 >>> print("\n".join(result.summary(alpha=0.1).splitlines()[:6]))
 Mean of age
@@ -112,7 +112,7 @@ class BaseResult(Shown):
     """What every result is: what it says of itself (`Shown`), and every way to look at it.
 
     method: name and version; response: what the table is about ("" when nothing fits); status and reason ("" when ok); flags; the
-    requested and the guarantee of the release, both with their relation; target: what is estimated; covers: what the intervals account
+    requested and the guarantee of the release, both with their relation; target: what is estimated; intervals_for: what the intervals account
     for; facts: further lines of the head; legend: what they mean, below the table; heading: what the title adds, where a line is not the
     usual one; simulated: whether a seed made the noise, which protects nobody.
 
@@ -134,7 +134,8 @@ class BaseResult(Shown):
         """The table as a DataFrame, one row for each name."""
         columns = self.columns(self._alpha(alpha))
         names = next((list(one.values) for one in columns if one.kind == "name"), None)
-        return pd.DataFrame({one.name: np.array(one.values) for one in columns if one.kind != "name"}, index=names)
+        index = None if names is None else pd.Index(names, name="term")
+        return pd.DataFrame({one.name: np.array(one.values) for one in columns if one.kind != "name"}, index=index)
 
     def to_csv(self, path: str | Path | None = None, alpha: float | None = None) -> str:
         """The table as CSV, with all digits and empty where there is no valid number; written to `path` where one is given.
@@ -146,7 +147,7 @@ class BaseResult(Shown):
         if self.status in WITHOUT_NUMBERS:
             labels = [one.name for one in columns if one.kind in ("text", "number")]
             frame = frame.mask(frame.notna() & ~frame.columns.isin(labels))
-        text = csv_text(frame, index=named, index_label="name" if named else None)
+        text = csv_text(frame, index=named, index_label="term" if named else None)
         return text if path is None else _written(text, Path(path), "table", "a file in a folder that exists")
 
     def to_markdown(self, alpha: float | None = None) -> str:
@@ -202,7 +203,7 @@ class BaseResult(Shown):
             "reason": self.reason,
             "flags": list(self.flags),
             "simulated": self.simulated,
-            **({} if names is None else {"names": names}),
+            **({} if names is None else {"term": names}),
             **({"labels": labels} if labels else {}),
             **{one.name: plain(one.values) for one in columns if one.kind not in ("name", "text", "number")},
             "column_kinds": [[one.name, one.kind] for one in columns],
@@ -211,7 +212,7 @@ class BaseResult(Shown):
             "facts": plain(self.facts),
             "legend": plain(self.legend),
             "target": self.target,
-            "covers": self.covers,
+            "intervals_for": self.intervals_for,
             "relation": self.relation,
             "requested": stated(self.requested),
             "guarantee": stated(self.guarantee),

@@ -17,7 +17,7 @@ from confide.errors import NoResult, PlanError
 from confide.results.estimates import Estimates
 from confide.results.inference.wald import WaldTest, restrictions
 from confide.results.pages.content import LITERAL, level_words, short, status_words
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.schema.formulas.design import has_columns
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class ClassModel(Estimates):
 
     classes: tuple[str, ...] = ()
     label: str = ""
-    design: Design | None = None
+    design: ModelMatrix | None = None
     shares: Array | None = None
     centres: Array | None = None
     spreads: Array | None = None
@@ -112,7 +112,7 @@ class ClassModel(Estimates):
         return np.asarray(scores)
 
     @staticmethod
-    def _frame(design: Design, data: Any) -> Any:
+    def _frame(design: ModelMatrix, data: Any) -> Any:
         """An array as columns by name: numbers in the order of the formula's columns."""
         if has_columns(data):
             return data
@@ -124,7 +124,7 @@ class ClassModel(Estimates):
             )
         return {name: rows[:, j] for j, name in enumerate(names)}
 
-    def _moved(self, design: Design, matrix: Array) -> Array:
+    def _moved(self, design: ModelMatrix, matrix: Array) -> Array:
         """Terms of records, without the intercept, moved as the released ones were."""
         x = matrix[:, int(design.intercept) :]
         low = np.array([float(term.low) for term in design.terms])

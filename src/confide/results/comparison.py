@@ -20,7 +20,7 @@ else:
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Several results with estimates, each a column: `cf.compare([a, b])` or `cf.compare({"all": a, "women": b})`.
+    """Several results with estimates, each a column: `cf.results.compare([a, b])` or `cf.results.compare({"all": a, "women": b})`.
 
     Each release is charged by itself: standing side by side costs nothing more and guarantees nothing more. Estimates of two releases of
     the same records are not independent, so that their difference has no interval here.
@@ -30,7 +30,7 @@ class Comparison:
     alpha: float = 0.05
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for each name, in columns (result, "estimate" | "low" | "high"); NaN where a result has no such row or interval."""
+        """One row for each name, in columns (result, "estimate" | "ci_low" | "ci_high"); NaN where a result has no such row or interval."""
         parts = {title: _numbers(one, self.alpha) for title, one in self.results.items()}
         joined = pd.concat(parts, axis=1)
         return joined.set_axis([name for name, _ in joined.index], axis=0)
@@ -55,7 +55,7 @@ class Comparison:
 
         names, cells = self._cells()
         rows = tuple(zip(names, *cells, strict=True))
-        return markdown(Document("Results side by side", rows, ("name", *self.results), "\n\n".join(self._notes())))
+        return markdown(Document("Results side by side", rows, ("term", *self.results), "\n\n".join(self._notes())))
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """Names in the order in which they come, and the cells of each result."""
@@ -102,7 +102,7 @@ def compare(results: Sequence[BaseResult] | Mapping[str, BaseResult], *, alpha: 
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
     >>> noise = cf.noise.SimulatedNoise(1)
     >>> both = {mu: cf.linear_regression("y ~ x", data, privacy=cf.GDP(float(mu)), ledger=None, noise=noise) for mu in ("1", "2")}
-    >>> list(cf.compare(both).to_frame().columns.levels[0])
+    >>> list(cf.results.compare(both).to_frame().columns.levels[0])
     ['1', '2']
     """
     given = dict(results) if isinstance(results, Mapping) else _titled(results)
@@ -110,8 +110,8 @@ def compare(results: Sequence[BaseResult] | Mapping[str, BaseResult], *, alpha: 
     if len(given) < 2 or wrong is not None:
         what = f"got {type(wrong).__name__}" if wrong is not None else f"got {len(given)}"
         raise PlanError(
-            f"compare takes two or more results of confide, {what}; write cf.compare([first, second]), or with titles "
-            "cf.compare({'all': first, 'women': second})"
+            f"compare takes two or more results of confide, {what}; write cf.results.compare([first, second]), or with titles "
+            "cf.results.compare({'all': first, 'women': second})"
         )
     for title, one in given.items():
         if not any(column.kind == "estimate" for column in one.columns(one._alpha(_level(one, alpha)))):
@@ -138,7 +138,7 @@ def _numbers(one: BaseResult, alpha: float) -> pd.DataFrame:
     columns = one.columns(level)
     ends = [column.values for column in columns if column.kind == "interval"][:2]
     estimates = next(column.values for column in columns if column.kind == "estimate")
-    values = dict(zip(("estimate", "low", "high"), (estimates, *ends), strict=False))
+    values = dict(zip(("estimate", "ci_low", "ci_high"), (estimates, *ends), strict=False))
     names = next((column.values for column in columns if column.kind == "name"), None)
     if names is None:
         names = view(one, level, every=True).names

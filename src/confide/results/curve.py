@@ -147,7 +147,7 @@ class Curve(BaseResult):
     ...     method="kernel 1", response="y", features=("x",), points=x, estimates=x[:, 0] ** 2,
     ...     sampling_variance=np.full(5, 0.01), noise_variance=np.zeros(5), denominator_noise=np.zeros(5), middle=0.0,
     ...     bounds=(0.0, 1.0), status="valid", reason="", flags=(), requested=mu, guarantee=mu, target="E[y|x]",
-    ...     covers="sampling", release_sha256="0" * 64)
+    ...     intervals_for="sampling", release_sha256="0" * 64)
     >>> curve.at(0.125).round(3).iloc[0].tolist()
     [0.125, 0.031, 0.1, 0.0, 0.227]
     """
@@ -304,7 +304,7 @@ class Curve(BaseResult):
     # values -----------------------------------------------------------------------------------------------------------
 
     def at(self, x: ArrayLike, alpha: float = 0.05, *, simultaneous: bool = False) -> pd.DataFrame:
-        """The curve at public points: the features, estimate, se, low, high. Reading it costs nothing.
+        """The curve at public points: the features, estimate, std_err, ci_low, ci_high. Reading it costs nothing.
 
         x: one number or a list of them; with several features one row of numbers for each point. A dense curve is read between its
         points, and at its ends beyond them; another one at its points alone (`PlanError`). Raises `NoResult` without a reply.
@@ -325,7 +325,7 @@ class Curve(BaseResult):
         low, high = self._limits(self._quantile(check_alpha(alpha), simultaneous), value, sampling, noise, relative)
         se = np.sqrt(own + self._noise(value, noise, relative)) if self.has_intervals else low
         columns = {name: places[:, j] for j, name in enumerate(self.features)}
-        return pd.DataFrame({**columns, "estimate": value, "se": se, "low": low, "high": high})
+        return pd.DataFrame({**columns, "estimate": value, "std_err": se, "ci_low": low, "ci_high": high})
 
     def predict(self, data: Any) -> pd.Series[float]:
         """The curve at the rows of public data: a frame or mapping that holds the features, or numbers as for `at`; NaN where one is
@@ -405,11 +405,11 @@ class Curve(BaseResult):
         return (("Records", "their number is not published", ""),)
 
     own_columns: ClassVar[tuple[str, ...]] = (
-        "estimate", "se", "low", "high", "band_low", "band_high", "privacy_share"
+        "estimate", "std_err", "ci_low", "ci_high", "band_low", "band_high", "privacy_share"
     )  # fmt: skip
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
-        """All points: the features, estimate, se, low, high, band_low, band_high (NaN where no band is known), privacy_share."""
+        """All points: the features, estimate, std_err, ci_low, ci_high, band_low, band_high (NaN where no band is known), privacy_share."""
         known = isfinite(self.crossings)
         limits = self.conf_int(alpha)
         band = self.conf_int(alpha, simultaneous=True) if known else limits * nan
@@ -419,9 +419,9 @@ class Curve(BaseResult):
         return (
             *(Column(name, self.points[:, j], "number") for j, name in enumerate(self.features)),
             Column("estimate", self.estimates * nan if hidden else self.estimates),
-            Column("se", self.bse.to_numpy(), "std_err", head="std. err."),
-            Column("low", limits[0].to_numpy(), "interval", head=low),
-            Column("high", limits[1].to_numpy(), "interval", head=high),
+            Column("std_err", self.bse.to_numpy(), "std_err", head="std. err."),
+            Column("ci_low", limits[0].to_numpy(), "interval", head=low),
+            Column("ci_high", limits[1].to_numpy(), "interval", head=high),
             Column("band_low", band[0].to_numpy(), "interval", head="[whole", words=whole, printed=known),
             Column("band_high", band[1].to_numpy(), "interval", head="curve]", words=whole, printed=known),
             Column("privacy_share", self.privacy_share.to_numpy(), "share", head="privacy share"),

@@ -64,7 +64,7 @@ class Estimates(BaseResult):
     >>> result = Estimates(
     ...     method="mean 1", response="age", names=("mean",), estimates=[41.5], covariance=[[0.25]], df=inf,
     ...     noise_variance=[0.04], status="valid", reason="", flags=(), requested=mu, guarantee=mu, target="mean of age",
-    ...     covers="sampling and privacy noise", release_sha256="0" * 64)
+    ...     intervals_for="sampling and privacy noise", release_sha256="0" * 64)
     >>> result.bse.tolist(), result.privacy_share.round(2).tolist()
     ([0.5], [0.16])
     >>> result.conf_int().round(2).loc["mean"].tolist()
@@ -183,13 +183,13 @@ class Estimates(BaseResult):
         """estimate, se, t, p, low, high, privacy_share; one row for each name. z in place of t where the distribution is normal."""
         letter, limits, (low, high) = "z" if self.normal else "t", self.conf_int(alpha), level_heads(alpha)
         return (
-            Column("name", self.names, "name"),
+            Column("term", self.names, "name"),
             Column("estimate", self._readable, head="estimate"),
-            Column("se", self._bse, "std_err", head="std. err."),
-            Column("t", self._tvalues, "statistic", head=letter),
-            Column("p", self.pvalues.to_numpy(), "p", head="p"),
-            Column("low", limits[0].to_numpy(), "interval", head=low),
-            Column("high", limits[1].to_numpy(), "interval", head=high),
+            Column("std_err", self._bse, "std_err", head="std. err."),
+            Column("statistic", self._tvalues, "statistic", head=letter),
+            Column("p_value", self.pvalues.to_numpy(), "p", head="p"),
+            Column("ci_low", limits[0].to_numpy(), "interval", head=low),
+            Column("ci_high", limits[1].to_numpy(), "interval", head=high),
             Column("privacy_share", self.privacy_share.to_numpy(), "share", head="privacy share"),
         )
 

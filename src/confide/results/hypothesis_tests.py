@@ -101,19 +101,19 @@ class HypothesisTests(BaseResult):
 
     def columns(self, alpha: float) -> Sequence[Column]:
         """Name, estimate with its interval where there is one, statistic, degrees of freedom, p."""
-        found = [Column("name", self.names, "name")]
+        found = [Column("term", self.names, "name")]
         if self.estimates is not None and self.limits is not None:
             (low, high), heads = self.limits(alpha), level_heads(alpha)
             found += [
                 Column("estimate", self.estimates, head="estimate"),
-                Column("low", low, "interval", head=heads[0]),
-                Column("high", high, "interval", head=heads[1]),
+                Column("ci_low", low, "interval", head=heads[0]),
+                Column("ci_high", high, "interval", head=heads[1]),
             ]
         return (
             *found,
             Column("statistic", self.statistics, "statistic", head=self.statistic),
             Column("df", self.df, "number", head="df"),
-            Column("p", self.pvalues, "p", head="p"),
+            Column("p_value", self.pvalues, "p", head="p"),
         )
 
     def more(self, alpha: float) -> Mapping[str, Any]:

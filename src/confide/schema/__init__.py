@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confide.schema.coded_frame import CodedFrame
 from confide.schema.columns import Categorical, Column, Integer, Numeric
-from confide.schema.formulas.design import Design
+from confide.schema.formulas.design import ModelMatrix
 from confide.schema.formulas.terms import Term
 from confide.schema.schema import Schema
 from confide.schema.settings import Provenance, Typical
@@ -16,8 +16,8 @@ __all__ = [
     "Clusters",
     "CodedFrame",
     "Column",
-    "Design",
     "Integer",
+    "ModelMatrix",
     "Numeric",
     "Provenance",
     "Schema",

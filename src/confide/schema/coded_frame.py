@@ -18,7 +18,7 @@ from confide._helpers import later
 from confide.errors import PlanError
 from confide.schema.columns import Categorical
 from confide.schema.formulas.conditions import parse_predicate
-from confide.schema.formulas.design import Design, public_columns
+from confide.schema.formulas.design import ModelMatrix, public_columns
 from confide.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class CodedFrame:
             raise PlanError(f"{name!r} is categorical and has no values in between; name a numeric column")
         return column.decode(codes[codes >= 0])
 
-    def rows(self, design: Design) -> tuple[Array, Array]:
+    def rows(self, design: ModelMatrix) -> tuple[Array, Array]:
         """(X, y) of the records that a design counts, shapes (rows, len(design.names)) and (rows,), in the terms' own units."""
         codes, keep = design.codes(np.stack([self._coded(name) for name in design.columns]))
         kept = codes if keep is None else codes[:, keep]

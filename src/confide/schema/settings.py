@@ -69,7 +69,7 @@ def is_number(value: Any) -> bool:
 
 
 _KINDS = ("public", "private", "lab")
-_EXAMPLE = 'write cf.Provenance("public", "answer scale of the questionnaire")'
+_EXAMPLE = 'write cf.schema.Provenance("public", "answer scale of the questionnaire")'
 
 
 def is_unicode(text: str) -> bool:
@@ -105,7 +105,7 @@ class Provenance:
         if self.kind == "private" and not self.text:
             raise SchemaError(
                 "provenance: 'private' needs the receipt of the release that the bounds come from, got no text; "
-                'write cf.Provenance("private", "receipt id")'
+                'write cf.schema.Provenance("private", "receipt id")'
             )
 
     def to_dict(self) -> dict[str, str]:

@@ -27,7 +27,7 @@ from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.classification.design import ClassDesign
 from confide.noise import SimulatedNoise
-from confide.schema import Categorical, Design, Numeric, Schema
+from confide.schema import Categorical, ModelMatrix, Numeric, Schema
 from confide.schema.formulas.names import quoted
 from confide.sources import read
 
@@ -164,7 +164,7 @@ def _response_in(
         if classes:
             own = ClassDesign.of(formula, schema, term_bounds=given)
             return own.response, tuple(name for name in own.design.columns if name != own.response)
-        design = Design.of(formula, schema, term_bounds=given)
+        design = ModelMatrix.of(formula, schema, term_bounds=given)
         response, *others = design.response.columns
         if others:
             raise PlanError(

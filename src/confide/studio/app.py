@@ -457,7 +457,7 @@ class Studio:
         said = self.folder.decision(asked.name) or {}
         media, write = STEPS[ending]
         data, ledger = str(said.get("data", "DATA.csv")), str(said.get("ledger", "LEDGER.db"))
-        text = write(asked, data, ledger, said.get("keep_others") is True)
+        text = write(asked, data, ledger, said.get("allow_partial") is True)
         return download(text, f"{asked.name}.{ending}", media)
 
     def simulate(self, web: Web, form: Form) -> Response:
@@ -494,7 +494,9 @@ class Studio:
         if not form.get("data") or not form.get("ledger"):
             raise PlanError("choose the records, and the ledger that is charged; nothing was done")
         ledger, _, dataset = form.get("ledger", "").partition("/")
-        made = self.desk.prepare(asked, form.get("data", ""), ledger, dataset or None, form.get("keep_others") == "yes")
+        made = self.desk.prepare(
+            asked, form.get("data", ""), ledger, dataset or None, form.get("allow_partial") == "yes"
+        )
         return to(f"/approve/{made.nonce}")
 
     def approval(self, web: Web) -> Response:

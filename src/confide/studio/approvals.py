@@ -36,7 +36,7 @@ class Prepared:
     """A release that may be begun: what, of which records, on whose account, and what that takes.
 
     words: what is asked for, in one line; size and changed: of the file, empty of a database elsewhere; others: records of the folder that
-    have the schema's columns, too; keep_others: whether the other questions of a publication are kept where one fails after the charge
+    have the schema's columns, too; allow_partial: whether the other questions of a publication are kept where one fails after the charge
     (`engine.release`).
     """
 
@@ -53,7 +53,7 @@ class Prepared:
     price: str
     before: str
     after: str
-    keep_others: bool
+    allow_partial: bool
     mark: FileMark | None = field(repr=False)
 
 
@@ -81,7 +81,7 @@ class ApprovalQueue:
         self._held: dict[str, Release] = {}
 
     def prepare(
-        self, asked: Request, data: str, ledger: str, dataset: str | None, keep_others: bool = False
+        self, asked: Request, data: str, ledger: str, dataset: str | None, allow_partial: bool = False
     ) -> Prepared:
         """Everything that can be said before records are read; `ConfideError` where the release would be refused.
 
@@ -114,7 +114,7 @@ class ApprovalQueue:
                 price=f"{quote.statement}, counted as {quote.price}",
                 before=str(quote.before),
                 after="nothing: this takes all that is left" if quote.last else str(quote.after),
-                keep_others=keep_others and bool(plan.children),
+                allow_partial=allow_partial and bool(plan.children),
                 mark=mark,
             )
         finally:
@@ -157,7 +157,7 @@ class ApprovalQueue:
             raise
         said = {"decision": "approved", "plan_sha256": own.sha256}
         said |= {"data": own.data, "ledger": own.ledger, "dataset": own.dataset}
-        if not self._folder.decide(own.request, {**said, **({"keep_others": True} if own.keep_others else {})}):
+        if not self._folder.decide(own.request, {**said, **({"allow_partial": True} if own.allow_partial else {})}):
             self._folder.let_go(own.request, held)
             return own.request
         with self._lock:
@@ -220,7 +220,7 @@ class ApprovalQueue:
             book = Ledger.open(self._folder.path(own.ledger), dataset=own.dataset)
             try:
                 records = read(self._folder.records(own.data), schema)
-                done = engine.release(asked.plan, records, ledger=book, keep_others=own.keep_others)
+                done = engine.release(asked.plan, records, ledger=book, allow_partial=own.allow_partial)
                 self._held[asked.name] = done
                 self._folder.keep(asked.name, done)
                 del self._held[asked.name]

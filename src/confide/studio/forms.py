@@ -18,8 +18,8 @@ from confide.schema.toml import column_from_settings
 Form = Mapping[str, str]
 
 # What is asked in a form of questions; it stands in the address, so that a page can be gone back to.
-_ASKED = ("schema", "kind", "formula", "covers", "where", "mu", "n", "rows")
-_OF_MANY = re.compile(r"(name|kind|formula|covers|where|share)[0-9]{1,2}")
+_ASKED = ("schema", "kind", "formula", "inference", "where", "mu", "n", "rows")
+_OF_MANY = re.compile(r"(name|kind|formula|inference|where|share)[0-9]{1,2}")
 _ROWS, _MOST_ROWS = 3, 40
 
 

@@ -17,12 +17,12 @@ from confide.schema import toml
 from confide.studio.folder import Request
 
 
-def script(asked: Request, data: str, ledger: str, keep_others: bool = False) -> str:
+def script(asked: Request, data: str, ledger: str, allow_partial: bool = False) -> str:
     """A Python program: plan, release, infer."""
-    return "\n\n".join(_pieces(asked, data, ledger, keep_others)) + "\n"
+    return "\n\n".join(_pieces(asked, data, ledger, allow_partial)) + "\n"
 
 
-def commands(asked: Request, data: str, ledger: str, keep_others: bool = False) -> str:
+def commands(asked: Request, data: str, ledger: str, allow_partial: bool = False) -> str:
     """A shell script of three commands; the questions of a publication are a file, which it writes first."""
     name, privacy = asked.name, asked.plan.requested
     if not isinstance(privacy, GDP):
@@ -33,7 +33,7 @@ def commands(asked: Request, data: str, ledger: str, keep_others: bool = False) 
         plan += ["--relation", privacy.relation]
     if asked.plan.n is not None:
         plan += ["--n", str(asked.plan.n)]
-    kept = ["--keep-others"] if keep_others else []
+    kept = ["--allow-partial"] if allow_partial else []
     lines = [
         [*plan, "-o", f"{name}.plan.json"],
         ["confide", "release", f"{name}.plan.json", data, "--ledger", ledger, *kept, "-o", f"{name}.release.json"],
@@ -51,7 +51,7 @@ def _planned(asked: Request) -> list[str]:
     (_, formula), *rest = _parameters(asked.plan.method.name, asked.plan.method.parameters).items()
     plan = ["confide", "plan", str(formula), "--schema", _schema(asked), "--method", asked.plan.method.name]
     for key, value in rest:
-        plan += ["--where", str(value)] if key == "where" else ["--set", f"{key}={json.dumps(value)}"]
+        plan += ["--where", str(value)] if key == "where" else ["--param", f"{key}={json.dumps(value)}"]
     return plan
 
 
@@ -59,12 +59,12 @@ def _written(asked: Request) -> tuple[str, list[str]]:
     """What writes the questions of a publication into a file, and the command that plans it."""
     place, shares = f"{asked.name}.publication.toml", asked.plan.method.parameters.get("shares") or {}
     lines = []
-    for one in asked.plan.method.parameters["questions"]:
-        lines += [f"[questions.{toml.key(one['question'])}]", f"method = {toml.value(one['method'])}"]
+    for one in asked.plan.method.parameters["analyses"]:
+        lines += [f"[analyses.{toml.key(one['analysis'])}]", f"method = {toml.value(one['method'])}"]
         own = _parameters(one["method"], one["parameters"])
         lines += [f"{toml.key(name)} = {_toml(value)}" for name, value in own.items() if value is not None]
-        if one["question"] in shares:
-            lines.append(f"share = {_toml(_weight(shares[one['question']]))}")
+        if one["analysis"] in shares:
+            lines.append(f"share = {_toml(_weight(shares[one['analysis']]))}")
     # no line of TOML is this word: values are quoted
     text, end = "\n".join(lines), f"END_{asked.plan.sha256[:12]}"
     plan = ["confide", "plan", place, "--schema", _schema(asked)]
@@ -84,7 +84,7 @@ def _weight(share: Any) -> int | float:
     return int(share) if share == int(share) else float(share)
 
 
-def notebook(asked: Request, data: str, ledger: str, keep_others: bool = False) -> str:
+def notebook(asked: Request, data: str, ledger: str, allow_partial: bool = False) -> str:
     """The script as a Jupyter notebook, a cell for each step."""
 
     def cell(number: int, text: str) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def notebook(asked: Request, data: str, ledger: str, keep_others: bool = False) 
         return {**own, "execution_count": None, "outputs": []}
 
     made = {
-        "cells": [cell(number, text) for number, text in enumerate(_pieces(asked, data, ledger, keep_others), 1)],
+        "cells": [cell(number, text) for number, text in enumerate(_pieces(asked, data, ledger, allow_partial), 1)],
         "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},
         "nbformat": 4,
         "nbformat_minor": 5,
@@ -108,13 +108,13 @@ STEPS: Mapping[str, tuple[str, Callable[[Request, str, str, bool], str]]] = {
 }
 
 
-def _pieces(asked: Request, data: str, ledger: str, keep_others: bool) -> list[str]:
+def _pieces(asked: Request, data: str, ledger: str, allow_partial: bool) -> list[str]:
     plan = asked.plan
     kind = type(plan.requested).__name__
     levels = [getattr(plan.requested, name) for name in plan.requested.numbers()]
     privacy = ", ".join([*(repr(level) for level in levels if level), f"relation={plan.relation!r}"])
     more = "" if plan.n is None else f", n={plan.n}"
-    kept = ", keep_others=True" if keep_others else ""
+    kept = ", allow_partial=True" if allow_partial else ""
     return [
         "import confide as cf\nfrom confide import registry",
         f"schema = cf.Schema.from_toml({_schema(asked)!r})\n"
@@ -147,7 +147,7 @@ def _method(plan: Plan) -> str:
     if not plan.children:
         return _made(plan.method.name, plan.method.parameters)
     own = plan.method.parameters
-    lines = [f"    {one['question']!r}: {_made(one['method'], one['parameters'])}," for one in own["questions"]]
+    lines = [f"    {one['analysis']!r}: {_made(one['method'], one['parameters'])}," for one in own["analyses"]]
     shares = {name: _weight(one) for name, one in (own.get("shares") or {}).items()}
     return "\n".join(["cf.Publication({", *lines, f"}}, shares={shares!r})" if shares else "})"])
 

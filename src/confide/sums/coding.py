@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.core import RecordMap
 from confide.core.exact import digest, pack
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Categorical, ModelMatrix, Schema
 
 BITS = 20
 #: What every coded row obeys: sum m^2 <= 2^40.
@@ -99,7 +99,7 @@ class Box:
     half: tuple[float, ...]
 
     @classmethod
-    def of(cls, design: Design) -> Box:
+    def of(cls, design: ModelMatrix) -> Box:
         """The box of the public bounds."""
         ends = [(term.low, term.high) for term in design.terms]
         return cls(
@@ -148,7 +148,7 @@ def _squared_norm(rows: Codes) -> Codes:
     return np.asarray(np.einsum("ij,ij->j", rows, rows))
 
 
-def scaled(design: Design, codes: Codes, box: Box | None = None) -> tuple[Codes, NDArray[np.bool_] | None]:
+def scaled(design: ModelMatrix, codes: Codes, box: Box | None = None) -> tuple[Codes, NDArray[np.bool_] | None]:
     """Rows (1, x~_1, ..., x~_d, t), shape (terms + 2, records), and which records count (None: all).
 
     Every term is scaled to [-1, 1] by its public bounds, x~ = (x - midpoint)/half-width = 2 c/(steps - 1) - 1 in codes c; with a
@@ -224,7 +224,7 @@ def residual(z: Codes, t: Codes, theta: Sequence[float]) -> Codes:
 class DesignRows(RecordMap, ABC):
     """What record maps of a design share; `kind` and the design alone make the digest where `stated` adds nothing."""
 
-    design: Design
+    design: ModelMatrix
     kind: ClassVar[str]
 
     @property
@@ -236,7 +236,7 @@ class DesignRows(RecordMap, ABC):
         return self.design.columns
 
     @property
-    def derived_by(self) -> Design:
+    def derived_by(self) -> ModelMatrix:
         return self.design
 
     @property
@@ -302,7 +302,7 @@ def ends(schema: Schema, columns: Iterable[str]) -> tuple[dict[str, Any], dict[s
     return low, high
 
 
-def corner_pairs(design: Design, schema: Schema) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def corner_pairs(design: ModelMatrix, schema: Schema) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """Two pairs of records with |z|^2 = 1 + d and |t| = 1; none with derived or categorical terms.
 
     In the first pair every other feature is mirrored, so that the rows z are as orthogonal as can be: the worst for z z' under substitute.
@@ -326,7 +326,7 @@ def corner_pairs(design: Design, schema: Schema) -> Iterator[tuple[Mapping[str, 
     yield corner, opposite
 
 
-def outcome_pairs(design: Design, schema: Schema) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def outcome_pairs(design: ModelMatrix, schema: Schema) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """Records in two corners of the public box with outcomes as far apart as can be, then one corner with both outcomes.
 
     They pull the coefficients of a regression as far as a bound on one record's score allows.

@@ -95,7 +95,7 @@ def _plans_from_public_facts(case: Case) -> None:
     again = Plan.from_json(plan.to_json())
     _expect(again.to_json() == plan.to_json(), "the plan's file does not read back to the bit")
     _expect(
-        len(plan.summary()) > 0 and bool(plan.target) and bool(plan.covers),
+        len(plan.summary()) > 0 and bool(plan.target) and bool(plan.intervals_for),
         "the plan says neither what it estimates nor what intervals cover",
     )
     known = case.method.name in {info.name for info in registry.list_methods()}
@@ -119,7 +119,7 @@ def _charges_for_what_can_be_drawn(case: Case) -> None:
     with TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
         budget = GDP(100.0, 0.5, relation=relation)
         book = Ledger.create(
-            Path(folder) / "book.db", dataset=terms["dataset"], budget=budget, unit=terms["unit"], rows_per_unit=rows
+            Path(folder) / "ledger.db", dataset=terms["dataset"], budget=budget, unit=terms["unit"], rows_per_unit=rows
         )
         engine.release(case.method, source, plan.requested, ledger=book, n=n)
         charged = book.show().spent
@@ -313,7 +313,7 @@ def _exchanged(frame: pd.DataFrame, record: pd.DataFrame) -> pd.DataFrame:
 
 def _words(result: Any) -> tuple[str, str]:
     """The reason and what intervals cover; a third party's result may give no reason."""
-    return getattr(result, "reason", ""), result.covers
+    return getattr(result, "reason", ""), result.intervals_for
 
 
 def _data_never_raise(case: Case) -> None:

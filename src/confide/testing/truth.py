@@ -171,7 +171,7 @@ def _sampled(case: Case, people: pd.DataFrame, seed: int) -> pd.DataFrame:
 
 def _own_truth(case: Case, people: pd.DataFrame, seed: int, truth: pd.Series[float]) -> pd.Series[float]:
     """What the intervals of one run are about: the population, or, where a method says that it covers the data set, its sample."""
-    if method_parameters(case.method).get("covers") != "dataset":
+    if method_parameters(case.method).get("inference") != "dataset":
         return truth
     found = case.method.reference(CodedFrame.of(_sampled(case, people, seed), case.schema))
     return pd.Series({name: float(found[name]) for name in truth.index})

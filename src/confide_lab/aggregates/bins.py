@@ -26,7 +26,7 @@ from confide.core.events import fold
 from confide.errors import PlanError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP
 from confide.guarantees.validation import is_whole
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide_lab.aggregates.cell_sums import CellCounts, CellRows, CellSums, Depths
 from confide_lab.aggregates.trees import Bins, Paths, by_counts, by_decisions, decided, grid, private_decisions
 
@@ -60,7 +60,7 @@ class Folded(Allowance):
 
 
 def plan_bins(
-    design: Design,
+    design: ModelMatrix,
     allowance: Allowance,
     share: Fraction,
     *,
@@ -196,7 +196,7 @@ class NoisyBins:
         return len(self.counts)
 
 
-def read_bins(release: Release, design: Design) -> NoisyBins:
+def read_bins(release: Release, design: ModelMatrix) -> NoisyBins:
     """The bins of a release, from the release alone."""
     drawn = {
         name: noisy.decode() for name, noisy in release.statistics.items() if name == "tree" or name[:6] == "level "

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.methods.regression.sums.linear_rows import Present
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.cells.cell_sums import WholeSums
 from confide.sums.coding import BOUND, CodedRows, Codes, round_within, scaled, steps
 from confide_lab.aggregates.trees import Bins, Paths
@@ -51,7 +51,7 @@ class CellRows(CodedRows):
     replaced: made for substitute; bins: the cells, one for the whole box before there are any. `unit[k]`: one unit of each entry in cell k.
     """
 
-    design: Design
+    design: ModelMatrix
     replaced: bool = False
     bins: Bins | None = field(default=None, compare=False)
     kind: ClassVar[str] = "rows of cells"
@@ -159,7 +159,7 @@ class CellSums(WholeSums):
 class Depths(Present):
     """1 for a record that counts, 0 for one that is dropped; and its cell at a depth of the public way down."""
 
-    design: Design
+    design: ModelMatrix
     paths: Paths
     depth: int
     kind: ClassVar[str] = "depth"

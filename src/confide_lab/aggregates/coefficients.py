@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from confide.core import RecordMap, Total
 from confide.core.exact import digest
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import BITS, scaled
 
 __all__ = ["CoefficientTotal", "QuadraticCoefficients"]
@@ -34,16 +34,16 @@ class QuadraticCoefficients(RecordMap):
     """One record as 2^20 times z_i z_j (i <= j, row by row) and then z_j t, in integers; width p (p + 3)/2, p = terms + 1.
 
     >>> import numpy as np, confide as cf
-    >>> design = cf.Design.of("y ~ x", cf.Schema({"x": cf.Numeric(0, 1, steps=3), "y": cf.Numeric(0, 1, steps=3)}))
+    >>> design = cf.schema.ModelMatrix.of("y ~ x", cf.Schema({"x": cf.Numeric(0, 1, steps=3), "y": cf.Numeric(0, 1, steps=3)}))
     >>> coefficients = QuadraticCoefficients(design)
     >>> coefficients(np.array([[0.0], [2.0]])).T / coefficients.unit  # z = (1, -1), t = 1
     array([[ 1., -1.,  1.,  1., -1.]])
     """
 
-    design: Design
+    design: ModelMatrix
 
     @property
-    def derived_by(self) -> Design:
+    def derived_by(self) -> ModelMatrix:
         return self.design
 
     @property

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from confide.core import RecordMap
 from confide.core.exact import digest, pack
 from confide.methods.classification.design import ClassDesign
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import BITS, Codes, scaled
 
 __all__ = ["ClassCounts", "ClassPowers", "LevelCounts"]
@@ -43,7 +43,7 @@ class _Rows(RecordMap):
         return self.own.design.columns
 
     @property
-    def derived_by(self) -> Design:
+    def derived_by(self) -> ModelMatrix:
         return self.own.design
 
 

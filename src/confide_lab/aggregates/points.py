@@ -17,7 +17,7 @@ from confide.core import Release
 from confide.methods.regression.evidence.normal_equations import Line, coefficient_names, to_units
 from confide.methods.regression.linear_estimates import LinearEstimates, legend
 from confide.results.base import level_legend
-from confide.schema import Design
+from confide.schema import ModelMatrix
 
 __all__ = ["point_estimates", "ridge_line", "weakness"]
 
@@ -29,7 +29,7 @@ _NO_LINE = "the noisy equations have no solution of finite size; ask for fewer t
 def point_estimates(
     method: Any,
     release: Release,
-    design: Design,
+    design: ModelMatrix,
     theta: Array,
     *,
     reason: str,
@@ -64,7 +64,7 @@ def point_estimates(
         reason=words and words + unseen,
         flags=("no_interval", *flags),
         target=f"linear regression of {design.response.name} on {', '.join(names)}",
-        covers=f"no interval: {reason}",
+        intervals_for=f"no interval: {reason}",
         facts=tuple(facts),
         # the first line of the legend explains a weighted count, which these tables do not show
         legend=(*legend(design, release.plan.declared)[1:], *(() if words else level_legend(unseen))),

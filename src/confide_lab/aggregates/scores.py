@@ -25,7 +25,7 @@ from confide.core import Allowance, Composed, Meter, Plan, Source, Statistic, To
 from confide.core.exact import pack
 from confide.errors import PlanError
 from confide.guarantees.validation import is_whole
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import Box, CodedRows, Codes, leverage, only, residual, round_within, scaled, steps
 
 __all__ = ["ClippedScores", "descend", "plan_descent"]
@@ -46,14 +46,14 @@ class ClippedScores(CodedRows):
     says anything; `at(theta)` is the map at another line, `unit` how many integer steps one scaled unit has.
 
     >>> import numpy as np, confide as cf
-    >>> design = cf.Design.of("y ~ x", cf.Schema({"x": cf.Numeric(0, 1, steps=3), "y": cf.Numeric(0, 1, steps=3)}))
+    >>> design = cf.schema.ModelMatrix.of("y ~ x", cf.Schema({"x": cf.Numeric(0, 1, steps=3), "y": cf.Numeric(0, 1, steps=3)}))
     >>> scores = ClippedScores(design, clip=10.0)
     >>> np.round(scores(np.array([[2.0, 1.0], [2.0, 2.0]])) / scores.unit, 3).T  # z = (1, 1), (1, 0); t = 1, 1
     array([[1., 1.],
            [1., 0.]])
     """
 
-    design: Design
+    design: ModelMatrix
     clip: float
     theta: tuple[float, ...] = ()
     box: Box | None = None
@@ -102,7 +102,7 @@ class ClippedScores(CodedRows):
 
 
 def plan_descent(
-    design: Design, allowance: Allowance, share: Fraction, iterations: int, *, clip: float, prefix: str = "step"
+    design: ModelMatrix, allowance: Allowance, share: Fraction, iterations: int, *, clip: float, prefix: str = "step"
 ) -> tuple[Composed, dict[str, Statistic]]:
     """The events and statistics of a descent: `iterations` sums of clipped scores, named "step 1", ..., with equal shares.
 
@@ -123,7 +123,7 @@ def descend(
     meter: Meter,
     source: Source,
     plan: Plan,
-    design: Design,
+    design: ModelMatrix,
     *,
     count: float,
     iterations: int,
@@ -163,6 +163,6 @@ def _planned(statistics: Mapping[str, Statistic], name: str, clip: float) -> Cli
     return scores
 
 
-def default_clip(design: Design) -> float:
+def default_clip(design: ModelMatrix) -> float:
     """C = sqrt(1 + d/3)/2: half a half-range of the response times the usual length of z for features spread evenly in their box."""
     return 0.5 * sqrt(1 + len(design.terms) / 3)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.schema import Design
+from confide.schema import ModelMatrix
 
 __all__ = ["Bins", "Paths", "by_counts", "by_decisions", "decided", "grid", "path_cost", "private_decisions"]
 
@@ -45,7 +45,7 @@ class Paths:
     depth: int
 
     @classmethod
-    def of(cls, design: Design, depth: int) -> Paths:
+    def of(cls, design: ModelMatrix, depth: int) -> Paths:
         """To a depth, or as far as the terms can be cut."""
         paths = cls(tuple(term.steps for term in design.terms), depth)
         return cls(paths.steps, len(paths.axes))

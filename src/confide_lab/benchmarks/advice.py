@@ -54,7 +54,7 @@ def _fits(found: Table) -> bool:
         return False
     try:
         cf.regression.SSP(found.formula).reference(CodedFrame.of(found.frame, found.schema))
-    except cf.PlanError:
+    except cf.errors.PlanError:
         return False
     return True
 
@@ -73,15 +73,17 @@ def cells(*, quick: bool = False) -> Iterator[Mapping[str, Any]]:
         sizes = [min(size, len(private)) for size in SIZES]
         for n in sizes if sizes[-1] > 1.5 * sizes[0] else sizes[:1]:
             for mu in LEVELS[:1] if quick else LEVELS:
-                for kind, (schema, like) in known.items():
-                    yield {**_cell(found, schema, like, private, kind, n, mu), "public": len(public)}
+                for kind, (schema, similar_data) in known.items():
+                    yield {**_cell(found, schema, similar_data, private, kind, n, mu), "public": len(public)}
 
 
 def _cell(
-    found: Table, schema: Any, like: Any, private: pd.DataFrame, kind: str, n: int, mu: float
+    found: Table, schema: Any, similar_data: Any, private: pd.DataFrame, kind: str, n: int, mu: float
 ) -> Mapping[str, Any]:
     asked = cf.GDP(mu, relation="add-remove")
-    advice = cf.advise("linear_regression", found.formula, schema, n, asked, like=like, replications=RUNS)
+    advice = cf.advise(
+        "linear_regression", found.formula, schema, n, asked, similar_data=similar_data, replications=RUNS
+    )
     best, came = advice.best, realised(found, private, advice, n, mu)
     return {
         "set": found.name, "known": kind, "n": n, "mu": mu, "best": best.label, "ratio": mean_ratio(came.errors, best.error),
@@ -109,7 +111,7 @@ def realised(found: Table, private: pd.DataFrame, advice: Advice, n: int, mu: fl
     truth = cf.regression.SSP(found.formula).reference(practice)
     try:
         own = method.reference(practice)
-    except cf.PlanError:  # a method without intervals
+    except cf.errors.PlanError:  # a method without intervals
         own = {}
     squares, halves, held = [], [], []
     for seed in range(RUNS):

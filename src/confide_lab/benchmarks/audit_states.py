@@ -54,7 +54,7 @@ _DECLARED = cf.Schema(_COLUMNS, rows_per_unit=2)
 _FORMULA: Row = {"formula": "y ~ a"}
 _CLASSES: Row = {"formula": "k ~ a"}
 _VOTE: Row = {"column": "v"}
-_COVERS: Row = {"covers": "population"}
+_INTERVALS_FOR: Row = {"inference": "population"}
 _GROUPS: Row = {"formula": "a ~ k"}
 _DRAWN: Row = {
     "parameters": {"a": (-1, 1)},
@@ -116,14 +116,14 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
     "correlations": ("correlations", {"columns": ("a", "y")}, _LINE),
     "pca": ("pca", {"columns": ("a", "y")}, _LINE),
     "correlation": ("correlation", {"formula": "a + y"}, _TABLE),
-    "counts": ("counts", {"formula": "k * m", **_COVERS}, _TABLE),
-    "shares": ("shares", {"formula": "k * m", **_COVERS}, _TABLE),
-    "means": ("means", {**_GROUPS, **_COVERS}, _TABLE),
-    "totals": ("totals", {**_GROUPS, **_COVERS, "population_size": 1_000}, _TABLE),
-    "ratios": ("ratios", {"formula": "a / y ~ k", **_COVERS}, _TABLE),
-    "ratios, two rows per unit": ("ratios", {"formula": "a / y ~ k", "covers": "dataset"}, _DECLARED),
-    "person_counts": ("person_counts", {"formula": "k", **_COVERS}, _PERSONS),
-    "person_shares": ("person_shares", {"formula": "k", **_COVERS}, _PERSONS),
+    "counts": ("counts", {"formula": "k * m", **_INTERVALS_FOR}, _TABLE),
+    "shares": ("shares", {"formula": "k * m", **_INTERVALS_FOR}, _TABLE),
+    "means": ("means", {**_GROUPS, **_INTERVALS_FOR}, _TABLE),
+    "totals": ("totals", {**_GROUPS, **_INTERVALS_FOR, "population_size": 1_000}, _TABLE),
+    "ratios": ("ratios", {"formula": "a / y ~ k", **_INTERVALS_FOR}, _TABLE),
+    "ratios, two rows per unit": ("ratios", {"formula": "a / y ~ k", "inference": "dataset"}, _DECLARED),
+    "distinct_counts": ("distinct_counts", {"formula": "k", **_INTERVALS_FOR}, _PERSONS),
+    "distinct_shares": ("distinct_shares", {"formula": "k", **_INTERVALS_FOR}, _PERSONS),
     "table_one": ("table_one", {"formula": "a + m ~ k"}, _TABLE),
     "quantiles": ("quantiles", {**_GROUPS, "bins": 8}, _TABLE),
     "quantiles, pure": ("quantiles", {"formula": "a"}, _TABLE),
@@ -132,10 +132,10 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
     "wilcoxon": ("wilcoxon", {"formula": "a"}, _TABLE),
     "huber_line": ("huber_line", _FORMULA, _LINE),
     "within": ("within", _FORMULA, _PANEL),
-    "contributions": ("contributions", {}, _PANEL),
+    "rows_per_unit": ("rows_per_unit", {}, _PANEL),
     "publication": (
         "publication",
-        {"questions": {"line": cf.regression.LeastSquares("y ~ a"), "counts": cf.tables.Counts("k", **_COVERS)}},
+        {"questions": {"line": cf.regression.LeastSquares("y ~ a"), "counts": cf.tables.Counts("k", **_INTERVALS_FOR)}},
         _TABLE,
     ),
     "proportion": ("proportion", {"column": "m"}, _TABLE),

@@ -50,7 +50,7 @@ def _ours(frame: pd.DataFrame, schema: cf.Schema) -> Mapping[str, Callable[[], A
         return cf.infer(cf.release(method, _read(frame, schema), _PRIVACY, ledger=None))
 
     def tabled(call: Callable[..., Any], formula: str) -> Any:
-        return call(formula, _read(frame, schema), covers="population", privacy=_PRIVACY, ledger=None)
+        return call(formula, _read(frame, schema), inference="population", privacy=_PRIVACY, ledger=None)
 
     return {
         "class means": classes,
@@ -104,7 +104,7 @@ def questions() -> list[Check]:
     path = FOLDER / "levels.parquet"
     FOLDER.mkdir(parents=True, exist_ok=True)
     frame.to_parquet(path)
-    asked = cf.Publication({f"{a} by {b}": cf.tables.Counts(f"{a}:{b}", covers="population") for a, b in pairs})
+    asked = cf.Publication({f"{a} by {b}": cf.tables.Counts(f"{a}:{b}", inference="population") for a, b in pairs})
 
     def published(data: Any) -> Any:
         return cf.release(asked, _read(data, schema), _PRIVACY, ledger=None)
@@ -165,7 +165,7 @@ def passes() -> list[Check]:
             from confide.core import Total
             from confide.methods.regression.sums.linear_rows import Present
 
-            design = cf.Design.of("y ~ x + z + kind", schema)
+            design = cf.schema.ModelMatrix.of("y ~ x + z + kind", schema)
             for _ in range(passes):
                 source.aggregate(Total(Present(design), nonnegative=True))
 

@@ -24,7 +24,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import confide as cf
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Categorical, ModelMatrix, Schema
 from confide_lab.datasets import SETS, Table, available, table as table_of
 
 Array = NDArray[np.float64]
@@ -64,7 +64,7 @@ def _level_shares(labels: pd.Series[Any], levels: tuple[str, ...]) -> list[float
 
 def _own_shares(found: Table) -> dict[str, float]:
     """By column: one over its variance inflation factor, of the response one minus R squared; at least .001."""
-    design = Design.of(found.formula, found.schema)
+    design = ModelMatrix.of(found.formula, found.schema)
     matrix = np.column_stack([design.matrix(found.frame)[:, int(design.intercept) :], design.response_of(found.frame)])
     matrix = matrix[np.isfinite(matrix).all(axis=1)]
     scaled = (matrix - matrix.mean(axis=0)) / np.maximum(matrix.std(axis=0), 1e-12)

@@ -134,7 +134,7 @@ def kills(kind: str, places: Places, count: int, seed: int = 20240607) -> dict[s
         refusals += refused
         published.update(text)
         book = Ledger.open(place)
-        found, state = book.verify(heads=published.values()), book.show()
+        found, state = book.verify(tips=published.values()), book.show()
         charged = {row.seq: row.hash for row in state.rows if row.kind == "charge"}
         failures += found.problems
         failures += [f"kill {number}: a release without its charge"] * (not published.items() <= charged.items())

@@ -74,7 +74,7 @@ def _answers(kind: str, mu: float, data: Any, seed: int) -> Iterator[tuple[str, 
         yield from (("ssp together", response, terms, whole[response]) for response, terms in asked)
     else:
         for response, terms in asked:
-            yield "ssp together", response, terms, cf.infer(release, cf.ResultOptions(subset=terms))
+            yield "ssp together", response, terms, cf.infer(release, subset=terms)
 
 
 def run() -> list[dict[str, Any]]:

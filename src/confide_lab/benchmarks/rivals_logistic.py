@@ -42,7 +42,7 @@ from confide.core import seal
 from confide.methods.regression.glm.coefficients import binary_design, log_odds
 from confide.noise import SimulatedNoise
 from confide.regression import SSP, LeastSquares, Logistic
-from confide.schema import CodedFrame, Design
+from confide.schema import CodedFrame, ModelMatrix
 from confide_lab.benchmarks.outside_tables import frame_of, missing, table_of
 from confide_lab.benchmarks.rival import python_of_diffprivlib
 from confide_lab.benchmarks.truth.plain import plain_intervals
@@ -74,8 +74,8 @@ class Case:
         return Logistic(self.formula) if self.binary else LeastSquares(self.formula)
 
     @property
-    def design(self) -> Design:
-        return binary_design(self.formula, self.schema)[0] if self.binary else Design.of(self.formula, self.schema)
+    def design(self) -> ModelMatrix:
+        return binary_design(self.formula, self.schema)[0] if self.binary else ModelMatrix.of(self.formula, self.schema)
 
     def sample(self, n: int, r: int) -> pd.DataFrame:
         """The same for every method."""

@@ -144,8 +144,8 @@ def _ours(one: Question, n: int, mu: float) -> dict[str, tuple[Array, Array, Arr
     """Kind -> (estimates, low, high), each (samples, numbers)."""
     own, schema = one.case.recipe, one.case.schema()
     methods = {
-        "counts": Counts(one.case.crossing, covers="population"),
-        "means": Means(f"{one.column} ~ {own.group}", covers="population"),
+        "counts": Counts(one.case.crossing, inference="population"),
+        "means": Means(f"{one.column} ~ {own.group}", inference="population"),
         "quartiles": Quantiles(f"{one.column} ~ {own.group}", quantiles=PROBABILITIES),
     }
     found = {}
@@ -158,7 +158,7 @@ def _ours(one: Question, n: int, mu: float) -> dict[str, tuple[Array, Array, Arr
             frame = method.infer(seal(method, data, plan, noise)).to_frame()
             # the rows of all records stand first, and have no counterpart among the others' quartiles
             skipped = len(PROBABILITIES) if kind == "quartiles" else 0
-            parts.append(frame[["estimate", "low", "high"]].to_numpy(dtype=float)[skipped:].T)
+            parts.append(frame[["estimate", "ci_low", "ci_high"]].to_numpy(dtype=float)[skipped:].T)
         whole = np.array(parts)
         found[kind] = whole[:, 0], whole[:, 1], whole[:, 2]
     return found

@@ -160,7 +160,7 @@ def _crossed(name: str, one: str, other: str, given: str | None = None) -> Calla
     names = [one, other, *([given] if given else [])]
     whole, schema = own.frame[names], cf.Schema({key: own.schema()[key] for key in names})
     formula, ask = asked_of("chi2_contingency", f"{one} * {other}", given=given)
-    method = Counts(formula, covers="population")
+    method = Counts(formula, inference="population")
 
     def measure(n: int, mu: float, relation: str, g: np.random.Generator) -> Hits:
         frame = whole.iloc[g.integers(0, len(whole), n)].reset_index(drop=True)
@@ -185,7 +185,7 @@ def _fitted(name: str, attribute: str) -> Callable[..., Hits]:
     schema = cf.Schema({attribute: own.schema()[attribute]})
     shares = own.frame[attribute].value_counts(normalize=True).reindex(own.levels(attribute))
     formula, ask = asked_of("chisquare", attribute, f_exp=shares.tolist())
-    method = Counts(formula, covers="population")
+    method = Counts(formula, inference="population")
 
     def measure(n: int, mu: float, relation: str, g: np.random.Generator) -> Hits:
         sample = own.frame[[attribute]].iloc[g.integers(0, len(own.frame), n)].reset_index(drop=True)
@@ -201,7 +201,7 @@ def _trend(rate: float, skewed: bool) -> Callable[..., Hits]:
     doses = [0.7, 0.2, 0.07, 0.02, 0.01] if skewed else [0.2] * 5
     schema = cf.Schema({"case": cf.Categorical(["no", "yes"]), "dose": cf.Categorical(list("01234"))})
     formula, ask = asked_of("trend", "case ~ dose", scores=[0, 1, 2, 3, 10], level="yes")
-    method = Counts(formula, covers="population")
+    method = Counts(formula, inference="population")
 
     def measure(n: int, mu: float, relation: str, g: np.random.Generator) -> Hits:
         dose, hit = g.choice(5, n, p=doses), g.random(n) < rate
@@ -265,12 +265,12 @@ def _distributed(name: str, column: str, by: str) -> Callable[..., Hits]:
         result: Any = method.infer(release)
         if result.status != "valid":
             return {}
-        records: Any = method.table(release, method.about(schema), ResultOptions(covers="dataset"))
+        records: Any = method.table(release, method.about(schema), ResultOptions(inference="dataset"))
         found: dict[str, tuple[bool | None, bool | None]] = {}
         for words, own, aims in (("population", result, truth), ("dataset", records, ranks(sample))):
             table, aim = own.to_frame(), np.concatenate(list(aims.values()))
-            inside = (table["low"].to_numpy() <= aim) & (aim <= table["high"].to_numpy())
-            for k, ok in enumerate((table["flag"] == "") & np.isfinite(aim)):
+            inside = (table["ci_low"].to_numpy() <= aim) & (aim <= table["ci_high"].to_numpy())
+            for k, ok in enumerate((table["flags"] == "") & np.isfinite(aim)):
                 found[f"quartile, {words}, {table.index[k]}"] = (bool(inside[k]) if ok else None, None)
         cdf = result.cdf()
         edges = np.asarray(result.groups[0].bins.edges[1:])
@@ -279,17 +279,17 @@ def _distributed(name: str, column: str, by: str) -> Callable[..., Hits]:
         held_ = (cdf["band_low"].to_numpy() <= below + 1e-12) & (below <= cdf["band_high"].to_numpy() + 1e-12)
         found["band"] = (bool(held_.all()), None)
         at = np.searchsorted(below, q)
-        own_cdf = (cdf["low"].to_numpy() <= below + 1e-12) & (below <= cdf["high"].to_numpy() + 1e-12)
+        own_cdf = (cdf["ci_low"].to_numpy() <= below + 1e-12) & (below <= cdf["ci_high"].to_numpy() + 1e-12)
         for k, place in zip(q, at, strict=True):
             found[f"distribution function near {k:g}"] = (bool(own_cdf[place]), None)
         gap = result.iqr().iloc[0]
-        found["distance of quartiles"] = (bool(gap["low"] <= truth[""][2] - truth[""][0] <= gap["high"]), None)
-        marks = result.to_frame()["flag"].to_numpy().reshape(-1, 3)[1:, 1]
+        found["distance of quartiles"] = (bool(gap["ci_low"] <= truth[""][2] - truth[""][0] <= gap["ci_high"]), None)
+        marks = result.to_frame()["flags"].to_numpy().reshape(-1, 3)[1:, 1]
         if not any(marks):
             first, second = (f"{by}={level}" for level in levels[:2])
             gap = result.diff(first, second).iloc[0]
             found["difference of medians"] = (
-                bool(gap["low"] <= truth[first][1] - truth[second][1] <= gap["high"]),
+                bool(gap["ci_low"] <= truth[first][1] - truth[second][1] <= gap["ci_high"]),
                 None,
             )
         return {f"{column}: {key}": value for key, value in found.items()}
@@ -303,7 +303,7 @@ def _described(name: str, columns: Sequence[str], by: str, covers: str) -> Calla
     frame = one.frame[[*columns, by]]
     schema = cf.Schema({key: one.schema()[key] for key in (*columns, by)})
     numeric = next(key for key in columns if key in one.recipe.columns)
-    method = TableOne(f"{' + '.join(columns)} ~ {by}", medians=(numeric,), covers=covers)
+    method = TableOne(f"{' + '.join(columns)} ~ {by}", medians=(numeric,), inference=inference)
     from confide.schema import CodedFrame
 
     truth = method.reference(CodedFrame.of(frame, schema))
@@ -320,8 +320,8 @@ def _described(name: str, columns: Sequence[str], by: str, covers: str) -> Calla
         table, found = result.to_frame(), {}
         for key, row in table.iterrows():
             aim = aims.get(str(key), float("nan"))
-            ok = row["flag"] == "" and np.isfinite(aim) and result.status == "valid"
-            inside = row["low"] - 1e-9 <= aim <= row["high"] + 1e-9
+            ok = row["flags"] == "" and np.isfinite(aim) and result.status == "valid"
+            inside = row["ci_low"] - 1e-9 <= aim <= row["ci_high"] + 1e-9
             found[f"{covers}: {key}"] = (bool(inside) if ok else None, None)
         if covers == "population":
             found |= _standardised(result, frame, columns, by, one)
@@ -334,7 +334,7 @@ def _standardised(result: Any, frame: pd.DataFrame, columns: Sequence[str], by: 
     """Of the first two groups, against those of the whole table."""
     groups = [frame[frame[by] == level] for level in one.levels(by)[:2]]
     found: dict[str, Any] = {}
-    table, flags = result.differences(), result.to_frame()["flag"]
+    table, flags = result.differences(), result.to_frame()["flags"]
     for key, row in table.iterrows():
         name = str(key)
         column = next((own for own in columns if name.startswith(own)), "")
@@ -348,9 +348,9 @@ def _standardised(result: Any, frame: pd.DataFrame, columns: Sequence[str], by: 
             continue
         aim = (m[0] - m[1]) / np.sqrt((v[0] + v[1]) / 2) if v[0] + v[1] > 0 else float("nan")
         unsure = any(text for label, text in flags.items() if str(label).startswith(name))
-        inside = row["low"] <= aim <= row["high"]
+        inside = row["ci_low"] <= aim <= row["ci_high"]
         found[f"standardised difference: {name}"] = (
-            None if unsure or not np.isfinite(aim + row["low"]) else bool(inside),
+            None if unsure or not np.isfinite(aim + row["ci_low"]) else bool(inside),
             None,
         )
     return found

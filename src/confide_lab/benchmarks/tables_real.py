@@ -131,7 +131,7 @@ def overall(one: Case, n: int, mu: float, replications: int = 20) -> list[dict[s
         for times in (1.0, 2.0, 4.0):
             middle, half = (low + high) / 2, (high - low) / 2 * times
             schema = cf.Schema({name: cf.Numeric(middle - half, middle + half)})
-            method = Means(f"{name} ~ 1", covers="population")
+            method = Means(f"{name} ~ 1", inference="population")
             plan = cf.plan(method, schema, cf.GDP(mu))
             ratios = []
             for r in range(replications):
@@ -148,7 +148,7 @@ def overall(one: Case, n: int, mu: float, replications: int = 20) -> list[dict[s
 def flagged(one: Case, *, n: int = 10_000, mu: float = 1.0, replications: int = 5) -> dict[str, Any]:
     """Of the cells of all crossings of two columns that expect 100 records: how many, and the shares with any flag, and with one that
     says that the interval is not to be relied on."""
-    method = Counts(one.pairs, covers="population")
+    method = Counts(one.pairs, inference="population")
     schema = one.schema()
     plan = cf.plan(method, schema, cf.GDP(mu))
     marks: list[pd.Series[str]] = []
@@ -157,7 +157,7 @@ def flagged(one: Case, *, n: int = 10_000, mu: float = 1.0, replications: int = 
         frame = one.frame.iloc[g.integers(0, len(one.frame), g.poisson(n))].reset_index(drop=True)
         table = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(r)))
         expected = n * np.array(list(method.reference(CodedFrame.of(one.frame, schema)).values())) / len(one.frame)
-        marks.append(table.to_frame()["flag"][expected >= 100])
+        marks.append(table.to_frame()["flags"][expected >= 100])
     found = pd.concat(marks)
     unsure = found.map(lambda text: any(word in UNSURE for word in text.split()))
     return {

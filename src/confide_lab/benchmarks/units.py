@@ -33,7 +33,7 @@ METHODS: dict[str, Any] = {
     "line": cf.regression.LeastSquares("y ~ x + z"),
     "logistic": cf.regression.Logistic("won ~ x + z"),
     "class means": cf.classification.ClassMeans("kind ~ y + z"),
-    "means": cf.tables.Means("y ~ kind", covers="population"),
+    "means": cf.tables.Means("y ~ kind", inference="population"),
 }
 _MOST = 20
 
@@ -111,7 +111,7 @@ def truth(name: str, icc: float, k: int, informative: bool) -> Array:
 
 def _read(result: Any, name: str) -> tuple[Array, Array]:
     """Intervals in the order of `plain`; NaN where there is none."""
-    ends = result.to_frame()[["low", "high"]][-3:] if name == "means" else result.conf_int()
+    ends = result.to_frame()[["ci_low", "ci_high"]][-3:] if name == "means" else result.conf_int()
     low, high = ends.to_numpy().T
     return low, high
 

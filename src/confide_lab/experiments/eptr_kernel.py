@@ -179,11 +179,11 @@ def measure_coverage(at: Mapping[str, Any], generator: np.random.Generator) -> d
         whole = float(((band[:, 0] <= line) & (line <= band[:, 1])).all())
     return {
         "ok": 1.0,
-        "covered": float(row["low"] <= target <= row["high"]),
-        "truth": float(row["low"] <= float(curve(x0)[0]) <= row["high"]),
+        "covered": float(row["ci_low"] <= target <= row["ci_high"]),
+        "truth": float(row["ci_low"] <= float(curve(x0)[0]) <= row["ci_high"]),
         "sampling only": float(abs(row["estimate"] - target) <= 1.959964 * short),
         "whole": whole,
-        "width": float(row["high"] - row["low"]),
+        "width": float(row["ci_high"] - row["ci_low"]),
     }
 
 

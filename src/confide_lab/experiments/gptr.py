@@ -209,7 +209,7 @@ def _library(x: Array, y: Array, mu: float, generator: np.random.Generator) -> t
     return np.asarray(found.params, dtype=np.float64), (limits[:, 1] - limits[:, 0]) / 2
 
 
-def _covers(records: Sequence[Record]) -> list[Check]:
+def _intervals_for(records: Sequence[Record]) -> list[Check]:
     found = []
     for r in records:
         if r["quantity"] == "covered" and r["value"] is not None and r["method"] in ("ssp_gdp", "ssp"):
@@ -243,7 +243,7 @@ INTERVALS = Experiment(
                 Quantity("ok", "mean", label="share of runs with an interval"),
             ),
             replications=300,
-            checks=_covers,
+            checks=_intervals_for,
             titles={"ssp_gdp": "SSP-GDP", "naive": "privacy noise ignored", "ssp": "SSP, cov='classical'"},
         ),
         Block(

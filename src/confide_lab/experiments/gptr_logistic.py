@@ -195,7 +195,7 @@ def measure_adult(at: Mapping[str, Any], generator: np.random.Generator) -> dict
     share = np.clip(share, 1e-12, 1 - 1e-12)
     return {
         "logloss": float(-np.where(truth, np.log(share), np.log1p(-share)).mean()),
-        "accuracy": float(((share > 0.5) == truth).mean()),
+        "margin": float(((share > 0.5) == truth).mean()),
         "interval": interval,
     }
 
@@ -234,7 +234,7 @@ LOGISTIC = Experiment(
             {"epsilon": (0.2, 1.0, 5.0)},
             ("not private", "objective", "output", "ptr", "constant"),
             measure_adult,
-            (Quantity("logloss", "mean"), Quantity("accuracy", "mean"), Quantity("interval", "mean")),
+            (Quantity("logloss", "mean"), Quantity("margin", "mean"), Quantity("interval", "mean")),
             replications=3,
             missing=_adult_missing,
             title="Income above 50,000 in the adult table, the library's own method",

@@ -95,7 +95,7 @@ def _ours(family: str, values: Any, privacy: Any, generator: np.random.Generator
     method = _method(family)
     release = cf.release(method, source, privacy, ledger=None, noise=noise)
     # its own kind is the posterior; a Poisson rate has no confidence limits
-    return method.infer(release, None if kind == "noise-aware" else cf.ResultOptions(kind=kind))
+    return method.infer(release, None if kind == "noise-aware" else cf.core.ResultOptions(kind=kind))
 
 
 # without simulation -------------------------------------------------------------------------------------------------------

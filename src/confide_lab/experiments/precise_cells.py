@@ -75,7 +75,7 @@ def _ours(
     noise = SimulatedNoise(int(generator.integers(2**31)))
     release = cf.release(method, cf.read(frame, _SCHEMAS[family]), privacy, ledger=None, noise=noise)
     kind = "credible" if at["method"] == "noise-aware" else "confidence"
-    found: Any = method.infer(release, cf.ResultOptions(kind=kind))
+    found: Any = method.infer(release, cf.core.ResultOptions(kind=kind))
     return np.asarray(found.conf_int().to_numpy(), dtype=np.float64)
 
 

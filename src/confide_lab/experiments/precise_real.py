@@ -96,10 +96,10 @@ def _answers(method: str, values: Array, box: tuple[float, float], generator: np
     if method == "mean":
         result: Any = cf.intervals.mean(data, "x", **settings)
     else:
-        result = cf.tables.quantiles("x", data, covers="population", quantiles=QUANTILES, **settings)
+        result = cf.tables.quantiles("x", data, inference="population", quantiles=QUANTILES, **settings)
     frame = result.to_frame()
     return list(
-        zip(frame["estimate"].astype(float), frame["low"].astype(float), frame["high"].astype(float), strict=True)
+        zip(frame["estimate"].astype(float), frame["ci_low"].astype(float), frame["ci_high"].astype(float), strict=True)
     )
 
 

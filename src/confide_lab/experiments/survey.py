@@ -28,7 +28,7 @@ __all__ = ["CAPS", "CLUSTERS", "DESIGNS", "LINES", "LOGITS", "RARE", "UNEVEN", "
 
 Array = NDArray[np.float64]
 
-_MEAN = cf.tables.Means("y ~ 1", covers="population")
+_MEAN = cf.tables.Means("y ~ 1", inference="population")
 _STRATA, _PSUS = 20, 120
 # How far the mean of a PSU rises with its size, per sd of sizes.
 _INFORMATIVE = 0.25
@@ -554,7 +554,7 @@ def grouped(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, 
     if at["method"] != "R":
         columns = {"g": cf.Categorical(["other", "rare"]), "y": cf.Numeric(-6, 6), "w": cf.Numeric(0, 50)}
         schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w"))
-        found = _asked(frame, schema, cf.tables.Means("y ~ g", covers="population"), at["mu"], generator)
+        found = _asked(frame, schema, cf.tables.Means("y ~ g", inference="population"), at["mu"], generator)
         low, high = _interval(found, next(name for name in found.conf_int().index if "rare" in name))
     return {"covered": float(low <= truth <= high), "width": (high - low) / (2 * r)}
 

@@ -23,7 +23,7 @@ from confide_lab.experiments.survey import half_if_known
 
 __all__ = ["REAL"]
 
-_MEAN = cf.tables.Means("y ~ 1", covers="population")
+_MEAN = cf.tables.Means("y ~ 1", inference="population")
 _BOUND = 2_000_000
 
 

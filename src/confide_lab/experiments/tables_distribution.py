@@ -93,7 +93,7 @@ def _distribution(
     frame, band = result.to_frame(), result.cdf()
     truth = _probability(band["x"].to_numpy(), zeros)
     holds = bool(((band["band_low"] <= truth + 1e-9) & (truth <= band["band_high"] + 1e-9)).all())
-    return frame["estimate"].to_numpy(), frame["low"].to_numpy(), frame["high"].to_numpy(), float(holds)
+    return frame["estimate"].to_numpy(), frame["ci_low"].to_numpy(), frame["ci_high"].to_numpy(), float(holds)
 
 
 def _exponential(

@@ -50,7 +50,7 @@ from confide.methods.regression.evidence.normal_equations import Line, line_of
 from confide.methods.regression.evidence.sparse_levels import totals_of_gram, unseen_levels
 from confide.methods.regression.linear_estimates import LinearEstimates, kept
 from confide.methods.regression.reference import least_squares
-from confide.schema import Design, Schema
+from confide.schema import ModelMatrix, Schema
 from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
@@ -121,7 +121,7 @@ class AdaSSP(FormulaMethod):
             n=n,
             constants={"row_bound": rows.length},
             target=f"linear regression of {design.response.name} on {', '.join(design.names)}",
-            covers=f"no interval: {_REASON}",
+            intervals_for=f"no interval: {_REASON}",
             warnings=parse_formula(self.formula, schema).notes,
         )
 
@@ -152,16 +152,16 @@ class AdaSSP(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors.
 
         A question may name a subset of coefficients, `ResultOptions(subset=("age", "educ"))`: the same ridge serves it, because no
         eigenvalue of a part is below the smallest of the whole. Raises `PlanError` for a name that is no coefficient.
         """
-        question = question or ResultOptions()
-        question.only(*self.asks)
+        options = options or ResultOptions()
+        options.only(*self.asks)
         design = self._design(release.plan.declared)
-        keep = kept(design, question)
+        keep = kept(design, options)
         parts = NoisyParts.of(release, bounded(design, self.row_bound))
         ridge = parts.ridge(*self._caution(release, len(design.terms) + 1))
         line = line_of(design, keep)
@@ -201,7 +201,7 @@ def _length(asked: ApproxDP) -> float:
     return log(6 / float(asked.delta))
 
 
-def bounded(design: Design, row_bound: float | None) -> BoundedRows:
+def bounded(design: ModelMatrix, row_bound: float | None) -> BoundedRows:
     """The rows of a method: clipped at `row_bound`, or not at all."""
     most = largest_length(design)
     if row_bound is not None and not is_number(row_bound):
@@ -263,7 +263,7 @@ class NoisyParts:
         """Why the line is rough: A~ does not stand above its own noise in some direction; "" where it does."""
         return weakness(self.gram, self.sd_gram, line)
 
-    def unseen(self, design: Design, release: Release, keep: list[int] | None = None) -> str:
+    def unseen(self, design: ModelMatrix, release: Release, keep: list[int] | None = None) -> str:
         """What follows in a reason on levels whose noisy count is nothing."""
         counted = "noisy count" if self.length >= largest_length(design) else "noisy weighted count"
         totals = totals_of_gram(self.gram, self.sd_gram)

@@ -32,7 +32,7 @@ from confide.methods.regression.evidence.normal_equations import line_of
 from confide.methods.regression.evidence.sparse_levels import totals_of_gram, unseen_levels
 from confide.methods.regression.linear_estimates import LinearEstimates, kept
 from confide.methods.regression.reference import least_squares
-from confide.schema import Design, Schema
+from confide.schema import ModelMatrix, Schema
 from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import BITS, corner_pairs
@@ -83,25 +83,25 @@ class AnalyzeGauss(FormulaMethod):
             n=n,
             constants={"row_bound": rows.length},
             target=f"linear regression of {design.response.name} on {', '.join(design.names)}",
-            covers=f"no interval: {_REASON}",
+            intervals_for=f"no interval: {_REASON}",
             warnings=parse_formula(self.formula, schema).notes,
         )
 
-    def _rows(self, design: Design) -> BoundedRows:
+    def _rows(self, design: ModelMatrix) -> BoundedRows:
         most, bound = sqrt(2 + len(design.terms)), self.row_bound
         if bound is not None and not is_number(bound):
             raise PlanError(f"row_bound must be a number above 0, got {bound!r}; leave it out and no row is clipped")
         return BoundedRows(design, most if bound is None else min(float(bound), most), joint=True)
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors; status "imprecise" where the matrix is not above its noise.
 
         A question may name a subset of coefficients, `ResultOptions(subset=("age", "educ"))`. Raises `PlanError` for a name that is none.
         """
-        question = question or ResultOptions()
-        question.only(*self.asks)
+        options = options or ResultOptions()
+        options.only(*self.asks)
         design = self._design(release.plan.declared)
-        keep = kept(design, question)
+        keep = kept(design, options)
         noisy, rows = release["moments"], self._rows(design)
         unit = float(rows.steps) ** 2
         values, sd = noisy.decode() / unit, sqrt(noisy.variance) / unit

@@ -208,7 +208,7 @@ class BinAgg(FormulaMethod):
             passes=1 + (self.tree != "grid"),
             constants={"depth": paths.depth, "codes": list(paths.steps)},
             target=f"linear regression of {design.response.name} on {', '.join(design.names)}, from bins, for comparison",
-            covers="nothing: a line from noisy bins, without intervals",
+            intervals_for="nothing: a line from noisy bins, without intervals",
             warnings=(
                 *parse_formula(self.formula, schema).notes,
                 *(
@@ -233,9 +233,9 @@ class BinAgg(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> LinearEstimates:
         """The line at status "imprecise", without intervals. A question has nothing to ask: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         design, found = self._design(release.plan.declared), self.sandwich(release)
         bins = read_bins(release, design)
         count = float(bins.counts.sum())

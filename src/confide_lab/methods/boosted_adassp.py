@@ -132,7 +132,7 @@ class BoostedAdaSSP(FormulaMethod):
             passes=1 + self.rounds,
             constants={"row_bound": rows.length},
             target=f"linear regression of {design.response.name} on {', '.join(design.names)}",
-            covers=f"no interval: {_REASON}",
+            intervals_for=f"no interval: {_REASON}",
             warnings=parse_formula(self.formula, schema).notes,
         )
 
@@ -160,9 +160,9 @@ class BoostedAdaSSP(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         design = self._design(release.plan.declared)
         parts = NoisyParts.of(release, bounded(design, self.row_bound))
         lines = np.asarray(release.public["lines"], dtype=np.float64)

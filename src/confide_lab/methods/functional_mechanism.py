@@ -97,13 +97,13 @@ class FunctionalMechanism(FormulaMethod):
             n=n,
             constants={"ridge": float(self.ridge)},
             target=f"linear regression of {design.response.name} on {', '.join(design.names)}",
-            covers="no interval: ridge and trimming bias the line by an amount that is not released",
+            intervals_for="no interval: ridge and trimming bias the line by an amount that is not released",
             warnings=parse_formula(self.formula, schema).notes,
         )
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         design = self._design(release.plan.declared)
         noisy, coefficients = release["coefficients"], QuadraticCoefficients(design)
         gram, cross = coefficients.decode(noisy.decode())

@@ -48,7 +48,7 @@ from confide.guarantees.validation import is_finite, is_whole
 from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.methods.regression.reference import least_squares
 from confide.methods.regression.sums.linear_rows import Present
-from confide.schema import Design, Schema
+from confide.schema import ModelMatrix, Schema
 from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
@@ -129,11 +129,11 @@ class GradientDescent(FormulaMethod):
             passes=1 + iterations,
             constants={"iterations": iterations, "rate": rate, "clip": clip},
             target=f"linear regression of {design.response.name} on {', '.join(design.names)}",
-            covers="no interval: the noise of a clipped descent has no known law at the line where it stops",
+            intervals_for="no interval: the noise of a clipped descent has no known law at the line where it stops",
             warnings=parse_formula(self.formula, schema).notes,
         )
 
-    def _settings(self, design: Design) -> tuple[int, float, float]:
+    def _settings(self, design: ModelMatrix) -> tuple[int, float, float]:
         """(iterations, rate, clip): the preset's, replaced by what was given."""
         d = len(design.terms)
         preset = {
@@ -170,9 +170,9 @@ class GradientDescent(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         design = self._design(release.plan.declared)
         noisy = release["count"]
         count, half = float(noisy.decode()[0]), stats.norm.ppf(0.975) * sqrt(noisy.variance)

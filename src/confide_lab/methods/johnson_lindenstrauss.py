@@ -45,7 +45,7 @@ from confide.methods.regression.evidence.normal_equations import PRIOR, line_of
 from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.methods.regression.reference import least_squares
 from confide.methods.regression.sums.linear_rows import LinearRows
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Categorical, ModelMatrix, Schema
 from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.formula import parse_formula
 from confide_lab.aggregates.points import point_estimates, ridge_line
@@ -164,11 +164,11 @@ class JohnsonLindenstrauss(FormulaMethod):
             n=n,
             constants={"rows": self.rows, "ratio": ratio},
             target=f"linear regression of {design.response.name} on {', '.join(design.names)}",
-            covers="no interval: the law of a sketch's line is not worked out",
+            intervals_for="no interval: the law of a sketch's line is not worked out",
             warnings=parse_formula(self.formula, schema).notes,
         )
 
-    def _map(self, design: Design) -> LinearRows:
+    def _map(self, design: ModelMatrix) -> LinearRows:
         cap = 1 + len(design.terms) / 3
         return LinearRows(design, cap, (sqrt(1 + 8 * PRIOR * cap) - 1) / (4 * PRIOR))
 
@@ -191,9 +191,9 @@ class JohnsonLindenstrauss(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         design = self._design(release.plan.declared)
         rows = self._map(design)
         unit, g = float(rows.steps) ** 2, sqrt(rows.g2)

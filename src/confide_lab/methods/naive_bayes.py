@@ -92,7 +92,7 @@ class NaiveBayes(Method):
             n=n,
             constants={"radius": self._radius(own)},
             target=self._target(own),
-            covers=_COVERS,
+            intervals_for=_INTERVALS_FOR,
             warnings=parse_formula(own.design.formula, own.design.schema).notes,
         )
 
@@ -124,9 +124,9 @@ class NaiveBayes(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> ClassModel:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> ClassModel:
         """Shares and means without standard errors, and predictions. A question has nothing to ask: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         own = self._own(release.plan.schema)
         drawn = release["counts"]
         counts, count_sd = drawn.decode(), sqrt(drawn.variance)
@@ -163,7 +163,7 @@ class NaiveBayes(Method):
             square_noise if estimated else None,
             laplace=True,
         )
-        words: dict[str, Any] = {"target": self._target(own), "covers": _COVERS}
+        words: dict[str, Any] = {"target": self._target(own), "intervals_for": _INTERVALS_FOR}
         return class_model(
             self,
             release,
@@ -186,7 +186,9 @@ class NaiveBayes(Method):
         return () if schema is None else class_pairs(self._own(schema), schema)
 
 
-_COVERS = "no interval: the law of a ratio of sums with Laplace noise is not worked out; ClassMeans has intervals"
+_INTERVALS_FOR = (
+    "no interval: the law of a ratio of sums with Laplace noise is not worked out; ClassMeans has intervals"
+)
 
 
 def _logs(counts: Array, error: float) -> Array:

@@ -48,7 +48,7 @@ from confide.methods.regression.evidence.normal_equations import line_of
 from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.methods.regression.reference import least_squares
 from confide.methods.regression.sums.linear_rows import LinearRows, Present
-from confide.schema import Design, Schema
+from confide.schema import ModelMatrix, Schema
 from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
@@ -122,11 +122,11 @@ class OutputPerturbation(FormulaMethod):
             passes=2,
             constants={"radius": float(self.radius), "slope": minimiser.slope},
             target=f"linear regression of {design.response.name} on {', '.join(design.names)}",
-            covers="no interval: the line is pulled towards the middle by an amount that is not released",
+            intervals_for="no interval: the line is pulled towards the middle by an amount that is not released",
             warnings=parse_formula(self.formula, schema).notes,
         )
 
-    def _minimiser(self, design: Design) -> BallMinimiser:
+    def _minimiser(self, design: ModelMatrix) -> BallMinimiser:
         line = line_of(design)
         basis = line.basis if design.intercept else np.linalg.qr(line.basis)[0]
         start = line.offset - basis @ (basis.T @ line.offset)
@@ -163,9 +163,9 @@ class OutputPerturbation(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> LinearEstimates:
         """The coefficients in the units of the data, without standard errors. A question has nothing to ask: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         design = self._design(release.plan.declared)
         noisy, penalty = release["count"], float(release.public["penalty"][0])
         minimiser = self._minimiser(design).at(penalty)

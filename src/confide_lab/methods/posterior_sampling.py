@@ -55,7 +55,7 @@ from confide.methods.regression.certified.sums import Part, moments
 from confide.methods.regression.evidence.normal_equations import PRIOR, line_of, to_units
 from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.results.pages.content import Flag
-from confide.schema import Design, Schema
+from confide.schema import ModelMatrix, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
 from confide_lab.aggregates.points import point_estimates
@@ -193,11 +193,11 @@ class PosteriorMethod(FormulaMethod):
             n=n,
             constants={"leverage_cap": rows.length**2},
             target=f"linear regression of {design.response.name} on {', '.join(design.names)}",
-            covers=self._covers(),
+            intervals_for=self._intervals_for(),
             warnings=parse_formula(self.formula, schema).notes,
         )
 
-    def _covers(self) -> str:
+    def _intervals_for(self) -> str:
         if self.target is None:
             return f"no interval: {_REASON}"
         return (
@@ -205,19 +205,19 @@ class PosteriorMethod(FormulaMethod):
             "least at the stated level less delta/4"
         )
 
-    def _rows(self, design: Design) -> LeverageRows:
+    def _rows(self, design: ModelMatrix) -> LeverageRows:
         terms = len(design.terms)
         cap = 1 + terms / 3 if self.leverage_cap is None else float(self.leverage_cap)
         return LeverageRows(design, sqrt(min(cap, 1 + terms)))
 
     @staticmethod
-    def _lines(design: Design) -> tuple[Array, Array]:
+    def _lines(design: ModelMatrix) -> tuple[Array, Array]:
         """(start, basis) of the lines that the formula allows, the basis orthonormal and orthogonal to the start."""
         line = line_of(design)
         basis = line.basis if design.intercept else np.linalg.qr(line.basis)[0]
         return line.offset - basis @ (basis.T @ line.offset), basis
 
-    def _residual(self, design: Design) -> LogResidual:
+    def _residual(self, design: ModelMatrix) -> LogResidual:
         start, basis = self._lines(design)
         return LogResidual(self._rows(design), tuple(map(float, start)), tuple(tuple(map(float, r)) for r in basis))
 
@@ -269,7 +269,7 @@ class PosteriorMethod(FormulaMethod):
         return posterior.steps(lam, gamma, normal_steps(noise, size), step), step
 
     def _bounds(
-        self, meter: Meter, plan: Plan, posterior: Posterior, whole: Any, design: Design, odds: Odds
+        self, meter: Meter, plan: Plan, posterior: Posterior, whole: Any, design: ModelMatrix, odds: Odds
     ) -> tuple[float, float, float]:
         """(lower bound of the eigenvalue, penalty, log of the bound on residuals): public numbers, from released ones."""
         rows, (start, basis) = self._rows(design), self._lines(design)
@@ -290,7 +290,7 @@ class PosteriorMethod(FormulaMethod):
         noisy = meter.draw("residual", own.of(posterior)).decode()[0]
         return lower, lam, own.bound(noisy, quantile_of(plan.spend("residual"), failure))
 
-    def _public(self, design: Design, odds: Odds) -> tuple[tuple[float, float, float], float]:
+    def _public(self, design: ModelMatrix, odds: Odds) -> tuple[tuple[float, float, float], float]:
         """The bounds of the balanced preset, which are public, and its precision: 0 where no sample is within the budget."""
         most = self._most()
         assert most is not None
@@ -309,9 +309,9 @@ class PosteriorMethod(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> LinearEstimates:
         """The sample in the units of the data; with target="ridge" intervals for the ridge line. A question has nothing to ask."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         design = self._design(release.plan.declared)
         start, basis = self._lines(design)
         public = {name: float(value[0]) for name, value in release.public.items()}
@@ -335,7 +335,7 @@ class PosteriorMethod(FormulaMethod):
         if not replied:
             return replace(found, status="declined", reason=_NO_REPLY)
         if self.target is None or found.status != "valid":
-            return replace(found, covers=self._covers())
+            return replace(found, intervals_for=self._intervals_for())
         matrix, _ = to_units(design, list(range(len(design.terms))))
         units = matrix @ basis * widest
         covariance = units @ units.T
@@ -345,7 +345,7 @@ class PosteriorMethod(FormulaMethod):
             df=inf,
             noise_variance=np.diag(covariance).copy(),
             flags=(_RIDGE_LINE,),
-            covers=self._covers(),
+            intervals_for=self._intervals_for(),
             target=f"the ridge line of these records, {found.target}",
         )
 

@@ -128,7 +128,7 @@ class SmoothNaiveBayes(Method):
             n=n,
             constants=_constants(left, proved.relation, len(own.features)),
             target=self._target(own),
-            covers="no interval: ClassMeans has intervals",
+            intervals_for="no interval: ClassMeans has intervals",
             warnings=parse_formula(own.design.formula, own.design.schema).notes,
         )
 
@@ -157,15 +157,15 @@ class SmoothNaiveBayes(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> ClassModel:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> ClassModel:
         """Shares and means without standard errors, and predictions. A question has nothing to ask: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         own = self._own(release.plan.schema)
         counts = release["counts"]
         # a mean of places in [-1, 1] lies there; Cauchy noise may leave it by any amount
         means = np.clip(release["means"].decode().reshape(len(own.classes), -1), -1.0, 1.0)
         found = ClassStatistics(counts.decode(), sqrt(counts.variance), means, np.zeros(means.shape), laplace=True)
-        words: dict[str, Any] = {"target": self._target(own), "covers": "no interval: ClassMeans has intervals"}
+        words: dict[str, Any] = {"target": self._target(own), "intervals_for": "no interval: ClassMeans has intervals"}
         return class_model(self, release, own, found, sqrt(len(own.features)), intervals=False, **words)
 
     def reference(self, frame: Any) -> Mapping[str, float]:

@@ -29,7 +29,7 @@ from confide.guarantees.validation import is_whole
 from confide.methods.curves.kernel import Smooth, one_feature
 from confide.methods.curves.sums import Axis, KernelRows, KernelSums
 from confide.results.curve import Curve
-from confide.schema import Design, Schema
+from confide.schema import ModelMatrix, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
 
@@ -108,17 +108,17 @@ class Wavelet(FormulaMethod):
             n=n,
             constants={"level": level},
             target=self._target(design),
-            covers="no interval: the bias of a curve that is constant on cells is not known",
+            intervals_for="no interval: the bias of a curve that is constant on cells is not known",
             warnings=parse_formula(self.formula, schema).notes,
         )
 
-    def _design(self, schema: Any) -> Design:
+    def _design(self, schema: Any) -> ModelMatrix:
         design = super()._design(schema)
         one_feature(design, self.name)
         return design
 
     @staticmethod
-    def _axis(design: Design, level: int) -> Axis:
+    def _axis(design: ModelMatrix, level: int) -> Axis:
         term = design.terms[0]
         low, high = float(term.low), float(term.high)
         if term.steps < 1 << (level + 1):
@@ -127,13 +127,13 @@ class Wavelet(FormulaMethod):
             )
         return Axis(low, high, term.steps, high - low, 1 << (level + 1), haar=True)
 
-    def _target(self, design: Design) -> str:
+    def _target(self, design: ModelMatrix) -> str:
         what = f"regression of {design.response.name} on {design.terms[0].name}, mean of each cell"
         return what if self.density == "private" else f"{what}, for a uniform feature"
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> Curve:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> Curve:
         """The curve, two points for each cell. A question has nothing to ask: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         design, level = self._design(release.plan.declared), release.plan.constants["level"]
         if not isinstance(level, int) or not 0 <= level <= _DEEPEST:
             raise ReleaseError(f"a release of {self.name} has a level from 0 to {_DEEPEST}; ask for the original file")

@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide import registry
 from confide.classification import ClassMeans
 from confide.core import Total
@@ -250,7 +251,7 @@ def test_an_impossible_radius_is_refused(radius: object) -> None:
 def test_other_bad_settings_are_refused() -> None:
     with refuses(PlanError):
         ClassMeans("kind ~ x", variance="full")
-    with pytest.raises(cf.NoConversion):
+    with pytest.raises(cf.errors.NoConversion):
         cf.plan(ClassMeans("kind ~ x"), SCHEMA, cf.PureDP(1.0))
     with pytest.raises(NoResult):
         ClassModel.predict(fitted_nothing(), records(3, 1))
@@ -261,4 +262,4 @@ def fitted_nothing() -> ClassModel:
 
     method = ClassMeans("kind ~ x")
     release = cf.release(method, cf.read(records(50, 1), SCHEMA), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
-    return silent(method, release, ClassDesign.of("kind ~ x", SCHEMA), target="-", covers="-", flags=())
+    return silent(method, release, ClassDesign.of("kind ~ x", SCHEMA), target="-", intervals_for="-", flags=())

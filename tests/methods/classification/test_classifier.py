@@ -84,7 +84,7 @@ def test_methods_by_name_and_by_formula(method: Any) -> None:
 
 def test_a_ledger_is_charged_for_each_fit_and_clones_share_it(tmp_path: Path) -> None:
     X, y = records(300)
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=cf.GDP(2.0))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="d", budget=cf.GDP(2.0))
     model = classifier(noise=None, ledger=book)
     cross_val_score(model, X, y, cv=3, error_score="raise")
     assert clone(model).ledger is book

@@ -10,6 +10,7 @@ import pytest
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide import registry
 from confide.classification import EfficientPTRBayes
 from confide.core import SAFETY_STEPS
@@ -140,7 +141,7 @@ def test_the_plan_says_how_many_records_a_reply_needs_and_that_many_are_enough()
             plan.summary().split()
         )
     warned = EfficientPTRBayes("kind ~ x", c0=0.1, gamma_plan=3).plan(SCHEMA, cf.ApproxDP(0.02, 1e-9), n=300)
-    assert warned.constants["planned reply"] < 0.5 and "which 300 records cannot have" in warned.covers
+    assert warned.constants["planned reply"] < 0.5 and "which 300 records cannot have" in warned.intervals_for
     # L = 30: from 30 - 1 + 22.5 records on, nearly always; at L itself, hardly ever
     method = EfficientPTRBayes("kind ~ x", least=30, gamma_plan=22.5)
     asked = cf.ApproxDP(1.5, 0.01)
@@ -205,9 +206,9 @@ def test_bad_plans_are_refused() -> None:
         EfficientPTRBayes("kind ~ x", c0=0.1).plan(SCHEMA, asked)
     with refuses(PlanError):
         EfficientPTRBayes("kind ~ x", c0=0.01).plan(SCHEMA, asked, n=50)
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         EfficientPTRBayes("kind ~ x", c0=0.1).plan(SCHEMA, cf.GDP(1.0), n=500)
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         EfficientPTRBayes("kind ~ x", c0=0.1).plan(SCHEMA, cf.ApproxDP(1.0, 1e-6, relation="add-remove"), n=500)
     warned = EfficientPTRBayes("kind ~ x", c0=0.1).plan(SCHEMA, cf.ApproxDP(1.0, 0.1), n=500).notes
     assert any("above 1/n" in text for text in warned)

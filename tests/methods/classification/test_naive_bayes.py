@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide import registry
 from confide.core import Total, seal
 from confide.errors import PlanError
@@ -121,7 +122,7 @@ def test_pure_privacy_and_its_refusals() -> None:
         NaiveBayes("kind ~ x", radius=0)
     with refuses(PlanError):
         SmoothNaiveBayes("kind ~ x", variance="shared")
-    with refuses(cf.NoConversion):
+    with refuses(cf.errors.NoConversion):
         SmoothNaiveBayes("kind ~ x").plan(SCHEMA, cf.GDP(1.0))
 
 

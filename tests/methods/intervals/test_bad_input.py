@@ -47,7 +47,7 @@ def _mean(**settings: Any) -> Any:
 
 
 def _blocks(blocks: int, n: int) -> Any:
-    return cf.private_block_posterior(
+    return cf.intervals.block_posterior(
         lambda table, generator: [float(table[:, 0].mean())] * 2,
         _data(n),
         parameters={"mean": (-4, 4)},
@@ -93,7 +93,7 @@ def test_what_cannot_be_asked_is_refused_and_charged_nothing(
     tmp_path: Path, asked: Callable[[Any], Any], words: str
 ) -> None:
     budget = cf.GDP(1.0, relation="substitute")
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=budget)
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=budget)
     before = book.verify()
     with pytest.raises((ConfideError, TypeError)) as error:
         asked(book)
@@ -134,7 +134,7 @@ def test_releases_that_no_records_could_give_are_read_as_they_are(pure: bool, ki
                 continue
             release = cf.release(method, data, privacy, ledger=None, noise=SimulatedNoise(seed))
             asked = "kind" in method.asks and method.kind != "poisson"
-            found = cf.infer(release, cf.ResultOptions(kind=kind) if asked else None)
+            found = cf.infer(release, cf.core.ResultOptions(kind=kind) if asked else None)
             flags |= set(found.flags)
             outside += method.name == "proportion" and not 0 <= release["sums"].decode()[0] <= 30
             ends = found.conf_int().to_numpy()
@@ -150,7 +150,7 @@ def test_releases_that_no_records_could_give_are_read_as_they_are(pure: bool, ki
 @pytest.mark.parametrize("level", [4.7, -0.5, "abc", 26, nan, inf, [1]])
 def test_a_level_of_a_whole_number_column_is_one_of_its_values(level: Any) -> None:
     """A level between two values was taken for the one below, and a word ended in an error without a type."""
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.plan(I.Proportion("v", level=level), SCHEMA, cf.PureDP(1.0), n=200)
     assert cf.plan(I.Proportion("v", level="4"), SCHEMA, cf.PureDP(1.0), n=200).target == "share of records with v=4"
 
@@ -160,7 +160,7 @@ def test_results_say_which_kind_they_are_and_what_a_difference_is_of() -> None:
     asked: dict[str, Any] = {"ledger": None, "noise": SimulatedNoise(1)}
     share = I.proportion(_data(), "s", privacy=cf.PureDP(1.0, relation="substitute"), **asked)
     limits = I.proportion(_data(), "s", privacy=cf.PureDP(1.0, relation="substitute"), kind="confidence", **asked)
-    assert share.covers.endswith("exact under the prior") and limits.covers.endswith("at every share")
+    assert share.intervals_for.endswith("exact under the prior") and limits.intervals_for.endswith("at every share")
     far = cf.GDP(5.0, relation="add-remove")
     assert I.difference(_data(), "x ~ t", privacy=far, **asked).target.startswith("differences of means of x")
     shares = I.difference(_data(), "s ~ t", privacy=far, **asked)

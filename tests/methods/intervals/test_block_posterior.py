@@ -72,7 +72,7 @@ def bootstrap(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 )
 def test_a_sampler_of_any_kind_gives_intervals(sampler, parameters, truth, seconds) -> None:
     start = time.monotonic()
-    found = cf.private_block_posterior(
+    found = cf.intervals.block_posterior(
         sampler,
         _data(5_000, 4),
         parameters=parameters,
@@ -111,7 +111,7 @@ def test_a_sampler_that_always_fails_on_records_gives_a_release(says) -> None:
             return says()
         return generator.normal(size=10)
 
-    found = cf.private_block_posterior(
+    found = cf.intervals.block_posterior(
         failing,
         _data(500),
         parameters={"mean": (-4, 4)},
@@ -162,7 +162,7 @@ def _ending(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 )
 def test_a_sampler_that_is_too_much_for_the_caller_is_refused_by_the_plan(sampler) -> None:
     start, method = time.monotonic(), BlockPosterior(sampler, {"mean": (-4, 4)}, blocks=25, seconds=3, memory=64)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.plan(method, SCHEMA, cf.PureDP(4.0), n=1_000)
     assert time.monotonic() - start < 30
 
@@ -182,8 +182,8 @@ def test_the_release_is_the_same_for_the_same_noise_and_reads_back() -> None:
 
 @pytest.mark.parametrize("draws", [np.zeros((4_000, 1)), [[0.1, 0.2]], pd.DataFrame({"mean": [0.1]})])
 def test_draws_of_all_records_are_refused_with_the_reason(draws) -> None:
-    with refuses(cf.PrivacyError):
-        cf.private_block_posterior(draws, _data(100), parameters={"mean": (-4, 4)}, **ASKED)
+    with refuses(cf.errors.PrivacyError):
+        cf.intervals.block_posterior(draws, _data(100), parameters={"mean": (-4, 4)}, **ASKED)
 
 
 def _raising(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
@@ -215,7 +215,7 @@ def _slow(table: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     ],
 )
 def test_what_cannot_be_is_refused_before_the_records(settings, privacy, n) -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.plan(
             BlockPosterior(**{"sampler": conjugate, "parameters": {"mean": (-4, 4)}, **settings}),
             SCHEMA,
@@ -366,5 +366,5 @@ def test_the_least_number_of_records_is_the_one_that_plans() -> None:
     method = BlockPosterior(conjugate, {"mean": (-4, 4)}, blocks=10, seconds=1.0, jobs=10)
     asked = cf.PureDP(20.0, relation="substitute")
     assert method.least_records == 50 and cf.plan(method, SCHEMA, asked, n=50).n == 50
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.plan(method, SCHEMA, asked, n=49)

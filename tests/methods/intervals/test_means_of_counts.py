@@ -53,18 +53,18 @@ def test_a_mean_of_counts_is_the_same_estimand_under_every_relation(shares: Any)
 def test_a_poisson_rate_says_what_it_assumes_and_is_read_from_any_release_of_a_mean() -> None:
     _, data = _counts(stats.poisson.pmf(np.arange(26), 6.0), 2_000, 1)
     release = cf.release(I.MeanAndVariance("v"), data, SUBSTITUTE[1], ledger=None, noise=SimulatedNoise(3))
-    mean, rate = (cf.infer(release, cf.ResultOptions(kind=kind)) for kind in ("confidence", "poisson"))
+    mean, rate = (cf.infer(release, kind=kind) for kind in ("confidence", "poisson"))
     assert list(rate.names) == ["rate of v"] and list(mean.names) == ["mean of v", "variance of v"]
     for word in ("Poisson counts assumed", "variance equal to the mean", "25 read as 25 or more"):
         assert word in rate.target and word not in mean.target
-    assert "it is no mean" in rate.covers and "any distribution" in mean.covers
+    assert "it is no mean" in rate.intervals_for and "any distribution" in mean.intervals_for
     low, high = rate.conf_int().to_numpy()[0]
     assert low <= 6.0 <= high and high - low < mean.conf_int().to_numpy()[0] @ [-1, 1]
     plan = cf.plan(I.MeanAndVariance("v", kind="poisson", prior="gamma(2, 0.2)"), data.schema, SUBSTITUTE[1], n=2_000)
     assert "Poisson counts assumed" in plan.target and any("variance is their mean" in one for one in plan.warnings)
     # a prior of a rate is none of a mean: another kind has its own
     own = cf.release(I.MeanAndVariance("v", kind="poisson", prior="gamma(2, 0.2)"), data, SUBSTITUTE[0], ledger=None)
-    assert cf.infer(own, cf.ResultOptions(kind="credible")).prior.startswith("uniform")
+    assert cf.infer(own, kind="credible").prior.startswith("uniform")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_poisson_rate_says_what_it_assumes_and_is_read_from_any_release_of_a_m
     ids=["add-remove", "a share", "a variance", "a variance alone"],
 )  # fmt: skip
 def test_where_there_is_no_rate_it_is_refused(asked: Any) -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         asked(_counts(DAYS, 50, 1)[1])
 
 

@@ -74,9 +74,9 @@ def test_a_release_reads_back_and_answers(method: object, privacy: object) -> No
 def test_one_release_answers_both_kinds_and_any_prior() -> None:
     data = cf.read(_records(1_000), SCHEMA)
     release = cf.release(I.Proportion("s"), data, cf.PureDP(0.5), ledger=None, noise=SimulatedNoise(3))
-    both = [cf.infer(release, cf.ResultOptions(kind=kind)).conf_int().to_numpy() for kind in ("credible", "confidence")]
+    both = [cf.infer(release, kind=kind).conf_int().to_numpy() for kind in ("credible", "confidence")]
     assert not np.array_equal(*both) and np.abs(both[0] - both[1]).max() < 0.01
-    told = cf.infer(release, cf.ResultOptions(prior="beta(500, 500)"))
+    told = cf.infer(release, prior="beta(500, 500)")
     assert 0.3 < told.params.iloc[0] < 0.5 and told.prior == "Beta(500, 500)"
 
 
@@ -97,7 +97,7 @@ def test_one_release_answers_both_kinds_and_any_prior() -> None:
     ],
 )
 def test_what_cannot_be_is_refused_with_what_works(make: object, words: str) -> None:
-    with pytest.raises(cf.PlanError) as error:
+    with pytest.raises(cf.errors.PlanError) as error:
         make()  # type: ignore[operator]
     assert words in str(error.value)
 
@@ -120,7 +120,7 @@ def test_shares_of_all_levels_are_asked_by_naming_none() -> None:
 
 def test_a_record_that_may_be_left_out_is_refused() -> None:
     schema = cf.Schema({"s": cf.Categorical(["no", "yes"])})
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.plan(I.Proportion("s"), schema, cf.GDP(1.0))
 
 
@@ -140,11 +140,11 @@ def test_verbs_under_add_remove_answer_from_tables_or_say_what_does() -> None:
         ("variance", "x"),
         ("slope", "y ~ x"),
     ):
-        with refuses(cf.PlanError):
+        with refuses(cf.errors.PlanError):
             getattr(I, verb)(data, column, **asked)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         I.mean(data, "x", kind="credible", **asked)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         I.proportion(data, "s", **{**asked, "privacy": cf.PureDP(1.0, relation="add-remove")})
 
 
@@ -164,7 +164,7 @@ def test_differences_that_have_no_posterior_have_confidence_limits_under_substit
     ends = found.conf_int().to_numpy()
     assert (ends[:, 0] <= truth).all() and (truth <= ends[:, 1]).all() and (ends[:, 1] - ends[:, 0] < 0.5).all()
     data, pure = cf.read(_records(300), SCHEMA), cf.PureDP(1.0, relation="substitute")
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         I.difference(data, formula, privacy=pure, ledger=None)
     if formula == "s ~ t":
         assert I.difference(data, formula, privacy=pure, ledger=None, noise=SimulatedNoise(1)).guarantee == pure
@@ -177,9 +177,9 @@ def test_a_difference_of_another_level_says_what_answers_it() -> None:
         I.difference(data, "s ~ t", level=level, noise=SimulatedNoise(1), **asked) for level in ("yes", None)
     )
     assert second.conf_int().equals(other.conf_int())
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         I.difference(data, "s ~ t", level="no", **asked)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         I.difference(data, "x ~ t", level="no", **asked)
 
 
@@ -253,7 +253,7 @@ def test_credible_intervals_of_mean_and_slope_cover() -> None:
 
 @pytest.mark.parametrize("privacy", [cf.GDP(0.3), cf.PureDP(0.5)], ids=str)
 def test_bounds_that_nobody_knows_are_found_and_paid_for(privacy: object, tmp_path: object) -> None:
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="incomes", budget=cf.GDP(3.0))  # type: ignore[operator]
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="incomes", budget=cf.GDP(3.0))  # type: ignore[operator]
     x = np.random.default_rng(1).lognormal(10, 0.7, 20_000)
     found = cf.find_bounds({"income": x}, "income", privacy=privacy, ledger=book)
     assert 0.97 <= np.mean((x >= found.low) & (x <= found.high)) <= 0.9995 and found.cover == pytest.approx(
@@ -331,9 +331,9 @@ def test_a_prior_that_says_more_than_the_records_is_told(method: object, strong:
     data = cf.read(_records(400), SCHEMA)
     privacy = cf.PureDP(2.0, relation="substitute")
     release = cf.release(method, data, privacy, ledger=None, noise=SimulatedNoise(1))  # type: ignore[arg-type]
-    assert cf.infer(release, cf.ResultOptions(prior=mild)).status == "valid"
+    assert cf.infer(release, prior=mild).status == "valid"
     if strong is not None:
-        found = cf.infer(release, cf.ResultOptions(prior=strong))
+        found = cf.infer(release, prior=strong)
         assert found.status == "imprecise" and "prior_dominates" in found.flags
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import confide as cf
 from confide.methods.intervals.sums import STEP, LevelRows, MomentRows, PairRows, ProductRows, Replaced, squares_weight
-from confide.schema import Design
+from confide.schema import ModelMatrix
 
 
 def _triangle(a: np.ndarray, weight: float) -> np.ndarray:
@@ -64,7 +64,7 @@ def test_the_maps_stay_within_what_they_state_on_any_pair() -> None:
     codes[:, :8] = np.array(list(product((0, 2**20 - 1), repeat=2)) * 2).T
     for text in ("y ~ x", "y ~ x - 1"):
         for pure in (False, True):
-            rows = ProductRows(Design.of(text, schema), pure)
+            rows = ProductRows(ModelMatrix.of(text, schema), pure)
             found = rows(codes)
             apart = found[:, :, None] - found[:, None, :]
             assert np.abs(apart).sum(axis=0).max() <= rows.moved_l1

@@ -121,11 +121,13 @@ def test_one_release_answers_both_kinds(privacy: cf.Guarantee) -> None:
     schema = cf.Schema({name: cf.Integer(0, 1, on_missing=0) for name in ("y", "g")})
     method = cf.intervals.Difference("y ~ g")
     release = cf.release(method, cf.read(frame, schema), privacy, ledger=None, noise=SimulatedNoise(4))
-    credible, confidence = (method.infer(release, cf.ResultOptions(kind=kind)) for kind in ("credible", "confidence"))
+    credible, confidence = (
+        method.infer(release, cf.core.ResultOptions(kind=kind)) for kind in ("credible", "confidence")
+    )
     one, other = credible.conf_int().to_numpy(), confidence.conf_int().to_numpy()
     assert list(credible.names) == list(confidence.names) and np.abs(one - other).max() < 0.02
-    assert "exact under the prior" in credible.covers and "confidence" not in credible.covers
-    assert "confidence by the profile" in confidence.covers and "prior" not in confidence.covers
+    assert "exact under the prior" in credible.intervals_for and "confidence" not in credible.intervals_for
+    assert "confidence by the profile" in confidence.intervals_for and "prior" not in confidence.intervals_for
     called = cf.intervals.difference(
         cf.read(frame, schema), "y ~ g", privacy=privacy, ledger=None, kind="confidence", n=900, noise=SimulatedNoise(4)
     )

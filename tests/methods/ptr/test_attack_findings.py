@@ -16,6 +16,7 @@ from tests.few import few
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide.core import BudgetItem, Composed, OpaqueRelease, Test
 from confide.core.release import statements_hold
 from confide.errors import ConfideError, PlanError

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 import confide as cf
+import confide.audit
 from confide.core import BudgetItem, OpaqueRelease, Test, exact_cost
 from confide.core.events import event_from_dict, event_to_dict
 from confide.core.release import statements_hold

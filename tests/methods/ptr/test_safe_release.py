@@ -13,6 +13,7 @@ from scipy import stats
 from tests.messages import refuses
 
 import confide as cf
+import confide.testing
 from confide import engine, registry
 from confide.audit import audit, falsify_safety_bound
 from confide.audit.replay.recording import ReplayNoise, Request
@@ -244,7 +245,7 @@ def test_plans_from_files_and_releases_of_live_bounds() -> None:
 def test_a_users_bound_is_recorded_as_asserted_and_as_tried(tmp_path: Any) -> None:
     report = falsify_safety_bound(Ratio(), [(0, 1)], n=60, restarts=2)
     assert report.verdict == "holds"
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="toy", budget=cf.GDP(4.0, 1e-3, relation="substitute"))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="toy", budget=cf.GDP(4.0, 1e-3, relation="substitute"))
     data = spread(200)
     result = safe_release(Ratio(), data, privacy=cf.GDP(1.0, 1e-6), ledger=book, gamma_plan=30, report=report)
     assert result.guarantee.assumptions == (

@@ -124,7 +124,7 @@ def test_ends_that_are_the_declared_bound_alone_are_said() -> None:
     def asked(n: int, q: tuple[float, ...]) -> object:
         data = cf.read({"x": np.random.default_rng(1).normal(size=n)}, schema)
         return cf.tables.quantiles(
-            "x", data, covers="population", quantiles=q, privacy=cf.PureDP(2.0), ledger=None, noise=SimulatedNoise(2)
+            "x", data, inference="population", quantiles=q, privacy=cf.PureDP(2.0), ledger=None, noise=SimulatedNoise(2)
         )
 
     some = asked(300, (0.02, 0.5))
@@ -149,7 +149,7 @@ def test_ends_that_are_the_declared_bound_alone_are_said_under_gdp_too() -> None
         return cf.tables.quantiles(
             formula,
             data,
-            covers="population",
+            inference="population",
             quantiles=(0.02, 0.5),
             privacy=cf.GDP(1.0),
             ledger=None,
@@ -167,7 +167,7 @@ def test_ends_that_are_the_declared_bound_alone_are_said_under_gdp_too() -> None
     ones = cf.Schema({"k": cf.Integer(0, 9)})
     top = cf.read({"k": np.where(np.arange(100) % 10, 9, 0)}, ones)
     found = cf.tables.quantiles(
-        "k", top, covers="population", quantiles=0.95, privacy=cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1)
+        "k", top, inference="population", quantiles=0.95, privacy=cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1)
     )
     assert found.status == "valid" and found.conf_int().to_numpy().tolist() == [[9, 9]]
 
@@ -179,7 +179,7 @@ def test_an_atom_at_a_bound_is_no_open_end() -> None:
     found = cf.tables.quantiles(
         "x",
         cf.read({"x": x}, schema),
-        covers="population",
+        inference="population",
         quantiles=0.1,
         privacy=cf.PureDP(1.0),
         ledger=None,
@@ -196,7 +196,7 @@ def test_quantiles_of_whole_values_are_whole() -> None:
         found = cf.tables.quantiles(
             "x",
             data,
-            covers="population",
+            inference="population",
             quantiles=(0.2, 0.5),
             privacy=cf.PureDP(2.0),
             ledger=None,
@@ -236,7 +236,7 @@ def test_the_contract_of_pure_quantiles() -> None:
 @pytest.mark.parametrize("privacy", [cf.GDP(2.0), cf.PureDP(2.0)], ids=str)
 def test_a_subgroup_is_of_the_records_that_a_condition_names(privacy: cf.Guarantee) -> None:
     data = cf.read({"x": np.random.default_rng(1).normal(size=3_000)}, cf.Schema({"x": cf.Numeric(-4, 4)}))
-    asked = {"covers": "population", "privacy": privacy, "ledger": None, "noise": SimulatedNoise(1)}
+    asked = {"inference": "population", "privacy": privacy, "ledger": None, "noise": SimulatedNoise(1)}
     found = cf.tables.quantiles("x", data, where="x > 0", quantiles=0.5, **asked)
     assert found.conf_int()[0].iloc[0] > 0.5
     # any other quantile is read off the same release
@@ -249,7 +249,7 @@ def test_a_subgroup_is_of_the_records_that_a_condition_names(privacy: cf.Guarant
         ({"formula": "x ~ g"}, "of all records"),
         ({"formula": "exp(x)"}, "a column as it stands"),
         ({"formula": "x", "bins": 20}, "got 'x' and bins; write cf.tables.Quantiles('x')"),
-        ({"formula": "x", "covers": "dataset"}, "write covers='population'"),
+        ({"formula": "x", "inference": "dataset"}, "write inference='population'"),
     ],
 )
 def test_what_pure_epsilon_has_not_is_refused_and_gaussian_noise_has_it(asked: dict[str, object], words: str) -> None:
@@ -267,6 +267,6 @@ def test_no_value_of_a_record_raises(kind: Any, relation: str) -> None:
     """Missing, infinite, far out of bounds: the schema's public rule takes each."""
     strange = np.tile([np.nan, np.inf, -np.inf, 1e300, -1e300], 40)
     data = cf.read({"x": strange}, cf.Schema({"x": cf.Numeric(-4, 4, on_missing="midpoint")}))
-    asked = {"covers": "population", "privacy": kind(1.0, relation=relation), "ledger": None}
+    asked = {"inference": "population", "privacy": kind(1.0, relation=relation), "ledger": None}
     found = cf.tables.quantiles("x", data, noise=SimulatedNoise(1), **asked)
     assert np.isfinite(found.conf_int().to_numpy()).all()

@@ -14,6 +14,7 @@ from tests.few import few
 from tests.messages import refuses
 
 import confide as cf
+import confide.testing
 from confide import engine
 from confide.methods.quantiles.fitted_bins import fitted
 from confide.methods.quantiles.method import Quantiles
@@ -93,7 +94,7 @@ def test_a_release_whose_bins_are_nowhere_is_refused(starts: list[int] | None) -
     )
     own = np.array(release.public["starts"])
     wrong = {} if starts is None else {"starts": np.concatenate([starts, own[len(starts) :]])}
-    with refuses(cf.ReleaseError):
+    with refuses(cf.errors.ReleaseError):
         Quantiles("income").infer(replace(release, public=wrong))
 
 
@@ -210,14 +211,14 @@ def test_distances_between_quartiles_cover() -> None:
 def test_a_question_asks_for_other_quantiles_and_for_these_very_records() -> None:
     method = Quantiles("income")
     release = engine.release(method, cf.read(_frame(400), SCHEMA), cf.GDP(2.0), ledger=None, noise=SimulatedNoise(1))
-    wide = method.infer(release, cf.ResultOptions(quantiles=(0.3,)))
-    narrow = method.infer(release, cf.ResultOptions(quantiles=(0.3,), covers="dataset"))
+    wide = method.infer(release, cf.core.ResultOptions(quantiles=(0.3,)))
+    narrow = method.infer(release, cf.core.ResultOptions(quantiles=(0.3,), inference="dataset"))
     assert list(wide.names) == ["0.3"]
     width = [float(one.conf_int().iloc[0, 1] - one.conf_int().iloc[0, 0]) for one in (wide, narrow)]
     assert width[1] < width[0]
     assert "exactly these records: privacy noise only" in narrow.summary()
-    with refuses(cf.PlanError):
-        method.infer(release, cf.ResultOptions(covers="records"))
+    with refuses(cf.errors.PlanError):
+        method.infer(release, cf.core.ResultOptions(intervals_for="records"))
 
 
 def test_nothing_is_said_where_noise_hides_the_records() -> None:
@@ -255,7 +256,7 @@ def test_everything_that_can_be_read_off_a_result(tmp_path: Path) -> None:
 )
 def test_questions_that_cannot_be_answered_say_what_can(call: object) -> None:
     result = _result(Quantiles("income ~ sex", bins=8), _frame(50))
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         call(result)  # type: ignore[operator]
 
 
@@ -267,13 +268,13 @@ def test_questions_that_cannot_be_answered_say_what_can(call: object) -> None:
         ("sex", {}),
         ("income ~ sexx", {}),
         ("income", {"quantiles": (0.5, 1.0)}),
-        ("income", {"covers": "people"}),
+        ("income", {"intervals_for": "people"}),
         ("income", {"bins": 2000}),
         ("income", {"fitted": 20}),
     ],
 )
 def test_what_cannot_be_planned_says_what_can(formula: str, settings: dict[str, object]) -> None:
-    with refuses((cf.PlanError, cf.SchemaError)):
+    with refuses((cf.errors.PlanError, cf.errors.SchemaError)):
         Quantiles(formula, **settings).plan(SCHEMA, cf.GDP(1.0))  # type: ignore[arg-type]
 
 

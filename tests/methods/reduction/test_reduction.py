@@ -180,8 +180,8 @@ def test_pictures_and_the_command_line(tmp_path: object) -> None:
     _records(3_000).to_csv(folder / "records.csv", index=False)
     (folder / "schema.toml").write_text(SCHEMA.to_toml())
     for line in (
-        f"plan a+b+c+d --method pca --set components=2 --schema {folder}/schema.toml --mu 1 -o {folder}/plan.json",
-        f"release {folder}/plan.json {folder}/records.csv --no-ledger -o {folder}/r.json",
+        f"plan a+b+c+d --method pca --param components=2 --schema {folder}/schema.toml --mu 1 -o {folder}/plan.json",
+        f"release {folder}/plan.json {folder}/records.csv --unaccounted -o {folder}/r.json",
         f"infer {folder}/r.json --report {folder}/r.html --plot {folder}/r.png",
     ):
         done = CliRunner().invoke(app, line.split())
@@ -203,7 +203,7 @@ def test_the_transformer_is_the_same_release() -> None:
         NAMES, cf.read(frame, SCHEMA), privacy=cf.GDP(1.0), ledger=None, components=2, noise=SimulatedNoise(3)
     )
     assert scores == pytest.approx(own.transform(frame).to_numpy())
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         PrivatePCA(privacy=cf.GDP(1.0), ledger=None).fit(frame)
     with pytest.raises(ValueError, match="missing"):
         model.fit(frame).transform(frame[["a", "b"]])
@@ -213,13 +213,13 @@ def test_the_transformer_is_the_same_release() -> None:
 
 
 def test_what_is_refused() -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.reduction.PCA(("a",))
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.reduction.PCA("a + b", 3)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.reduction.PCA("a + b", scale="raw")
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.plan(
             cf.reduction.Correlations("a + g"),
             cf.Schema({"a": cf.Numeric(0, 1), "g": cf.Categorical(["u", "v"])}),

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import confide as cf
+import confide.audit
 from confide.core import seal
 from confide.noise import SimulatedNoise
 from confide.testing import check_method

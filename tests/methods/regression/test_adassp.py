@@ -12,7 +12,9 @@ from hypothesis import given, settings, strategies as st
 from tests.messages import refuses
 
 import confide as cf
-from confide.core import ResultOptions, leaves
+import confide.audit
+import confide.testing
+from confide.core import leaves
 from confide.errors import PlanError
 from confide.methods.regression.certified.sums import BoundedRows, Part, largest_length, moments, smallest_eigenvalue
 from confide.noise import SimulatedNoise
@@ -168,7 +170,7 @@ def test_no_record_moves_the_eigenvalue_by_more_than_its_bound(seed: int, p: int
 
 def test_the_bound_of_the_eigenvalue_is_attained() -> None:
     """Records orthogonal to a corner leave it the weakest direction; the corner then adds its whole length."""
-    design = cf.Design.of("y ~ a", SCHEMA)
+    design = cf.schema.ModelMatrix.of("y ~ a", SCHEMA)
     rows = BoundedRows(design, largest_length(design))
     company = pd.DataFrame({"a": [-2.0] * 50, "b": 0.0, "c": 0.0, "y": 0.0})  # z = (1, -1)
     corner = company.assign(a=3.0).iloc[:1]  # z = (1, 1)
@@ -190,7 +192,7 @@ corner = st.sampled_from([-1e300, -2.0, -1.0, 0.0, 0.3, 1.0, 3.0, 10.0, 30.0, 1e
 @given(st.lists(st.tuples(corner, corner, corner, corner), min_size=1, max_size=8), st.floats(0.01, 4), st.booleans())
 def test_no_row_is_longer_than_its_bound(rows: list[tuple[float, ...]], length: float, joint: bool) -> None:
     frame = pd.DataFrame(rows, columns=["a", "b", "c", "y"])
-    bounded = BoundedRows(cf.Design.of(FORMULA, SCHEMA), length, joint)
+    bounded = BoundedRows(cf.schema.ModelMatrix.of(FORMULA, SCHEMA), length, joint)
     m = bounded(codes_of(cf.read(frame, SCHEMA), bounded)).astype(object)
     if joint:
         assert max((m * m).sum(axis=0)) <= BOUND
@@ -239,7 +241,7 @@ def test_with_few_records_it_is_ridge_regression_with_the_stated_ridge() -> None
 def test_a_question_for_a_subset_is_the_smaller_model() -> None:
     frame = records(3_000, 6)
     release = cf.release(AdaSSP(FORMULA), cf.read(frame, SCHEMA), cf.GDP(1e4), ledger=None, noise=ZeroNoise())
-    result = cf.infer(release, ResultOptions(subset=("a", "c")))
+    result = cf.infer(release, subset=("a", "c"))
     smaller = estimate(AdaSSP("y ~ a + c"), frame, cf.GDP(1e4), ZeroNoise())
     assert list(result.params.index) == ["Intercept", "a", "c"]
     np.testing.assert_allclose(result.params, smaller.params, rtol=1e-6)

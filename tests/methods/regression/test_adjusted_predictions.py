@@ -67,9 +67,9 @@ def test_named_contrasts() -> None:
     found = result.t_test({"S - W": {"region[T.S]": 1, "region[T.W]": -1}})
     assert found.names == ("S - W",)
     assert found.effect[0] == pytest.approx(ols.params["region[T.S]"] - ols.params["region[T.W]"], abs=1e-3)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         result.t_test({"x": {"zz": 1}})
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         result.t_test({})
 
 
@@ -146,7 +146,7 @@ def test_one_row_is_get_prediction() -> None:
     ],
 )
 def test_impossible_requests_are_refused(call: dict[str, object]) -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         table().adjusted_predictions(**call)
 
 

@@ -37,7 +37,7 @@ def test_the_published_line_is_a_function_of_the_published_numbers(recenter):
     a = g.uniform(-2, 3, 800)
     method = SSP("y ~ a", recenter=recenter)
     made = rel({"a": a, "y": 2 * a + g.standard_normal(800)}, method, mu=0.7, noise=SimulatedNoise(3))
-    design = cf.Design.of("y ~ a", SCHEMA)
+    design = cf.schema.ModelMatrix.of("y ~ a", SCHEMA)
     box, drawn = None, made["re-centred moments" if recenter else "moments"]
     if recenter:
         ranges = made["ranges"]
@@ -158,7 +158,7 @@ def test_the_gate_believes_no_statement_that_the_spends_do_not_pay_for(tmp_path,
             return p
 
     book = cf.Ledger.create(tmp_path / "b.db", dataset="d", budget=cf.GDP(3.0))
-    with pytest.raises(cf.PlanError):
+    with pytest.raises(cf.errors.PlanError):
         data = cf.read(SCHEMA.sample(10, 1), SCHEMA, dataset="d")
         cf.release(Wrong("y ~ a", recenter=recenter), data, cf.GDP(1.0), ledger=book)
     assert "spent      mu = 0" in str(book.show())
@@ -167,7 +167,7 @@ def test_the_gate_believes_no_statement_that_the_spends_do_not_pay_for(tmp_path,
 @pytest.mark.parametrize(("mu", "rows"), [(1e-5, 1), (0.01, 2000)])
 @pytest.mark.parametrize("recenter", ["auto", False])
 def test_noise_that_does_not_fit_its_integers_is_refused_in_the_plan(mu, rows, recenter):
-    with pytest.raises(cf.PlanError):
+    with pytest.raises(cf.errors.PlanError):
         cf.plan(SSP("y ~ a", recenter=recenter), cf.Schema(dict(SCHEMA.columns), rows_per_unit=rows), cf.GDP(mu))
 
 
@@ -243,5 +243,5 @@ def test_no_kind_of_exception_leaves_the_private_part(tmp_path):
             raise Panic("the secret is 42")
 
     book = cf.Ledger.create(tmp_path / "b.db", dataset="d", budget=cf.GDP(3.0))
-    with pytest.raises(cf.ReleaseError):
+    with pytest.raises(cf.errors.ReleaseError):
         cf.release(Boom("y ~ a"), cf.read(SCHEMA.sample(10, 1), SCHEMA), cf.GDP(1.0), ledger=book)

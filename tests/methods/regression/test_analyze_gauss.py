@@ -11,7 +11,8 @@ import pytest
 from tests.messages import refuses
 
 import confide as cf
-from confide.core import ResultOptions
+import confide.audit
+import confide.testing
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
 from confide.testing import ZeroNoise
@@ -62,7 +63,7 @@ def test_without_noise_it_is_least_squares(formula: str) -> None:
     coded = pd.DataFrame(
         {name: SCHEMA[name].decode(SCHEMA[name].code(frame[name].to_numpy())) for name in SCHEMA.names}
     )
-    design = cf.Design.of(formula, SCHEMA).matrix(coded)
+    design = cf.schema.ModelMatrix.of(formula, SCHEMA).matrix(coded)
     expected = np.linalg.lstsq(design, coded["y"].to_numpy(), rcond=None)[0]
     np.testing.assert_allclose(result.params, expected, rtol=1e-4)
 
@@ -72,7 +73,7 @@ def test_a_question_for_a_subset_is_the_smaller_model() -> None:
     source = cf.read(frame, SCHEMA)
     release = cf.release(AnalyzeGauss(FORMULA), source, cf.GDP(1e4), ledger=None, noise=ZeroNoise())
     smaller = estimate(AnalyzeGauss("y ~ b"), frame, 1e4, ZeroNoise())
-    np.testing.assert_allclose(cf.infer(release, ResultOptions(subset=("b",))).params, smaller.params, rtol=1e-5)
+    np.testing.assert_allclose(cf.infer(release, subset=("b",)).params, smaller.params, rtol=1e-5)
 
 
 def test_it_is_weak_where_the_noise_reaches_the_smallest_eigenvalue() -> None:

@@ -12,6 +12,7 @@ from tests.few import few
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide.core import OpaqueRelease, leaves
 from confide.errors import PlanError
 from confide.methods.regression.evidence.normal_equations import Line
@@ -128,7 +129,7 @@ def test_one_record_in_each_bin_without_noise_is_weighted_least_squares() -> Non
 def test_exact_counts_without_noise() -> None:
     method = BinAgg("y ~ a + b", clipping_check=False)
     frame = records(2_000, 2)
-    bins = read_bins(released(method, frame, ZeroNoise(), mu=10.0), cf.Design.of("y ~ a + b", SCHEMA))
+    bins = read_bins(released(method, frame, ZeroNoise(), mu=10.0), cf.schema.ModelMatrix.of("y ~ a + b", SCHEMA))
     assert bins.counts.sum() == pytest.approx(2_000, abs=1e-6)
     inside = np.abs(bins.sums) <= bins.counts[:, None] * bins.halves + 1e-3
     assert inside.all()

@@ -12,6 +12,8 @@ from hypothesis import given, settings, strategies as st
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
+import confide.testing
 from confide.core import leaves
 from confide.errors import PlanError
 from confide.methods.regression.certified.sums import ClippedResidualRows
@@ -91,7 +93,7 @@ def test_no_score_goes_beyond_its_bound_at_any_line(
     rows: list[tuple[float, ...]], theta: tuple[float, ...], length: float, clip: float
 ) -> None:
     frame = pd.DataFrame(rows, columns=["a", "b", "y"])
-    scores = ClippedResidualRows(cf.Design.of(FORMULA, SCHEMA), length, clip).at(np.array(theta))
+    scores = ClippedResidualRows(cf.schema.ModelMatrix.of(FORMULA, SCHEMA), length, clip).at(np.array(theta))
     m = scores(codes_of(cf.read(frame, SCHEMA), scores)).astype(object)
     assert max((m * m).sum(axis=0)) <= BOUND
     if np.isfinite(theta).all() and max(map(abs, theta)) < 1e6:

@@ -15,6 +15,7 @@ from tests.few import few
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide.core import Gram
 from confide.errors import NoResult, PlanError, PrivacyError
 from confide.methods.regression.certified.efficient_line import EfficientPTR
@@ -37,7 +38,7 @@ SAFE: dict[str, Any] = {"mode": "safe", "lam0": 40.0, "gamma_plan": 20.0}
 
 
 def rows_of(formula: str = "y ~ 0 + a + b", cap: float = 1.0) -> JointRows:
-    return JointRows(cf.Design.of(formula, SCHEMA), cap)
+    return JointRows(cf.schema.ModelMatrix.of(formula, SCHEMA), cap)
 
 
 def released(method: EfficientPTR, frame: pd.DataFrame, privacy: Any = LEVEL, noise: Any = None) -> Any:
@@ -289,7 +290,7 @@ def test_where_the_mean_is_curved_it_is_the_weighted_line_that_is_named_and_cove
         assert (
             found.status == "valid"
             and "leverage weights" in found.summary(verbose=True)
-            and "times as wide" in found.covers
+            and "times as wide" in found.intervals_for
         )
     assert (held >= 11).all() and missed.max() >= 10
 

@@ -14,6 +14,7 @@ from scipy import stats
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide.core import Total
 from confide.errors import NoResult, PlanError, PrivacyError
 from confide.methods.curves.efficient_ptr import EfficientPTRKernel
@@ -28,7 +29,7 @@ LEVEL = cf.GDP(3.0, 1e-3)
 
 
 def rows_of(points: Any = ((0.25,), (0.5,)), h: float = 0.1, kernel: str = "gaussian") -> PointRows:
-    return PointRows(cf.Design.of("y ~ x", SCHEMA), points, (h,), kernel)
+    return PointRows(cf.schema.ModelMatrix.of("y ~ x", SCHEMA), points, (h,), kernel)
 
 
 def records(n: int, seed: int) -> pd.DataFrame:
@@ -119,7 +120,7 @@ def test_points_far_apart_cost_less_than_their_number() -> None:
     found = (weights**2).sum(axis=0).max()
     assert 0.999 * rows.largest(2) < found <= rows.largest(2)
     assert PointCurve(rows, 80 * WEIGHT).reach < 0.3 * 20 * WEIGHT**2
-    two = PointRows(cf.Design.of("y ~ a + b", TWO), ((0.2, 0.2), (0.2, 0.8), (0.9, 0.8)), (0.1, 0.1))
+    two = PointRows(cf.schema.ModelMatrix.of("y ~ a + b", TWO), ((0.2, 0.2), (0.2, 0.8), (0.9, 0.8)), (0.1, 0.1))
     codes = np.random.default_rng(1).integers(0, 2**20, (3, 20_000)).astype(float)
     weights, _ = two.placed(codes)
     assert (weights**2).sum(axis=0).max() <= two.largest(2) < 3 * WEIGHT**2

@@ -99,7 +99,7 @@ def test_group_means_are_the_means_and_clipped_responses_count_at_the_bounds() -
 def test_a_smaller_model_of_the_same_release_is_its_own_least_squares() -> None:
     frame = table(3_000)
     release = drawn("y ~ f + g", frame, noise=ZeroNoise())
-    small = cf.infer(release, cf.ResultOptions(subset=("g",)))
+    small = cf.infer(release, subset=("g",))
     np.testing.assert_allclose(small.estimates, list(path_of("y ~ g").reference(frame).values()), atol=3e-5)
     assert "submodel_classical" in small.flags
     assert small.status == "valid"

@@ -13,7 +13,7 @@ from confide.methods.regression.glm.coefficients import log_odds
 from confide.methods.regression.glm.noise_floor import UnidentifiedLevels, levels_of
 from confide.noise import SimulatedNoise
 from confide.regression import Logistic
-from confide.schema import CodedFrame, Design
+from confide.schema import CodedFrame, ModelMatrix
 from confide.sums.coding import Box
 
 SCHEMA = cf.Schema(
@@ -24,7 +24,7 @@ SCHEMA = cf.Schema(
         "y": cf.Integer(0, 1),
     }
 )
-DESIGN = Design.of("y ~ x + f + k", SCHEMA)
+DESIGN = ModelMatrix.of("y ~ x + f + k", SCHEMA)
 SHARES = {"a": 0.6, "b": 0.3, "c": 0.09, "d": 0.01}
 
 
@@ -82,7 +82,7 @@ def test_a_level_of_many_records_is_never_held_nor_all_of_a_column() -> None:
 
 
 def test_of_all_records_nothing_is_held() -> None:
-    design = Design.of("y ~ x", SCHEMA)
+    design = ModelMatrix.of("y ~ x", SCHEMA)
     levels = levels_of(design, Box.of(design))
     assert [(one.column, one.name) for one in levels] == [("", "")]
     held = UnidentifiedLevels.of(np.diag([50.0, 1.0]), 5.0, np.eye(2), np.eye(2), levels)
@@ -93,7 +93,7 @@ def test_of_all_records_nothing_is_held() -> None:
 def test_a_cell_of_a_product_is_held_along_all_that_vanishes_outside_of_it(slope: bool) -> None:
     """a = b = 1 in 4 % of the records: its own coefficient, and its own slope where it has one, hang on it."""
     schema = cf.Schema({"a": cf.Integer(0, 1), "b": cf.Integer(0, 1), "x": cf.Numeric(-1, 1), "y": cf.Integer(0, 1)})
-    design = Design.of("y ~ a * b * x" if slope else "y ~ a * b + x", schema)
+    design = ModelMatrix.of("y ~ a * b * x" if slope else "y ~ a * b + x", schema)
     g, box = np.random.default_rng(1), Box.of(design)
     frame = pd.DataFrame(
         {name: (g.random(20_000) < 0.2).astype(int) for name in "ab"} | {"x": g.uniform(-1, 1, 20_000)}

@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
 from confide.testing import ZeroNoise, check_method, codes_of
@@ -20,7 +21,7 @@ from confide_lab.methods.functional_mechanism import FunctionalMechanism
 from confide_lab.published.functional_mechanism import functional_mechanism
 
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "y": cf.Numeric(-20, 30)})
-DESIGN = cf.Design.of("y ~ a + b", SCHEMA)
+DESIGN = cf.schema.ModelMatrix.of("y ~ a + b", SCHEMA)
 
 place = st.one_of(st.sampled_from([-1.0, 0.0, 1.0]), st.floats(-1, 1))
 
@@ -54,7 +55,9 @@ def test_it_gives_pure_privacy_for_each_request() -> None:
 def test_no_pair_of_records_goes_beyond_the_sensitivity(d: int, data: st.DataObject) -> None:
     """Exact integers, both relations, in any number of features."""
     schema = cf.Schema({**{f"x{j}": cf.Numeric(-1, 1) for j in range(d)}, "y": cf.Numeric(-1, 1)})
-    coefficients = QuadraticCoefficients(cf.Design.of("y ~ " + " + ".join(f"x{j}" for j in range(d)), schema))
+    coefficients = QuadraticCoefficients(
+        cf.schema.ModelMatrix.of("y ~ " + " + ".join(f"x{j}" for j in range(d)), schema)
+    )
     rows = data.draw(st.lists(st.tuples(*[place] * (d + 1)), min_size=2, max_size=4))
     frame = pd.DataFrame(rows, columns=[*schema.names])
     integers = coefficients(codes_of(cf.read(frame, schema), coefficients)).astype(object)
@@ -86,7 +89,7 @@ def test_without_noise_it_is_least_squares(formula: str) -> None:
     frame = records(2_000, 1)
     method = FunctionalMechanism(formula)
     release = cf.release(method, cf.read(frame, SCHEMA), cf.PureDP(1e6), ledger=None, noise=ZeroNoise())
-    design = cf.Design.of(formula, SCHEMA)
+    design = cf.schema.ModelMatrix.of(formula, SCHEMA)
     ols, *_ = np.linalg.lstsq(design.matrix(frame), frame["y"], rcond=None)
     found = method.infer(release)
     np.testing.assert_allclose(design.matrix(frame) @ found.params.to_numpy(), design.matrix(frame) @ ols, atol=0.05)

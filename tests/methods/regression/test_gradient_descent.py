@@ -11,6 +11,7 @@ import pytest
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide.core import exact_cost, leaves
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
@@ -111,7 +112,7 @@ def test_without_an_intercept_the_line_goes_through_the_origin() -> None:
 
 def test_the_worst_pairs_are_the_worst() -> None:
     _, (high, low) = GradientDescent("y ~ a + b").worst_pairs(SCHEMA)
-    scores = ClippedScores(cf.Design.of("y ~ a + b", SCHEMA), 0.6)
+    scores = ClippedScores(cf.schema.ModelMatrix.of("y ~ a + b", SCHEMA), 0.6)
     one, other = scores(codes_of(cf.read(pd.DataFrame([high, low]), SCHEMA), scores)).T
     assert np.linalg.norm(one) / 2**20 == pytest.approx(1, abs=1e-4)
     assert np.linalg.norm(one - other) / 2**21 == pytest.approx(1, abs=1e-4)

@@ -14,6 +14,7 @@ from scipy import integrate, stats
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide.core import Gram, Meter, seal
 from confide.errors import NoConversion, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import calibrate_gaussian
@@ -204,7 +205,7 @@ def test_the_statement_names_its_assumption_and_is_charged(tmp_path: Path) -> No
     release = released(records(100, 1))
     assert release.charged == cf.ApproxDP(1.0, 1e-6, relation="add-remove", assumptions=("float64 sampling",))
     assert "float64 sampling" in JohnsonLindenstrauss("y ~ a + b").infer(release).summary(verbose=True)
-    ledger = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(3.0, delta=1e-5))
+    ledger = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(3.0, delta=1e-5))
     source = cf.read(records(100, 1), SCHEMA)
     done = cf.release(JohnsonLindenstrauss("y ~ a + b"), source, ASKED, ledger=ledger)
     assert cf.verify(done, ledger).ok

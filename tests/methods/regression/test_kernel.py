@@ -14,6 +14,7 @@ from scipy import stats
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide.errors import PlanError
 from confide.methods.curves.kernel import Kernel, Smooth
 from confide.methods.curves.sums import UNIT, Axis, KernelRows, KernelSums
@@ -91,7 +92,7 @@ def test_no_row_breaks_the_bound_and_some_attain_it() -> None:
 
 def test_the_sums_are_those_of_the_rows() -> None:
     """Cells first, then the table: to the integer what adding up each record's row gives."""
-    rows = KernelRows(cf.Design.of("y ~ x", SCHEMA), Axis(0.0, 1.0, 1 << 20, 0.07))
+    rows = KernelRows(cf.schema.ModelMatrix.of("y ~ x", SCHEMA), Axis(0.0, 1.0, 1 << 20, 0.07))
     codes = np.random.default_rng(1).integers(0, 1 << 20, (2, 3_000)).astype(float)
     sums = KernelSums(rows)
     wanted = rows(codes).astype(np.int64).astype(object).sum(axis=1)
@@ -106,7 +107,7 @@ def test_the_sums_are_those_of_the_rows() -> None:
     st.tuples(*[st.sampled_from([-1.0, -0.4, 0.0, 1.0])] * 2),
 )
 def test_no_neighbour_breaks_the_sensitivity(x: tuple[float, float], y: tuple[float, float]) -> None:
-    sums = KernelSums(KernelRows(cf.Design.of("y ~ x", SCHEMA), Axis(0.0, 1.0, 1 << 20, 0.05)))
+    sums = KernelSums(KernelRows(cf.schema.ModelMatrix.of("y ~ x", SCHEMA), Axis(0.0, 1.0, 1 << 20, 0.05)))
     one, other = (
         cf.read(pd.DataFrame({"x": [a], "y": [b]}), SCHEMA).aggregate(sums)[0] for a, b in zip(x, y, strict=True)
     )

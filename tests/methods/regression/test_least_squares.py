@@ -22,7 +22,7 @@ from confide.methods.regression.least_squares.draw import ScoreStatistics
 from confide.methods.regression.least_squares.reading import LeastSquaresReading
 from confide.noise import SimulatedNoise
 from confide.regression import LeastSquares
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.testing.test_data import ZeroNoise
 
 OLS_SCHEMA = cf.Schema(
@@ -74,7 +74,7 @@ def test_without_noise_and_limits_it_is_least_squares_to_the_grid(
     method = ols(formula, limit="none")
     release = release_of(method, frame, mu=0.4 if n == 60 else 1.0, noise=ZeroNoise())
     assert ("short gram" in release.statistics) == (n == 60)
-    design = Design.of(formula, OLS_SCHEMA)
+    design = ModelMatrix.of(formula, OLS_SCHEMA)
     sandwich = LeastSquaresReading(release, ResultOptions(), design, list(range(len(design.terms)))).sandwich
     known = method.about(OLS_SCHEMA).reference(frame)
     assert sandwich.estimates == pytest.approx(list(known.values()), abs=4e-4 if n == 60 else 3e-5)
@@ -90,7 +90,7 @@ def test_without_noise_the_sandwich_is_hc1() -> None:
     frame["y"] = frame.y + frame.a * np.random.default_rng(5).normal(size=4_000)
     method = ols("y ~ a + b", limit="none")
     release = release_of(method, frame, mu=50.0, noise=ZeroNoise())
-    design = Design.of("y ~ a + b", OLS_SCHEMA)
+    design = ModelMatrix.of("y ~ a + b", OLS_SCHEMA)
     sampling = LeastSquaresReading(release, ResultOptions(), design, [0, 1]).sandwich.sampling
     x = design.matrix(frame)
     inverse = np.linalg.inv(x.T @ x)
@@ -107,7 +107,7 @@ def test_the_shares_of_both_branches_are_the_request_exactly(
     formula: str, relation: str, settings: dict[str, Any]
 ) -> None:
     allowance = Allowance.of(cf.GDP(0.8, relation=relation), ols(), OLS_SCHEMA)
-    together, statistics = ScoreStatistics(Design.of(formula, OLS_SCHEMA), **settings).plan(allowance)
+    together, statistics = ScoreStatistics(ModelMatrix.of(formula, OLS_SCHEMA), **settings).plan(allowance)
     assert {leaf.name for leaf in leaves(together)} == set(statistics)
     assert isinstance(together, Composed)
     (choice,) = (part for part in together.parts if isinstance(part, Branches))
@@ -169,7 +169,7 @@ def test_a_release_reads_back_and_the_order_does_not_show() -> None:
 def test_a_smaller_model_has_point_estimates_alone() -> None:
     frame = records(4_000)
     release = release_of(ols(limit="none"), frame, mu=3.0)
-    part = cf.infer(release, ResultOptions(subset=("a", "b")))
+    part = cf.infer(release, subset=("a", "b"))
     assert list(part.params.index) == ["Intercept", "a", "b"]
     assert part.status == "imprecise" and not part.has_intervals and "smaller formula" in part.reason
     assert (
@@ -182,7 +182,7 @@ def test_a_smaller_model_has_point_estimates_alone() -> None:
 
 
 def test_other_formulas_without_an_intercept_are_refused_with_the_call_that_works() -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         ols("y ~ 0 + a + b").plan(OLS_SCHEMA, cf.GDP(1.0))
 
 
@@ -256,7 +256,7 @@ def test_the_assumption_on_tails_is_printed_with_its_price() -> None:
         cf.Schema({**{n: OLS_SCHEMA[n] for n in OLS_SCHEMA.names}, "y": cf.Numeric(-300, 300)}),
     )
     result = cf.infer(release_of(ols(), frame, schema=wide))
-    assert "tail_assumption" in result.flags and "times as wide" in result.covers
+    assert "tail_assumption" in result.flags and "times as wide" in result.intervals_for
     unlimited = cf.infer(release_of(ols(limit="none"), frame, schema=wide))
     assert "no_clipping" in unlimited.flags or unlimited.status != "valid"
     assert dict(unlimited.facts)["Limits"] == "not limited"
@@ -264,7 +264,7 @@ def test_the_assumption_on_tails_is_printed_with_its_price() -> None:
 
 def test_the_head_names_what_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     release = release_of(ols("y ~ a + b"), records(2_000), mu=3.0)
-    design = Design.of("y ~ a + b", OLS_SCHEMA)
+    design = ModelMatrix.of("y ~ a + b", OLS_SCHEMA)
     reading = LeastSquaresReading(release, ResultOptions(), design, [0, 1])
     numbers, largest = {"score_limit": 2.0, "leverage_cap": 1.0, "sigma": 1.0}, [np.array([4.0, 4.0, 1.0])]
     public = {"weights": np.ones(1)}

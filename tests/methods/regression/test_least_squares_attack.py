@@ -29,7 +29,7 @@ from confide.methods.regression.least_squares.sums import (
     score_edges,
 )
 from confide.regression import LeastSquares
-from confide.schema import CodedFrame, Design
+from confide.schema import CodedFrame, ModelMatrix
 from confide_lab.benchmarks.truth.plain import line
 
 Array = NDArray[np.float64]
@@ -111,7 +111,7 @@ def test_coefficients_contrasts_and_predictions_cover(name: str) -> None:
     _, schema, practice = population(name)
     method = LeastSquares(DESIGNS[name][1])
     truth = pd.Series(method.reference(practice))
-    design = Design.of(method.formula, schema)
+    design = ModelMatrix.of(method.formula, schema)
     rows = practice.rows(design)[0][:2]
     found, plain, means = [], [], []
     for run in range(RUNS):

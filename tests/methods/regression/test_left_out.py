@@ -17,7 +17,7 @@ from confide.methods.regression.sums.scores import LimitedFeatures, LimitedScore
 from confide.methods.regression.sums.whitened_rows import Frame, PartialFrame
 from confide.noise import SimulatedNoise
 from confide.regression import LeastSquares
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import Box
 from confide.testing.test_data import ZeroNoise
 
@@ -52,13 +52,13 @@ def released(frame: pd.DataFrame, mu: float, noise: Any, **settings: Any) -> Any
 
 
 def reading(release: Any) -> LeastSquaresReading:
-    design = Design.of(FORMULA, SCHEMA)
+    design = ModelMatrix.of(FORMULA, SCHEMA)
     return LeastSquaresReading(release, ResultOptions(), design, list(range(len(design.terms))))
 
 
 def least_squares(frame: pd.DataFrame) -> pd.Series:
     """By name; of a level without records whatever is shortest."""
-    design = Design.of(FORMULA, SCHEMA)
+    design = ModelMatrix.of(FORMULA, SCHEMA)
     x = np.asarray(design.matrix(frame), dtype=float)
     return pd.Series(np.linalg.lstsq(x, frame.y.to_numpy(), rcond=None)[0], design.names)
 
@@ -90,7 +90,7 @@ def test_what_leaving_out_moves_is_what_varies_within_the_level(seed: int) -> No
     """The identity of the derivation, and that the allowance with the correlation's own value bounds it."""
     frame = records(400, "s", 40, seed)
     whole, others = least_squares(frame), least_squares(frame.iloc[40:])
-    design = Design.of(FORMULA, SCHEMA)
+    design = ModelMatrix.of(FORMULA, SCHEMA)
     x, y = np.asarray(design.matrix(frame), dtype=float), frame.y.to_numpy()
     told = [place for place, name in enumerate(whole.index) if name != "g[T.s]"]
     inverse = np.linalg.inv(x[40:][:, told].T @ x[40:][:, told])
@@ -104,7 +104,7 @@ def test_what_leaving_out_moves_is_what_varies_within_the_level(seed: int) -> No
 
 @pytest.mark.parametrize("rare", ["s", "p", "k"])
 def test_records_of_a_level_left_out_count_nothing_and_no_other_changes(rare: str) -> None:
-    design = Design.of(FORMULA, SCHEMA)
+    design = ModelMatrix.of(FORMULA, SCHEMA)
     layout, p = Layout.of(design), len(design.terms) + 1
     g = np.random.default_rng(3)
     frame = Frame.of(Box.of(design), g.normal(size=(p, p)), 0.1 * g.normal(size=p), 1.0)
@@ -145,7 +145,7 @@ def counted(counts: list[float], sd: float = 4.0) -> CellCounts:
     ],
 )
 def test_only_levels_with_few_records_are_left_out(counts: list[float], left: list[tuple[int, int]]) -> None:
-    found = SparseLevels.of(Layout.of(Design.of(FORMULA, SCHEMA)), counted(counts), 0.3)
+    found = SparseLevels.of(Layout.of(ModelMatrix.of(FORMULA, SCHEMA)), counted(counts), 0.3)
     assert sorted(found.cells if found else []) == left
     if found is not None:
         assert (found.enough > found.counts).all()
@@ -153,7 +153,7 @@ def test_only_levels_with_few_records_are_left_out(counts: list[float], left: li
 
 
 def test_a_factor_that_stands_in_products_keeps_its_levels() -> None:
-    layout = Layout.of(Design.of("y ~ a + g + a:g", SCHEMA))
+    layout = Layout.of(ModelMatrix.of("y ~ a + g + a:g", SCHEMA))
     assert SparseLevels.of(layout, counted([900.0, 700.0, 390.0, 10.0]), 0.3) is None
 
 
@@ -171,14 +171,14 @@ def test_the_table_answers_the_others_and_names_the_level(rare: str, some: int, 
         assert result.reason.startswith(f"too few records to be told: {name} (about ")
         assert "the other coefficients are told without them" in result.reason
         assert ("compares with such a level" in result.reason) == (rare == "p")
-        assert "of the levels left out" in result.covers and "levels left out" in dict(result.facts)["R-squared"]
+        assert "of the levels left out" in result.intervals_for and "levels left out" in dict(result.facts)["R-squared"]
         tests = result.wald_test_terms()
         assert np.isfinite(tests.loc["a", "pvalue"])
 
 
 def test_a_smaller_model_of_such_a_release_has_points() -> None:
     release = released(records(2_000, "s", 4), 1.0, SimulatedNoise(1))
-    result = cf.infer(release, ResultOptions(subset=("a", "k")))
+    result = cf.infer(release, subset=("a", "k"))
     assert result.status == "imprecise" and np.isfinite(result.params).all()
     assert result.params["a"] == pytest.approx(0.5, abs=0.2)
 

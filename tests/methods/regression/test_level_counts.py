@@ -15,7 +15,7 @@ import confide as cf
 from confide.methods.regression.evidence.sparse_levels import totals_of_gram, unseen_levels
 from confide.noise import SimulatedNoise
 from confide.results.base import LevelCount, level_remarks
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import Box
 from confide.testing.test_data import ZeroNoise
 from confide_lab.methods import AdaSSP, AnalyzeGauss, BinAgg, BoostedAdaSSP, NaiveBayes
@@ -44,11 +44,11 @@ def records(n: int, g: str, h: str = "uv") -> pd.DataFrame:
     )
 
 
-def reason(method: Any, frame: pd.DataFrame, privacy: Any, question: Any = None, noise: Any = None) -> tuple[str, str]:
+def reason(method: Any, frame: pd.DataFrame, privacy: Any, options: Any = None, noise: Any = None) -> tuple[str, str]:
     release = cf.release(
         method, cf.read(frame, SCHEMA), privacy, ledger=None, noise=SimulatedNoise(1) if noise is None else noise
     )
-    result = cf.infer(cf.Release.from_json(release.to_json()), question)
+    result = cf.infer(cf.Release.from_json(release.to_json()), options)
     return result.status, result.reason
 
 
@@ -97,14 +97,14 @@ def test_levels_with_records_are_not_named() -> None:
 def test_a_column_that_a_subset_leaves_out_is_not_named() -> None:
     method, frame = cf.regression.SSP(FORMULA), records(3_000, "abc", h="u")
     assert all(f"level '{level}' of" in reason(method, frame, cf.GDP(1.0))[1] for level in "dv")
-    assert "of g has" not in reason(method, frame, cf.GDP(1.0), cf.ResultOptions(subset=("x", "h")))[1]
-    assert "level 'v' of h" in reason(method, frame, cf.GDP(1.0), cf.ResultOptions(subset=("x", "h")))[1]
+    assert "of g has" not in reason(method, frame, cf.GDP(1.0), cf.core.ResultOptions(subset=("x", "h")))[1]
+    assert "level 'v' of h" in reason(method, frame, cf.GDP(1.0), cf.core.ResultOptions(subset=("x", "h")))[1]
 
 
 @pytest.mark.parametrize("formula", ["y ~ x + g + h", "y ~ 0 + g + x", "y ~ g:x + g"])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_without_noise_the_counts_are_exact_in_any_coordinates(formula: str, seed: int) -> None:
-    design, frame = Design.of(formula, SCHEMA), records(700, "aabbbbc")
+    design, frame = ModelMatrix.of(formula, SCHEMA), records(700, "aabbbbc")
     values = design.matrix(frame)[:, int(design.intercept) :]
     generator = np.random.default_rng(seed)
     middle, half = Box.of(design).arrays

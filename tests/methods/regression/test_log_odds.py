@@ -13,6 +13,7 @@ from tests.few import few
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide.core import seal
 from confide.core.events import Branches, BudgetItem, Composed, Event, exact_cost
 from confide.core.statistic import WrappedSource
@@ -25,7 +26,7 @@ from confide.methods.regression.glm.reading import LevelState
 from confide.methods.regression.sums.whitened_rows import Frame
 from confide.noise import SimulatedNoise
 from confide.regression import Logistic
-from confide.schema import CodedFrame, Design
+from confide.schema import CodedFrame, ModelMatrix
 from confide.sums.coding import Box
 from confide.testing import check_method
 from confide.testing.test_data import ZeroNoise
@@ -130,7 +131,7 @@ def test_without_noise_it_is_maximum_likelihood_with_its_sandwich(formula: str) 
     assert found.status == "valid"
     truth = Logistic(formula).reference(CodedFrame.of(frame, SCHEMA))
     np.testing.assert_allclose(found.params, list(truth.values()), atol=2e-3)
-    x, y = Design.of(formula.replace("y ", "z "), _numbered(SCHEMA)).matrix(frame), (frame.y == "yes").to_numpy()
+    x, y = ModelMatrix.of(formula.replace("y ", "z "), _numbered(SCHEMA)).matrix(frame), (frame.y == "yes").to_numpy()
     p = expit(x @ np.array(list(truth.values())))
     bread = np.linalg.inv((x.T * (p * (1 - p))) @ x)
     scores = x * (y - p)[:, None]
@@ -182,7 +183,7 @@ def test_the_noisy_count_chooses_the_branch(n: int, steps: int) -> None:
 def test_the_start_is_near_the_likeliest_model_of_rare_levels_and_outcomes() -> None:
     g = np.random.default_rng(1)
     schema = cf.Schema({"x": cf.Numeric(-1, 1), "r": cf.Integer(0, 1), "y": cf.Integer(0, 1)})
-    design = Design.of("y ~ x + r", schema)
+    design = ModelMatrix.of("y ~ x + r", schema)
     x, r = g.uniform(-1, 1, 100_000), (g.random(100_000) < 0.02) * 1.0
     z = np.column_stack([np.ones_like(x), x, 2 * r - 1])
     theta = np.array([-1.0, 1.2, 0.6])
@@ -235,7 +236,7 @@ def test_the_bound_reaches_the_ends_of_bounds_where_that_is_affordable() -> None
 
 def test_ends_are_those_of_numbers_whose_bounds_are_not_far() -> None:
     columns = {"a": cf.Numeric(-6, 6), "b": cf.Numeric(-30, 30), "f": cf.Integer(0, 1), "y": cf.Integer(0, 1)}
-    design = Design.of("y ~ a + b + f", cf.Schema(columns))
+    design = ModelMatrix.of("y ~ a + b + f", cf.Schema(columns))
     mean, sd = np.array([0.0, 0.0, -1.0]), np.array([1 / 6, 1 / 30, 0.5])
     frame = Frame.of(Box.of(design), np.diag([1.0, *(1 / sd)]), np.zeros(4), 1.0)
     scores, sizes = lengths_at_ends(design, FisherRows(design).at(frame, 1.0, 1.0), mean, sd, private=False)
@@ -281,7 +282,7 @@ def test_the_covariance_is_robust_where_the_meat_can_tell_and_the_models_elsewhe
 
 def test_a_level_without_one_of_the_outcomes_is_named_with_all_that_hangs_on_it() -> None:
     schema = cf.Schema({"c": cf.Categorical(["u", "v", "w"]), "k": cf.Integer(0, 1), "y": cf.Integer(0, 1)})
-    design = Design.of("y ~ c + k", schema)
+    design = ModelMatrix.of("y ~ c + k", schema)
     g = np.random.default_rng(1)
     level, k = g.choice(3, 2_000, p=[0.5, 0.4, 0.1]), g.integers(0, 2, 2_000)
     z = np.column_stack([np.ones(2_000), 2.0 * (level == 1) - 1, 2.0 * (level == 2) - 1, 2.0 * k - 1])
@@ -333,7 +334,8 @@ def test_records_at_risk_widen_the_interval_and_the_table_says_its_assumption() 
     # the others hang together with it, and get no more than their part of what was seen
     assert found.bias[1] > 0 and (found.bias[[0, 2]] < 0.2 * found.bse.to_numpy()[[0, 2]]).all()
     assert (
-        "assumed for a: records that count less have a mean residual of at most their mean squared one" in found.covers
+        "assumed for a: records that count less have a mean residual of at most their mean squared one"
+        in found.intervals_for
     )
 
 
@@ -403,7 +405,7 @@ def test_predicted_probabilities_have_intervals() -> None:
 
 def test_the_title_names_the_estimand_and_the_release_reads_back() -> None:
     found, release = released(records(2_000, 1))
-    assert "maximum likelihood" in found.target and "plain maximum-likelihood" in found.covers
+    assert "maximum likelihood" in found.target and "plain maximum-likelihood" in found.intervals_for
     again = Logistic(FORMULA).infer(cf.Release.from_json(release.to_json()))
     assert again.to_dict() == found.to_dict()
     odds = found.odds_ratios()

@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide.core import Gram
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
@@ -25,7 +26,7 @@ SCHEMA = cf.Schema({"a": cf.Numeric(-1, 1), "b": cf.Numeric(-1, 1), "y": cf.Nume
 
 
 def minimiser(radius: float = 1.0, formula: str = "y ~ a + b") -> BallMinimiser:
-    return OutputPerturbation(formula, radius=radius)._minimiser(cf.Design.of(formula, SCHEMA))
+    return OutputPerturbation(formula, radius=radius)._minimiser(cf.schema.ModelMatrix.of(formula, SCHEMA))
 
 
 def gram(own: BallMinimiser, rows: np.ndarray) -> np.ndarray:

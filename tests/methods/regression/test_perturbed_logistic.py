@@ -15,6 +15,7 @@ from tests.few import few
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide.core import seal, threshold
 from confide.errors import NoConversion, NoResult, PlanError, PrivacyError
 from confide.noise import SimulatedNoise
@@ -441,7 +442,7 @@ def test_it_draws_reports_and_reads_as_other_tables_do(tmp_path: object) -> None
 
 
 def test_the_ledger_is_charged_by_the_curve(tmp_path: object) -> None:
-    ledger = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(3.0, delta=1e-5))  # type: ignore[operator]
+    ledger = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(3.0, delta=1e-5))  # type: ignore[operator]
     done = cf.release(LogisticObjective(FORMULA), cf.read(records(100, 1), SCHEMA), ASKED, ledger=ledger)
     assert cf.verify(done, ledger).ok
     native, asked = done.plan.guarantees

@@ -30,7 +30,7 @@ def scaled(intercept: float, a: float, b: float) -> np.ndarray:
 
 
 def test_a_line_comes_back_in_the_units_of_the_data_and_predicts() -> None:
-    design = cf.Design.of("y ~ a + b", SCHEMA)
+    design = cf.schema.ModelMatrix.of("y ~ a + b", SCHEMA)
     result = point_estimates(
         AdaSSP("y ~ a + b"), release("y ~ a + b"), design, scaled(1.5, 2.0, -0.5), reason="none was asked for"
     )
@@ -45,7 +45,7 @@ def test_a_line_comes_back_in_the_units_of_the_data_and_predicts() -> None:
 
 
 def test_without_an_intercept_the_line_goes_through_the_origin() -> None:
-    design = cf.Design.of("y ~ 0 + a + b", SCHEMA)
+    design = cf.schema.ModelMatrix.of("y ~ 0 + a + b", SCHEMA)
     line = line_of(design)
     generator = np.random.default_rng(1)
     root = generator.normal(size=(3, 3))
@@ -58,7 +58,7 @@ def test_without_an_intercept_the_line_goes_through_the_origin() -> None:
 
 
 def test_a_ridge_line_minimises_its_objective_on_the_line() -> None:
-    design = cf.Design.of("y ~ 0 + a + b", SCHEMA)
+    design = cf.schema.ModelMatrix.of("y ~ 0 + a + b", SCHEMA)
     generator = np.random.default_rng(2)
     root = generator.normal(size=(3, 5))
     gram, cross = root @ root.T, generator.normal(size=3)
@@ -74,7 +74,7 @@ def test_a_ridge_line_minimises_its_objective_on_the_line() -> None:
 
 @pytest.mark.parametrize("theta", [[nan, 0.0, 0.0], [np.inf, 0.0, 0.0]])
 def test_a_line_that_is_not_finite_is_not_identified(theta: list[float]) -> None:
-    design = cf.Design.of("y ~ a + b", SCHEMA)
+    design = cf.schema.ModelMatrix.of("y ~ a + b", SCHEMA)
     result = point_estimates(AdaSSP("y ~ a + b"), release("y ~ a + b"), design, np.array(theta), reason="-")
     assert result.status == "not_identified" and result.params.isna().all()
     assert np.isnan(ridge_line(np.zeros((3, 3)), np.ones(3), Line.free(3))).all()

@@ -14,6 +14,7 @@ from tests.messages import refuses
 from tests.methods.regression.test_log_odds import paths
 
 import confide as cf
+import confide.audit
 from confide.core import Gram, ResultOptions, seal
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.glm.clipping import CountCut, counts_words, cut_assumption, missed_at_ends
@@ -24,7 +25,7 @@ from confide.methods.regression.glm.sums import CountIndices, Excess, FisherSum,
 from confide.methods.regression.sums.whitened_rows import Frame
 from confide.noise import SimulatedNoise
 from confide.regression import Logistic, Poisson
-from confide.schema import CodedFrame, Design
+from confide.schema import CodedFrame, ModelMatrix
 from confide.sums.coding import BOUND, Box
 from confide.testing import check_method
 from confide.testing.test_data import ZeroNoise
@@ -71,12 +72,12 @@ def name_of(method) -> str:
 # guarantee -----------------------------------------------------------------------------------------------------------
 
 
-def _design(schema: cf.Schema) -> Design:
+def _design(schema: cf.Schema) -> ModelMatrix:
     numbers = cf.Schema({**schema.columns, "y": cf.Integer(0, 1)}) if schema is BINARY else schema
-    return Design.of(FORMULA, numbers)
+    return ModelMatrix.of(FORMULA, numbers)
 
 
-def _hostile(design: Design, g: np.random.Generator, many: int) -> np.ndarray:
+def _hostile(design: ModelMatrix, g: np.random.Generator, many: int) -> np.ndarray:
     """Codes at the ends of the columns and between."""
     sizes = [design.schema[name].steps for name in design.columns]
     return np.array([g.choice([0, size - 1, size // 3], many) for size in sizes], dtype=np.float64)
@@ -171,7 +172,7 @@ def test_a_steep_mean_that_stops_growing_is_told() -> None:
         frame = pd.DataFrame({"a": a, "b": b, "y": g.poisson(np.exp(np.clip(1.2 * a - 0.3 * b, -6, 3))).clip(0, 30)})
         result = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(seed)))
         if result.status == "valid":
-            said.append(result.covers)
+            said.append(result.intervals_for)
             low, high = result.conf_int().loc["a"]
             held.append(low <= method.reference(CodedFrame.of(frame, schema))["a"] <= high)
     # nine of ten are answered, the others are too far from the line where records count less
@@ -393,7 +394,7 @@ def read_inside(seed: int, n: int, mu: float):
 
 
 def test_what_scores_at_the_ends_of_bounds_miss() -> None:
-    design = Design.of("y ~ a + b", INSIDE)
+    design = ModelMatrix.of("y ~ a + b", INSIDE)
     mean, sd = np.zeros(2), np.array([1 / 8.2, 1 / np.sqrt(3)])
     frame = Frame.of(Box.of(design), np.diag([1.0, *(1 / sd)]), np.zeros(3), 1.0)
     # at a rate of 1 of 10 the residual is at most nine tenths of the largest count
@@ -408,7 +409,9 @@ def test_what_scores_at_the_ends_of_bounds_miss() -> None:
 
 def test_the_rest_of_a_record_at_an_end_is_where_it_is_on_average_there() -> None:
     """Two features that are alike by .95: at the end of one the other is far out, too, and |u| is that of one alone."""
-    design = Design.of("y ~ a + b", cf.Schema({"a": cf.Numeric(-6, 6), "b": cf.Numeric(-6, 6), "y": cf.Integer(0, 10)}))
+    design = ModelMatrix.of(
+        "y ~ a + b", cf.Schema({"a": cf.Numeric(-6, 6), "b": cf.Numeric(-6, 6), "y": cf.Integer(0, 10)})
+    )
     sd = np.full(2, 1 / 6)
     moments = np.eye(3)
     moments[1:, 1:] = np.array([[1, 0.95], [0.95, 1]]) / 36
@@ -425,14 +428,14 @@ def test_what_noise_hides_at_the_ends_of_bounds_is_in_the_intervals_of_counts() 
         one for one in (read_inside(seed, 2_000, 1.0) for seed in range(9)) if one[0].status == "valid"
     )
     assert (
-        "noise hides at the ends of bounds" in found.covers
-        and "in the intervals of a;" in found.covers
-        and "assumed for Intercept, a, b" in found.covers
+        "noise hides at the ends of bounds" in found.intervals_for
+        and "in the intervals of a;" in found.intervals_for
+        and "assumed for Intercept, a, b" in found.intervals_for
     )
     bare = cf.infer(replace(release, public={**release.public, "missed": np.zeros(2)}))
     np.testing.assert_array_equal(bare.estimates, found.estimates)
     more = (found.conf_int() - bare.conf_int()).to_numpy()[:, 1]
-    reading = FisherReading(release, ResultOptions(), Design.of("y ~ a + b", INSIDE), None, Counts(10.0, 10.0))
+    reading = FisherReading(release, ResultOptions(), ModelMatrix.of("y ~ a + b", INSIDE), None, Counts(10.0, 10.0))
     hidden = 1.645 * np.sqrt(release["excess"].variance) / BOUND
     each = float(release.public["bound"][0]) * release.public["missed"]
     assert each[0] > 0 and each[1] == 0
@@ -591,7 +594,7 @@ def test_the_weighted_line_is_asked_for_and_named(method) -> None:
     assert release.to_dict()["statistics"] == other.to_dict()["statistics"]
     assert found.target.startswith("weighted line of") and "weighted line" in found.heading
     assert "weighted line" in str(found) and plain.heading == ""
-    assert "another elsewhere" in found.covers
+    assert "another elsewhere" in found.intervals_for
     with refuses(PlanError):
         method.reference(CodedFrame.of(frame, COUNT if isinstance(method, Poisson) else BINARY))
 

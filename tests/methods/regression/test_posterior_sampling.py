@@ -15,6 +15,7 @@ from scipy import stats
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide.core import OpaqueRelease, ResultOptions, leaves, seal
 from confide.errors import NoResult, PlanError, PrivacyError
 from confide.methods.regression.certified.sums import Part, moments
@@ -116,7 +117,7 @@ def test_what_cannot_be_planned() -> None:
 
 
 def test_the_ledger_takes_it_with_its_delta(tmp_path: Path) -> None:
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(3.0, delta=1e-5))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(3.0, delta=1e-5))
     method = PosteriorSampling("y ~ a + b")
     done = cf.release(method, cf.read(records(200, 1), SCHEMA), ASKED, ledger=book)
     assert (
@@ -131,7 +132,7 @@ def test_the_ledger_takes_it_with_its_delta(tmp_path: Path) -> None:
 
 
 def test_rows_keep_a_line_and_their_bounds() -> None:
-    design = cf.Design.of("y ~ a + b", SCHEMA)
+    design = cf.schema.ModelMatrix.of("y ~ a + b", SCHEMA)
     rows = LeverageRows(design, sqrt(5 / 3))
     frame = pd.DataFrame({"a": [1.0, 0.0, -1.0], "b": [1.0, 0.1, 1.0], "y": [0.3, -0.2, 1.0]})
     (whole,) = cf.read(frame, SCHEMA).aggregate(moments(rows))

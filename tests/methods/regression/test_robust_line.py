@@ -36,7 +36,7 @@ from confide.methods.regression.sums.whitened_rows import (
 )
 from confide.noise import SimulatedNoise
 from confide.regression import LeastSquares
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import BOUND, Box
 from confide_lab.methods import GradientDescent
 from confide_lab.methods.huber.huber_line import HuberLine
@@ -77,7 +77,7 @@ def hostile_frame(p: int, generator: np.random.Generator) -> tuple[Frame, float]
     return Frame.of(box, transform, theta, 10.0 ** generator.uniform(-6, 1)), float(generator.uniform(1, 8 * p))
 
 
-def codes(design: Design, m: int, generator: np.random.Generator) -> np.ndarray:
+def codes(design: ModelMatrix, m: int, generator: np.random.Generator) -> np.ndarray:
     rows = [
         generator.choice([0, column.steps - 1, generator.integers(column.steps)], m)
         for column in (design.schema[name] for name in design.columns)
@@ -88,7 +88,7 @@ def codes(design: Design, m: int, generator: np.random.Generator) -> np.ndarray:
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
 def test_no_record_moves_a_round_beyond_its_sensitivity_in_any_frame(relation: str) -> None:
     generator = np.random.default_rng(5)
-    design = Design.of(FORMULA, SSP2_SCHEMA)
+    design = ModelMatrix.of(FORMULA, SSP2_SCHEMA)
     blocks = multipliers(Fraction(1, 4), Fraction(7, 10), Fraction(1, 20))
     found = 0.0
     for k in range(60):
@@ -111,7 +111,7 @@ def test_no_record_moves_a_round_beyond_its_sensitivity_in_any_frame(relation: s
 
 def test_the_substitute_bound_is_attained_and_is_not_the_root_of_two() -> None:
     """Records at an angle with opposite responses are worse than sqrt(2): 1.673 for the split of the last round."""
-    design = Design.of(FORMULA, SSP2_SCHEMA)
+    design = ModelMatrix.of(FORMULA, SSP2_SCHEMA)
     statistic = BlockGram(WhitenedRows(design), multipliers(Fraction(1, 4), Fraction(7, 10), Fraction(1, 20)))
     added, replaced = (float(statistic.sensitivity_squared(r)) for r in ("add-remove", "substitute"))
     assert sqrt(replaced / added) == pytest.approx(1.673, abs=0.005)
@@ -127,7 +127,7 @@ def test_the_substitute_bound_is_attained_and_is_not_the_root_of_two() -> None:
 
 def test_blocks_of_random_pairs_stay_below_the_bound_of_a_replaced_record() -> None:
     generator = np.random.default_rng(8)
-    design = Design.of(FORMULA, SSP2_SCHEMA)
+    design = ModelMatrix.of(FORMULA, SSP2_SCHEMA)
     for _ in range(40):
         statistic = BlockGram(WhitenedRows(design), tuple(int(x) for x in generator.integers(1, 64, 3)))
         u = generator.normal(size=(4, 2000))
@@ -219,7 +219,7 @@ def test_a_loose_box_is_found_and_costs_little() -> None:
 
 
 def test_ranges_move_one_cell_of_each_feature_and_leave_binary_features_alone() -> None:
-    design = Design.of(FORMULA, SSP2_SCHEMA)
+    design = ModelMatrix.of(FORMULA, SSP2_SCHEMA)
     assert ranged(design) == (0, 1)
     statistic = RangeCells(CellIndices(design))
     assert statistic.sensitivity_squared("add-remove") == 2
@@ -240,7 +240,7 @@ def test_ranges_move_one_cell_of_each_feature_and_leave_binary_features_alone() 
 
 @pytest.mark.parametrize("formula", ["y ~ a", "y ~ a + b", "y ~ a + k + b + log1p(b)"])
 def test_ranges_count_the_cells_of_the_map(formula: str) -> None:
-    design = Design.of(formula, SSP2_SCHEMA)
+    design = ModelMatrix.of(formula, SSP2_SCHEMA)
     generator = np.random.default_rng(2)
     for missing in (0.0, 0.1):
         own = codes(design, 3_000, generator)
@@ -256,7 +256,7 @@ def test_ranges_count_the_cells_of_the_map(formula: str) -> None:
 
 def test_leverage_cells_count_every_record_once() -> None:
     generator = np.random.default_rng(3)
-    design = Design.of(FORMULA, SSP2_SCHEMA)
+    design = ModelMatrix.of(FORMULA, SSP2_SCHEMA)
     for _ in range(10):
         frame, _ = hostile_frame(4, generator)
         statistic = LeverageCells(LeverageIndices(design)).at(frame)
@@ -313,7 +313,7 @@ def test_hardly_any_record_is_a_result(n: int, objective: str) -> None:
 def test_subset_and_no_intercept() -> None:
     frame = table(3_000)
     release = drawn(robust(FORMULA), frame, mu=3.0)
-    part = cf.infer(release, cf.ResultOptions(subset=("a", "b")))
+    part = cf.infer(release, subset=("a", "b"))
     assert list(part.params.index) == ["Intercept", "a", "b"]
     assert "submodel_classical" in part.flags
     frame["y"] = 0.5 * frame.a - 2 * frame.b + frame.k + np.random.default_rng(1).normal(size=3_000)
@@ -327,10 +327,10 @@ def test_predictions_stay_within_the_declared_bounds() -> None:
     result = cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(2_000)))
     assert result.predict({"a": [1e6], "b": [0.0], "k": [0]}).iloc[0] == 10.0
     assert "no_interval" in result.flags and not result.has_intervals
-    part = cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(2_000)), cf.ResultOptions(subset=("a",)))
+    part = cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(2_000)), subset=("a",))
     assert list(part.params.index) == ["Intercept", "a"]
-    with refuses(cf.PlanError):
-        cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(25)), cf.ResultOptions(subset=("a",)))
+    with refuses(cf.errors.PlanError):
+        cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(25)), subset=("a",))
 
 
 def test_clipped_responses_are_flagged() -> None:
@@ -354,12 +354,12 @@ def test_clipped_responses_are_flagged() -> None:
     ],
 )
 def test_settings_that_cannot_work(settings: dict[str, Any]) -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         robust(FORMULA, **settings)
 
 
 def test_a_slope_bound_is_about_the_intervals_of_the_robust_line_alone() -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         HuberLine(FORMULA, slope_bound=2.0, objective="prediction")
     with pytest.raises(TypeError, match="slope_bound"):
         LeastSquares(FORMULA, slope_bound=2.0)  # type: ignore[call-arg]
@@ -377,7 +377,7 @@ def test_the_line_has_its_name_in_every_title(tmp_path: Any) -> None:
 def test_a_line_alone_may_get_a_part_of_an_allowance() -> None:
     method = robust(FORMULA)
     allowance = replace(Allowance.of(cf.GDP(1.0), method, SSP2_SCHEMA), part=Fraction(1, 2))
-    event, statistics = plan_line(Design.of(FORMULA, SSP2_SCHEMA), allowance, "inference")
+    event, statistics = plan_line(ModelMatrix.of(FORMULA, SSP2_SCHEMA), allowance, "inference")
     cost = exact_cost(event)
     assert cost is not None and float(cost.amount) == pytest.approx(0.5, rel=1e-9) and cost.amount <= Fraction(1, 2)
     assert {leaf.name for leaf in leaves(event)} == set(statistics)

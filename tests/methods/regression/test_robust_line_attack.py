@@ -17,7 +17,7 @@ from confide.core import Gram, Meter, Noisy, ResultOptions, Total, seal
 from confide.methods.regression.sums.linear_rows import BlockGram, multipliers
 from confide.methods.regression.sums.whitened_rows import Frame, LeverageCells, LeverageIndices, Round, WhitenedRows
 from confide.noise import SimulatedNoise
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import Box
 from confide_lab.methods.huber.huber_line import HuberLine
 from confide_lab.methods.huber.released_rounds import last_round
@@ -84,7 +84,7 @@ def test_with_one_transcript_two_tables_differ_in_nothing(objective: str, monkey
 
 
 def test_dropped_records_count_nowhere() -> None:
-    design = Design.of(FORMULA, SCHEMA)
+    design = ModelMatrix.of(FORMULA, SCHEMA)
     codes, start = np.array([[-1.0], [3.0], [5.0]]), Frame.start(Box.of(design))
     for statistic in (
         BlockGram(WhitenedRows(design).at(start, 2.0), (64, 64, 64)),
@@ -96,7 +96,7 @@ def test_dropped_records_count_nowhere() -> None:
 
 
 def test_a_full_score_fills_its_integers_at_any_reach() -> None:
-    design = Design.of(FORMULA, SCHEMA)
+    design = ModelMatrix.of(FORMULA, SCHEMA)
     codes = np.array([[float(term.steps - 1)] for term in (*design.terms, design.response)])
     for reach in (1.0, 0.1, 1e-3):
         rows = ScoreRows(design).at(Frame.start(Box.of(design)), 3.0, np.zeros(3), reach)(codes)
@@ -113,7 +113,7 @@ def test_a_substitute_plan_has_its_own_split() -> None:
 
 def test_decoded_noise_has_the_stated_sds() -> None:
     """4,000 draws: a relative error of 6 % of an sd is five of its own standard errors."""
-    design, generator, sd = Design.of(FORMULA, SCHEMA), np.random.default_rng(2), 1e13
+    design, generator, sd = ModelMatrix.of(FORMULA, SCHEMA), np.random.default_rng(2), 1e13
     statistic, start = BlockGram(WhitenedRows(design), (54, 64, 24)), Frame.start(Box.of(design))
     found = []
     for _ in range(4000):
@@ -127,7 +127,7 @@ def test_decoded_noise_has_the_stated_sds() -> None:
 
 
 def test_the_meat_is_that_of_the_last_line_with_the_sd_of_its_noise() -> None:
-    frame, design = table(4000), Design.of(FORMULA, SCHEMA)
+    frame, design = table(4000), ModelMatrix.of(FORMULA, SCHEMA)
     release = cf.release(robust(FORMULA), cf.read(frame, SCHEMA), cf.GDP(4.0), ledger=None, noise=SimulatedNoise(3))
     done = last_round(design, release.statistics, release.public, "add-remove")
     meat = RoundReading("least_squares 1", None, release, ResultOptions(), design, [0, 1])._meat(done)
@@ -147,7 +147,7 @@ def test_the_meat_is_that_of_the_last_line_with_the_sd_of_its_noise() -> None:
 
 
 def test_a_replaced_record_leaves_one_leverage_cell_and_enters_another() -> None:
-    assert LeverageCells(LeverageIndices(Design.of(FORMULA, SCHEMA))).sensitivity_squared("substitute") == 2
+    assert LeverageCells(LeverageIndices(ModelMatrix.of(FORMULA, SCHEMA))).sensitivity_squared("substitute") == 2
 
 
 def covered(
@@ -156,14 +156,14 @@ def covered(
     schema: cf.Schema,
     truth: Any,
     runs: int,
-    question: cf.ResultOptions | None = None,
+    options: cf.core.ResultOptions | None = None,
     mu: float = 1.0,
 ) -> Any:
     """Which of the intervals cover, shape (runs, coefficients)."""
     hits = []
     for seed in range(runs):
         frame = make(np.random.default_rng(seed))
-        limits = simulated(robust(formula), cf.read(frame, schema), cf.GDP(mu), seed, question).conf_int()
+        limits = simulated(robust(formula), cf.read(frame, schema), cf.GDP(mu), seed, options).conf_int()
         hits.append(((limits[0] <= truth) & (truth <= limits[1])).to_numpy())
     return np.array(hits)
 
@@ -176,7 +176,7 @@ def test_a_subset_without_a_strong_regressor_covers() -> None:
         a, c = generator.uniform(-1, 1, 3000), generator.normal(size=3000)
         return pd.DataFrame({"a": a, "c": c, "y": 5 * a + 0.2 * generator.normal(size=3000)})
 
-    hits = covered(make, "y ~ a + c", schema, [0.0, 0.0], 45, cf.ResultOptions(subset=("c",)))
+    hits = covered(make, "y ~ a + c", schema, [0.0, 0.0], 45, cf.core.ResultOptions(subset=("c",)))
     assert (hits.sum(axis=0) > 35).all()
 
 

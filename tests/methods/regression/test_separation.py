@@ -17,7 +17,7 @@ from confide.methods.regression.glm.noise_floor import least_against
 from confide.methods.regression.glm.sums import OutcomeCells
 from confide.noise import SimulatedNoise
 from confide.regression import Logistic
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.cells.cell_sums import Histogram
 from confide.testing.test_data import ZeroNoise, codes_of
 from confide_lab.benchmarks.separation import Case, measured
@@ -53,8 +53,8 @@ FORMULAS = (
 )
 
 
-def _design(formula: str) -> tuple[Design, np.ndarray]:
-    design = Design.of(formula, SCHEMA)
+def _design(formula: str) -> tuple[ModelMatrix, np.ndarray]:
+    design = ModelMatrix.of(formula, SCHEMA)
     return design, design.matrix(GRID)
 
 
@@ -209,7 +209,7 @@ def test_outcomes_are_counted_where_cells_do_not_tell_them() -> None:
 
 def test_one_record_is_in_the_cell_of_its_row_and_outcome() -> None:
     schema = cf.Schema({"f": cf.Categorical(["u", "v", "w"]), "d": cf.Integer(0, 3), "y": cf.Integer(0, 9)})
-    design = Design.of("y ~ d + f", schema)
+    design = ModelMatrix.of("y ~ d + f", schema)
     rows = distinct_rows(design)
     assert rows is not None and len(rows.rows) == 12
     cells = OutcomeCells(design, rows.columns, rows.sizes, tuple(rows.row_of.tolist()))

@@ -82,12 +82,12 @@ def test_the_solver_in_half_ranges_gives_the_classical_covariance() -> None:
 @pytest.mark.parametrize("cov", ["robust", "classical"])
 def test_without_noise_the_release_is_ols(formula: str, cov: str) -> None:
     frame = records(3_000, 4)
-    d = len(cf.Design.of(formula, SCHEMA).terms)
+    d = len(cf.schema.ModelMatrix.of(formula, SCHEMA).terms)
     # in the public box 1 + d is beyond every |z|^2, so that all weights are 1; any other box: test_ssp_recentring.py
     method = cf.regression.SSP(formula, cov=cov, leverage_cap=1 + d, recenter=False)
     result = cf.infer(release(method, frame, noise=ZeroNoise(), mu=1e4))
     rounded = decoded(frame)
-    design = cf.Design.of(formula, SCHEMA).matrix(rounded)
+    design = cf.schema.ModelMatrix.of(formula, SCHEMA).matrix(rounded)
     ols = sm.OLS(rounded["y"].to_numpy(), design).fit()
     hc = ols.bse if cov == "classical" else ols.get_robustcov_results("HC0").bse
     assert np.abs((result.params.to_numpy() - ols.params) / ols.bse).max() < 1e-4
@@ -120,7 +120,7 @@ def test_same_records_in_any_form_give_the_same_release(tmp_path: object) -> Non
 
 
 def _codes(frame: pd.DataFrame) -> np.ndarray:
-    design = cf.Design.of(FORMULA, SCHEMA)
+    design = cf.schema.ModelMatrix.of(FORMULA, SCHEMA)
     return codes_of(cf.read(frame, SCHEMA), LinearRows(design, 2.0, 1.0))
 
 
@@ -130,7 +130,7 @@ corner = st.sampled_from([-1e300, -2.0, -1.0, 0.0, 0.3, 1.0, 3.0, 10.0, 30.0, 1e
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(corner, corner, corner, corner), min_size=1, max_size=8), st.floats(1, 6), st.floats(0.05, 8))
 def test_no_record_goes_beyond_its_bound(rows: list[tuple[float, ...]], cap: float, g2: float) -> None:
-    design = cf.Design.of(FORMULA, SCHEMA)
+    design = cf.schema.ModelMatrix.of(FORMULA, SCHEMA)
     frame = pd.DataFrame(rows, columns=["a", "b", "c", "y"])
     weighted = LinearRows(design, cap, g2)
     integers = weighted(_codes(frame)).astype(object)
@@ -153,14 +153,14 @@ def test_no_residual_row_goes_beyond_its_bound_for_any_line(
     rows: list[tuple[float, ...]], theta: tuple[float, ...], cap: float
 ) -> None:
     frame = pd.DataFrame(rows, columns=["a", "b", "c", "y"])
-    integers = LinearRows(cf.Design.of(FORMULA, SCHEMA), cap, residual=0).at(np.array(theta))(_codes(frame))
+    integers = LinearRows(cf.schema.ModelMatrix.of(FORMULA, SCHEMA), cap, residual=0).at(np.array(theta))(_codes(frame))
     assert np.isfinite(integers).all()
     whole = integers.astype(object)
     assert max((whole * whole).sum(axis=0)) <= BOUND
 
 
 def test_a_worst_record_comes_near_the_bound() -> None:
-    design = cf.Design.of(FORMULA, SCHEMA)
+    design = cf.schema.ModelMatrix.of(FORMULA, SCHEMA)
     integers = LinearRows(design, 2.0, 1.0)(
         _codes(pd.DataFrame([[3.0, 10.0, 1.0, 30.0]], columns=["a", "b", "c", "y"]))
     )
@@ -278,8 +278,8 @@ def test_infer_reads_the_file_alone(recenter: str | bool) -> None:
     again = cf.Release.from_json(made.to_json())
     assert again == made
     assert cf.infer(again).to_json() == cf.infer(made).to_json()
-    question = cf.ResultOptions(subset=("a",))
-    assert cf.infer(again, question).to_json() == cf.infer(made, question).to_json()
+    options = cf.core.ResultOptions(subset=("a",))
+    assert cf.infer(again, options).to_json() == cf.infer(made, options).to_json()
 
 
 def test_a_subset_is_the_projection_on_it() -> None:
@@ -288,17 +288,17 @@ def test_a_subset_is_the_projection_on_it() -> None:
     made = release(
         cf.regression.SSP(FORMULA, cov="classical", leverage_cap=4, recenter=False), frame, noise=ZeroNoise(), mu=1e4
     )
-    part = cf.infer(made, cf.ResultOptions(subset=["c", "a"]))
+    part = cf.infer(made, subset=["c", "a"])
     rounded = decoded(frame)
     ols = sm.OLS(rounded["y"], sm.add_constant(rounded[["a", "c"]])).fit()
     assert part.names == ("Intercept", "a", "c")
     np.testing.assert_allclose(part.params, ols.params, atol=1e-4 * ols.bse.max())
     np.testing.assert_allclose(part.bse, ols.bse, rtol=1e-3)
-    assert "equal residual variances" in part.covers
-    with refuses(cf.PlanError):
-        cf.infer(made, cf.ResultOptions(subset=["zz"]))
-    with refuses(cf.PlanError):
-        cf.infer(made, cf.ResultOptions(quantiles=(0.5,)))
+    assert "equal residual variances" in part.intervals_for
+    with refuses(cf.errors.PlanError):
+        cf.infer(made, subset=["zz"])
+    with refuses(cf.errors.PlanError):
+        cf.infer(made, quantiles=(0.5,))
 
 
 @pytest.mark.parametrize("recenter", ["auto", False])
@@ -309,7 +309,9 @@ def test_r_squared_is_that_of_ols_without_noise(recenter: str | bool) -> None:
         result = cf.infer(release(method, frame, noise=ZeroNoise(), mu=1e4))
         rounded = decoded(frame)
         ols = sm.OLS(
-            rounded["y"], cf.Design.of(formula, SCHEMA).matrix(rounded), hasconst=False if "0" in formula else None
+            rounded["y"],
+            cf.schema.ModelMatrix.of(formula, SCHEMA).matrix(rounded),
+            hasconst=False if "0" in formula else None,
         ).fit()
         assert result.rsquared == pytest.approx(ols.rsquared, abs=2e-3)
         low, high = result.rsquared_interval
@@ -464,7 +466,7 @@ def test_robust_covers_under_unequal_variances_where_classical_fails() -> None:
     ],
 )
 def test_impossible_settings_are_refused(settings_: dict[str, object]) -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.regression.SSP(FORMULA, **settings_)
 
 
@@ -522,14 +524,14 @@ def test_levels_without_an_intercept_are_identified() -> None:
 @pytest.mark.parametrize("recenter", ["auto", False])
 def test_a_subset_says_which_covariance_it_has(recenter: str | bool) -> None:
     made = release(cf.regression.SSP(FORMULA, recenter=recenter), records(5_000, 20))
-    part = cf.infer(made, cf.ResultOptions(subset=["a"]))
+    part = cf.infer(made, subset=["a"])
     assert dict(part.facts)["Cov. type"] == "robust" and "submodel_classical" not in part.flags
-    assert "what was left out is assumed" in part.covers
+    assert "what was left out is assumed" in part.intervals_for
     assert "submodel_classical" not in cf.infer(made).flags
     # where noise hides the full model's line, its meat says nothing
     noisy = release(cf.regression.SSP(FORMULA, recenter=recenter), records(30, 20), mu=0.1)
     assert cf.infer(noisy).status != "valid"
-    assert "submodel_classical" in cf.infer(noisy, cf.ResultOptions(subset=["a"])).flags
+    assert "submodel_classical" in cf.infer(noisy, subset=["a"]).flags
 
 
 @pytest.mark.parametrize("feature", [cf.Numeric(0, 1), cf.Integer(0, 1)])
@@ -558,7 +560,7 @@ def test_levels_where_a_two_valued_response_is_rare_are_covered(feature: cf.Nume
 @pytest.mark.parametrize("bounds", [(-1e299, 1e299), (1e-300, 2e-300)])
 def test_units_without_finite_variances_are_refused_in_the_plan(bounds: tuple[float, float]) -> None:
     schema = cf.Schema({"a": cf.Numeric(*bounds), "y": cf.Numeric(0, 1)})
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.plan(cf.regression.SSP("y ~ a"), schema, cf.GDP(1.0))
 
 
@@ -626,11 +628,11 @@ def test_nothing_is_to_be_read_from_a_table_that_is_not_identified() -> None:
 def test_a_factor_in_a_subset_stands_for_its_levels() -> None:
     data = cf.read(SURVEY.sample(2_000, seed=1), SURVEY)
     release = cf.release(cf.regression.SSP("y ~ age + region"), data, cf.GDP(2.0), ledger=None, noise=SimulatedNoise(1))
-    assert cf.infer(release, cf.ResultOptions(subset=("region",))).names == (
+    assert cf.infer(release, subset=("region",)).names == (
         "Intercept", "region[T.S]", "region[T.W]", "region[T.E]",
     )  # fmt: skip
-    with refuses(cf.PlanError):
-        cf.infer(release, cf.ResultOptions(subset=("wealth",)))
+    with refuses(cf.errors.PlanError):
+        cf.infer(release, subset=("wealth",))
 
 
 def test_a_bare_power_is_noted_and_one_inside_of_I_is_not() -> None:

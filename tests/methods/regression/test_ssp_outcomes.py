@@ -15,6 +15,8 @@ from tests.messages import refuses
 from tests.simulated import simulated
 
 import confide as cf
+import confide.audit
+import confide.testing
 from confide.core import leaves
 from confide.core.events import paths
 from confide.methods.regression.ssp.draw import responses_of
@@ -77,7 +79,7 @@ def test_a_sum_on_the_left_is_several_responses(formula: str, parts: tuple[str, 
 
 @pytest.mark.parametrize("formula", ["y1 + y1 ~ a", "y1 + a ~ a", "y1 + zz ~ a"])
 def test_impossible_responses_are_refused(formula: str) -> None:
-    with pytest.raises(cf.PlanError):
+    with pytest.raises(cf.errors.PlanError):
         cf.plan(method(formula), SCHEMA, cf.GDP(1.0))
 
 
@@ -231,12 +233,12 @@ def test_a_record_has_the_same_integers_in_any_batch() -> None:
 @pytest.mark.parametrize("products", [False, True])
 def test_without_noise_each_table_is_ols(right: str, products: bool) -> None:
     frame = records(3_000, 4)
-    d = len(cf.Design.of(f"y1 ~ {right}", SCHEMA).terms)
+    d = len(cf.schema.ModelMatrix.of(f"y1 ~ {right}", SCHEMA).terms)
     made = release(
         method(f"y1 + y2 ~ {right}", leverage_cap=1 + d, products=products), frame, noise=ZeroNoise(), mu=1e4
     )
     result = cf.infer(made)
-    design = cf.Design.of(f"y1 ~ {right}", SCHEMA).matrix(frame)
+    design = cf.schema.ModelMatrix.of(f"y1 ~ {right}", SCHEMA).matrix(frame)
     for name in ("y1", "y2"):
         ols = sm.OLS(frame[name].to_numpy(), design).fit()
         table = result[name]
@@ -283,12 +285,12 @@ def test_a_file_gives_the_same_table_and_a_subset_holds_for_each_response() -> N
     made = release(method(), records(3_000, 8))
     again = cf.Release.from_json(made.to_json())
     assert cf.infer(again).to_json() == cf.infer(made).to_json()
-    part = cf.infer(again, cf.ResultOptions(subset=("a",)))
+    part = cf.infer(again, subset=("a",))
     assert part.names == ("y1: Intercept", "y1: a", "y2: Intercept", "y2: a")
     assert "submodel_classical" not in part.flags
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         part["y3"]
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         part.predict(records(3, 1))
     assert "y2: a" in part.summary() and "y2: a" in part._repr_html_()
 
@@ -364,7 +366,7 @@ def test_a_factor_named_in_a_test_points_to_the_joint_test() -> None:
     result = cf.infer(cf.release(plan_of, data, cf.GDP(3.0), ledger=None, noise=SimulatedNoise(1)))
     for given in ("g", "g = 0", ["g"]):
         for call in (result.wald_test, result.t_test):
-            with refuses(cf.PlanError):
+            with refuses(cf.errors.PlanError):
                 call(given)
     assert result.wald_test_terms().loc["g", "pvalue"] == result.wald_test(["g[T.b]", "g[T.c]"]).pvalue
     for shown in (repr(result), repr(result.t_test("g[T.b]"))):

@@ -13,6 +13,8 @@ from tests.messages import refuses
 from tests.simulated import simulated
 
 import confide as cf
+import confide.audit
+import confide.testing
 from confide.core import Branches, leaves
 from confide.core.events import paths
 from confide.methods.regression.sums.whitened_rows import Frame
@@ -75,7 +77,7 @@ def test_without_a_feature_that_has_a_range_there_is_nothing_to_recentre() -> No
 
 @pytest.mark.parametrize("value", [True, "always", None, 1])
 def test_other_settings_are_refused(value: object) -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.regression.SSP(FORMULA, recenter=value)
 
 
@@ -86,7 +88,7 @@ def test_without_noise_the_line_in_any_box_is_ols(formula: str) -> None:
     made = release(method(formula, leverage_cap=500.0), frame, noise=ZeroNoise(), mu=1e4)
     assert "ranges" in made.statistics
     result = cf.infer(made)
-    design = cf.Design.of(formula, LOOSE).matrix(frame)
+    design = cf.schema.ModelMatrix.of(formula, LOOSE).matrix(frame)
     ols = sm.OLS(frame["y"].to_numpy(), design).fit()
     assert np.abs((result.params.to_numpy() - ols.params) / ols.bse).max() < 2e-2
     np.testing.assert_allclose(result.bse, ols.get_robustcov_results("HC0").bse, rtol=3e-2)
@@ -226,5 +228,5 @@ def test_the_contract_and_the_audit_hold(formula: str) -> None:
 def test_a_file_gives_the_same_table() -> None:
     made = release(method(), records(3_000, 6))
     again = cf.Release.from_json(made.to_json())
-    for question in (None, cf.ResultOptions(subset=("a",))):
-        assert cf.infer(again, question).to_json() == cf.infer(made, question).to_json()
+    for options in (None, cf.core.ResultOptions(subset=("a",))):
+        assert cf.infer(again, options).to_json() == cf.infer(made, options).to_json()

@@ -19,18 +19,19 @@ from tests.methods.tables.survey.test_survey import COLUMNS, IDS, LISTED, PERSON
 from tests.simulated import simulated
 
 import confide as cf
+import confide.testing
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.least_squares.survey import ByWeight, LongFeatures, LongScores, SurveyReading
 from confide.methods.regression.sums.scores import SizeIndices, SquareOf
 from confide.methods.regression.sums.whitened_rows import Frame, WhitenedRows
 from confide.methods.regression.survey_scores import Read
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.cells.weighted_cells import CappedWeight
 from confide.sums.coding import Box
 from confide.testing import ZeroNoise
 
 LINE = cf.regression.LeastSquares("y ~ x + sex")
-DESIGN = Design.of("y ~ x + sex", PERSONS)
+DESIGN = ModelMatrix.of("y ~ x + sex", PERSONS)
 MAPS: dict[str, Any] = {
     "whitened": WhitenedRows(DESIGN, cap=3.0),
     "features": LongFeatures(DESIGN, cap=3.0, longest=1 << 23),
@@ -167,7 +168,7 @@ def test_weights_that_end_far_below_their_bound_are_told_with_the_bound_to_chang
         found = simulated(cf.regression.LeastSquares("y ~ x"), cf.read(frame, schema), cf.GDP(3.0), 2)
         assert found.status == "valid" and ("declare w" in found.summary()) == (bound > 1)
         half[bound] = np.ptp(found.conf_int().to_numpy(), axis=1)
-        table = simulated(cf.tables.Means("y ~ 1", covers="population"), cf.read(frame, schema), cf.GDP(3.0), 2)
+        table = simulated(cf.tables.Means("y ~ 1", inference="population"), cf.read(frame, schema), cf.GDP(3.0), 2)
         assert ("declare w" in table.summary()) == (bound > 1)
     assert (half[50.0] > 1.5 * half[1.0]).all()
 

@@ -18,6 +18,7 @@ from tests.methods.tables.survey.test_survey import COLUMNS, LISTS, NAMES, recor
 from tests.simulated import simulated
 
 import confide as cf
+import confide.testing
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.glm.fisher_families import LOGIT, PROBIT, Family
 from confide.methods.regression.glm.fisher_rows import (
@@ -31,7 +32,7 @@ from confide.methods.regression.glm.sums import Excess, FisherSum
 from confide.methods.regression.sums.whitened_rows import Frame
 from confide.methods.regression.survey_scores import Read
 from confide.noise import SimulatedNoise
-from confide.schema import CodedFrame, Design
+from confide.schema import CodedFrame, ModelMatrix
 from confide.sums.cells.weighted_cells import CappedWeight
 from confide.sums.coding import BOUND, Box
 from confide.testing import ZeroNoise
@@ -44,7 +45,7 @@ LISTED = cf.Schema(
     design=cf.SurveyDesign(weight="w", strata="h", psu="v", psus=LISTS, size=4, largest=4),
 )
 LINE = cf.regression.Logistic("o ~ x + sex")
-DESIGN = Design.of("o ~ x + sex", PERSONS)
+DESIGN = ModelMatrix.of("o ~ x + sex", PERSONS)
 WEIGHT = CappedWeight.named("w", PERSONS)
 _STEEP = (np.array([[1, 0.3, 0], [0, 2.0, 0.1], [0, 0, 0.5]]), np.array([0.2, 3.0, -1]))
 

@@ -10,6 +10,7 @@ import pytest
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
 from confide.testing import ZeroNoise, check_method

@@ -14,7 +14,7 @@ import confide as cf
 from confide.audit import audit
 from confide.methods.regression.within.sums import Deviations
 from confide.noise import SimulatedNoise
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.testing import ZeroNoise
 
 COLUMNS = {
@@ -102,7 +102,7 @@ def test_bounds_that_are_too_wide_are_said_in_words() -> None:
 
 def test_deviations_are_exact_in_any_order_and_batch() -> None:
     own = schema(rows=3)
-    deviations = Deviations(Design.of("y ~ x + year", own), weighted=True)
+    deviations = Deviations(ModelMatrix.of("y ~ x + year", own), weighted=True)
     g = np.random.default_rng(4)
     codes = np.stack([g.integers(-1, 2**20, 40), g.integers(0, 3, 40), g.integers(0, 2**20, 40)]).astype(float)
     first = np.full(40, -1.0)
@@ -189,7 +189,7 @@ def test_the_words(tmp_path: Any) -> None:
     )
     assert "Intercept" not in plan.summary()
     assert plan.rule == "weight" and not plan.guarantee.assumptions
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="panel", unit="pid", budget=cf.GDP(2.0))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="panel", unit="pid", budget=cf.GDP(2.0))
     release = cf.release(plan, cf.read(panel(1_000, 7), own), ledger=book)
     result = cf.infer(cf.Release.from_json(release.to_json()))
     assert result.to_json() == cf.infer(release).to_json()
@@ -200,7 +200,7 @@ def test_the_words(tmp_path: Any) -> None:
     assert result.cov_params().shape == (3, 3)
     with refuses(cf.NoResult):
         result.predict(panel(5, 1))
-    smaller = cf.infer(release, cf.ResultOptions(subset=("x",)))
+    smaller = cf.infer(release, subset=("x",))
     assert list(smaller.params.index) == ["x"] and smaller.status == "imprecise"
 
 
@@ -229,7 +229,7 @@ def test_members_of_clusters() -> None:
 
 def test_what_is_refused() -> None:
     def refused(formula: str = "y ~ x", own: cf.Schema | None = None, **more: Any) -> None:
-        with refuses(cf.PlanError):
+        with refuses(cf.errors.PlanError):
             cf.plan(cf.regression.Within(formula, **more), own or schema(), cf.GDP(1.0))
 
     refused(own=cf.Schema(COLUMNS))
@@ -237,7 +237,7 @@ def test_what_is_refused() -> None:
     refused("y ~ 1")
     refused("y ~ 0 + x")
     refused(limit="some")
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         cf.plan(cf.regression.Within("y ~ x"), schema(rows=3), cf.GDP(1.0, relation="substitute"), n=10)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.regression.Within("y ~ x").reference(cf.schema.CodedFrame.of(panel(5, 1), schema()))

@@ -15,6 +15,7 @@ from scipy import stats
 from tests.messages import refuses
 
 import confide as cf
+import confide.audit
 from confide.core import Total, seal
 from confide.core.statistic import WrappedSource
 from confide.errors import NoConversion, NoResult, PlanError, PrivacyError
@@ -86,7 +87,7 @@ def test_intervals_are_refused() -> None:
     assert {"no_interval", "post_selection"} <= set(result.flags)
     assert np.isfinite(result.estimates).all()
     assert np.isnan(result.covariance).all() and np.isnan(result.bse).all() and np.isnan(result.conf_int()).all().all()
-    assert result.covers.startswith("no interval") and not result.has_intervals
+    assert result.intervals_for.startswith("no interval") and not result.has_intervals
     assert not any(mark in value for label, value in result.facts if label != "Selected" for mark in ("[", "±"))
     assert np.isnan(result.rsquared_interval).all()
 
@@ -205,7 +206,7 @@ def test_scores_have_the_noise_that_is_accounted() -> None:
 @pytest.mark.parametrize("kind", ["squared_error", "absolute_error", "log_loss"])
 def test_losses_are_those_of_the_line_and_never_beyond_the_clip(kind: str) -> None:
     schema = cf.Schema({"a": cf.Numeric(-2, 3), "y": cf.Integer(0, 1) if kind == "log_loss" else cf.Numeric(-20, 30)})
-    design = cf.Design.of("y ~ a", schema)
+    design = cf.schema.ModelMatrix.of("y ~ a", schema)
     clip = {"squared_error": 625.0, "absolute_error": 25.0, "log_loss": 1.4}[kind]
     lines = ((0.5, 1.0), (-3.0, 4.0), (float("nan"), 1.0), (1e308, 1e308))
     statistic = Total(parts.LineLoss(design, kind, clip, lines), nonnegative=True)
@@ -346,7 +347,7 @@ def test_errors_say_what_is_allowed() -> None:
     for make in (
         lambda: Select(rates()[0]),
         lambda: Select(rates()[:1]),
-        lambda: Select(rates(), "accuracy"),
+        lambda: Select(rates(), "margin"),
         lambda: Select(rates(), clip=0.0),
         lambda: Select(rates(), holdout=1.0),
         lambda: Select([Select(rates()), Select(rates())]),

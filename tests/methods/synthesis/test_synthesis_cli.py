@@ -18,7 +18,7 @@ def survey(frame, schema, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     frame.to_csv("survey.csv", index=False)
     (tmp_path / "schema.toml").write_text(schema.to_toml())
-    cf.Ledger.create("book.db", dataset="survey", budget=cf.GDP(1.5))
+    cf.Ledger.create("ledger.db", dataset="survey", budget=cf.GDP(1.5))
     return tmp_path
 
 
@@ -29,7 +29,7 @@ def run(*words: str, code: int = 0):
 
 
 def test_synthesize_and_refit(survey) -> None:
-    call = ["synthesize", FORMULA, "survey.csv", "--schema", "schema.toml", "--mu", "1", "--ledger", "book.db"]
+    call = ["synthesize", FORMULA, "survey.csv", "--schema", "schema.toml", "--mu", "1", "--ledger", "ledger.db"]
     said = run(*call, "-o", "t.parquet", "--release", "release.json").stdout
     assert "wrote t.parquet with its sidecar" in said and "charged" in said and "95% CI" not in said
     assert "95% CI" in run("refit", "t.parquet").stdout
@@ -41,7 +41,7 @@ def test_synthesize_and_refit(survey) -> None:
     assert "does not hold unused" in refused.stderr
     # nothing is overwritten, and nothing was charged for trying
     assert "nothing was charged" in run(*call, "-o", "t.parquet", code=2).stderr
-    assert len([row for row in cf.Ledger.open("book.db").show().rows if row.kind == "charge"]) == 1
+    assert len([row for row in cf.Ledger.open("ledger.db").show().rows if row.kind == "charge"]) == 1
     again = json.loads(run(*call, "-o", "m.csv", "--files", "3", "--rows", "200", "--json").stdout)
     assert again["wrote"][::2] == ["m-1.csv", "m-2.csv", "m-3.csv"] and again["files"][0]["rows"] == 200
     assert "combined" in run("refit", "m-1.csv", "m-2.csv", "m-3.csv").stdout
@@ -50,7 +50,7 @@ def test_synthesize_and_refit(survey) -> None:
 
 
 def test_wrong_command_lines(survey) -> None:
-    call = ["synthesize", FORMULA, "survey.csv", "--schema", "schema.toml", "--no-ledger", "--simulate", "1"]
+    call = ["synthesize", FORMULA, "survey.csv", "--schema", "schema.toml", "--unaccounted", "--simulate", "1"]
     assert "privacy has no default" in run(*call, "-o", "t.csv", code=2).stderr
     assert "must end in" in run(*call, "--mu", "1", "-o", "t.json", code=2).stderr
     assert "rows must be at least 8" in run(*call, "--mu", "1", "-o", "t.csv", "--rows", "3", code=3).stderr

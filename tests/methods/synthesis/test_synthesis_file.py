@@ -64,7 +64,7 @@ def test_derived_designs(frame, schema, tmp_path, formula) -> None:
 
 
 def test_a_line_through_the_origin_is_refused_before_the_charge(frame, schema, tmp_path) -> None:
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(2.0))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(2.0))
     with refuses(PlanError):
         synthesize(frame, "y ~ 0 + a + k", schema=schema, privacy=cf.GDP(1.0), ledger=book)
     assert not [row for row in book.show().rows if row.kind == "charge"]
@@ -131,7 +131,7 @@ def test_half_of_the_budget_pays_for_the_draws_of_least_squares(schema) -> None:
             "bins",
             "leaves",
         }
-        assert line.covers in whole.covers
+        assert line.intervals_for in whole.intervals_for
 
 
 def test_coefficients_that_noise_hides_have_likely_values(frame, schema) -> None:
@@ -247,7 +247,7 @@ def test_refit_is_infer(made, release, tmp_path, ending) -> None:
     assert refit(path, FORMULA).to_json() == refit(path).to_json()
     assert refit(str(path), "y ~ r + k + a").to_json() == refit(path).to_json()
     smaller = cf.regression.LeastSquares(FORMULA).infer(
-        release, cf.ResultOptions(subset=("a", "r[T.S]", "r[T.NA]", "r[T.E]"))
+        release, cf.core.ResultOptions(subset=("a", "r[T.S]", "r[T.NA]", "r[T.E]"))
     )
     assert refit(path, "y ~ a + r").to_json() == smaller.to_json()
 
@@ -269,7 +269,7 @@ def test_refusals(made, tmp_path) -> None:
     ):
         with refuses(PlanError) as error:
             refit(path, formula)
-        assert "cf.refit(path)" in str(error.value)
+        assert "cf.synthesis.refit(path)" in str(error.value)
     (tmp_path / "t.csv.confide.json").unlink()
     with refuses(ReleaseError) as refused:
         refit(path)
@@ -423,7 +423,7 @@ def test_wrong_calls(frame, schema) -> None:
 
 
 def test_the_ledger_is_charged_once(frame, schema, tmp_path) -> None:
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="survey", budget=cf.GDP(2.0))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(2.0))
     made = synthesize(frame, FORMULA, schema=schema, privacy=cf.GDP(1.0), ledger=book, files=2)
     assert cf.verify(made.release, book).ok
     assert len([row for row in book.show().rows if row.kind == "charge"]) == 1

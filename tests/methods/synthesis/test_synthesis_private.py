@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import confide as cf
+import confide.audit
 from confide.methods.synthesis.bins import InBins, Places, Tree, grown, level_sizes
 from confide.methods.synthesis.model import Line, Matrix, places, row_numbers, tilts
 from confide.noise import SimulatedNoise

@@ -148,14 +148,14 @@ def answered(method: Any, frame: pd.DataFrame, privacy: Any = BIG, seed: int = 1
 def test_without_noise_they_are_what_pandas_says() -> None:
     frame = visits(2_000, 5)
     w = weights(frame)
-    counts = answered(cf.tables.Counts("f * g", covers="population"), frame).params
+    counts = answered(cf.tables.Counts("f * g", inference="population"), frame).params
     assert counts["total"] == pytest.approx(2_000, abs=0.1)
     assert counts["f=a"] == pytest.approx(w[frame.f == "a"].sum(), abs=0.1)
     assert counts["f=b, g=u"] == pytest.approx(w[(frame.f == "b") & (frame.g == "u")].sum(), abs=0.1)
-    shares = answered(cf.tables.Shares("f * g", within="g", covers="population"), frame).params
+    shares = answered(cf.tables.Shares("f * g", within="g", inference="population"), frame).params
     inside = frame.g == "v"
     assert shares["f=c, g=v"] == pytest.approx(w[inside & (frame.f == "c")].sum() / w[inside].sum(), abs=1e-3)
-    means = answered(cf.tables.Means("x ~ f", covers="population"), frame)
+    means = answered(cf.tables.Means("x ~ f", inference="population"), frame)
     for level in "abc":
         own = frame.f == level
         assert means.params[f"x | f={level}"] == pytest.approx(np.average(frame.x[own], weights=w[own]), abs=1e-3)
@@ -190,7 +190,7 @@ def test_intervals_cover_by_persons(icc: float) -> None:
         truth[f"f={level}"] = float(w[own].sum() / w.sum())
     for seed in range(60):
         frame = visits(500, seed, icc)
-        for method in (cf.tables.Means("x ~ f", covers="population"), cf.tables.Shares("f", covers="population")):
+        for method in (cf.tables.Means("x ~ f", inference="population"), cf.tables.Shares("f", inference="population")):
             table = answered(method, frame, cf.GDP(1.0), seed)
             ends = table.conf_int()
             for name in table.params.index:
@@ -207,7 +207,7 @@ def test_intervals_cover_by_persons(icc: float) -> None:
 def test_500_rows_of_one_person_are_one() -> None:
     frame = visits(300, 8, most=1)
     crowd = pd.DataFrame({"person": -1, "f": "a", "g": "u", "x": 3.0}, index=range(500))
-    for method in (cf.tables.Counts("f * g", covers="dataset"), cf.tables.Totals("x ~ f", covers="dataset")):
+    for method in (cf.tables.Counts("f * g", inference="dataset"), cf.tables.Totals("x ~ f", inference="dataset")):
         before, after = (answered(method, one).params for one in (frame, pd.concat([frame, crowd])))
         assert (after - before).abs().max() <= 3.01  # one person's worth: a count of 1, a total of at most 3
 
@@ -215,36 +215,36 @@ def test_500_rows_of_one_person_are_one() -> None:
 @pytest.mark.parametrize(
     "method",
     [
-        cf.tables.Means("x + y ~ f", covers="population"),
-        cf.tables.Counts("f", covers="population", weights="y"),
-        cf.tables.Quantiles("x ~ f", covers="population"),
+        cf.tables.Means("x + y ~ f", inference="population"),
+        cf.tables.Counts("f", inference="population", weights="y"),
+        cf.tables.Quantiles("x ~ f", inference="population"),
     ],
 )
 def test_what_keeps_one_row_says_so(method: Any) -> None:
     schema = cf.Schema({**COLUMNS, "y": cf.Numeric(0, 1)}, unit=cf.Unit("person", rule="weight"))
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.plan(method, schema, cf.GDP(1.0))
 
 
 def test_several_rows_each_are_refused_and_tests_too() -> None:
     several = cf.Schema(COLUMNS, unit=cf.Unit("person", rows=3, rule="weight"))
-    with refuses(cf.PlanError):
-        cf.plan(cf.tables.Counts("f", covers="population"), several, cf.GDP(1.0))
+    with refuses(cf.errors.PlanError):
+        cf.plan(cf.tables.Counts("f", inference="population"), several, cf.GDP(1.0))
     frame = visits(200, 1)
     for method, test in (
-        (cf.tables.Counts("f * g", covers="population"), "independence"),
-        (cf.tables.Means("x ~ g", covers="population"), "t"),
+        (cf.tables.Counts("f * g", inference="population"), "independence"),
+        (cf.tables.Means("x ~ g", inference="population"), "t"),
     ):
-        with refuses(cf.PlanError):
+        with refuses(cf.errors.PlanError):
             answered(method, frame, cf.GDP(1.0)).test(test, *(("g",) if test == "t" else ()))
 
 
 def test_the_page_says_whose_rows_they_are() -> None:
-    table = answered(cf.tables.Counts("f", covers="population"), visits(300, 2), cf.GDP(1.0))
+    table = answered(cf.tables.Counts("f", inference="population"), visits(300, 2), cf.GDP(1.0))
     assert "each person once in the whole table" in table.target
     assert "each person once" in table.summary(verbose=True)
     kept = answered(
-        cf.tables.Counts("f", covers="population"),
+        cf.tables.Counts("f", inference="population"),
         visits(300, 2),
         cf.GDP(1.0),
         schema=cf.Schema(COLUMNS, unit=cf.Unit("person")),

@@ -66,7 +66,7 @@ def subsets(sizes: tuple[int, ...], of: tuple[int, ...]) -> tuple[tuple[int, ...
 @pytest.mark.long
 @pytest.mark.parametrize(
     "method",
-    [Counts("region * smoker", covers="population"), Shares("region + cut(age, 18, 65)", covers="dataset")],
+    [Counts("region * smoker", inference="population"), Shares("region + cut(age, 18, 65)", inference="dataset")],
 )
 def test_contract(method: Counts | Shares) -> None:
     assert check_method(method, SCHEMA, replications=8).ok
@@ -74,15 +74,15 @@ def test_contract(method: Counts | Shares) -> None:
 
 def test_without_noise_they_are_the_numbers_of_pandas() -> None:
     frame = records(2_000)
-    found = exact(Counts("region * smoker", covers="dataset"), frame)
+    found = exact(Counts("region * smoker", inference="dataset"), frame)
     for region, smoker in product("NSW", ("no", "yes")):
         expected = ((frame.region == region) & (frame.smoker == smoker)).sum()
         assert found[f"region={region}, smoker={smoker}"] == pytest.approx(expected, abs=1e-9)
     assert found["total"] == pytest.approx(2_000, abs=1e-9)
-    shares = exact(Shares("region * smoker", within="region", covers="dataset"), frame)
+    shares = exact(Shares("region * smoker", within="region", inference="dataset"), frame)
     expected = frame.groupby("region").smoker.value_counts(normalize=True)
     assert shares["region=S, smoker=yes"] == pytest.approx(expected["S", "yes"], abs=1e-12)
-    ages = exact(Counts("cut(age, 18, 65)", covers="dataset"), frame)
+    ages = exact(Counts("cut(age, 18, 65)", inference="dataset"), frame)
     assert ages["cut(age, 18, 65)=[18, 65)"] == pytest.approx(
         frame.age.between(18, 65, inclusive="left").sum(), abs=1e-9
     )
@@ -148,7 +148,7 @@ def test_no_largest_marginal_is_dropped() -> None:
 
 def test_under_substitute_a_public_total_is_not_drawn() -> None:
     schema = cf.Schema({"region": SCHEMA["region"].__class__(["N", "S"], on_missing="N"), "smoker": SCHEMA["smoker"]})
-    data, method = cf.read(schema.sample(500, 1), schema), Counts("region * smoker", covers="dataset")
+    data, method = cf.read(schema.sample(500, 1), schema), Counts("region * smoker", inference="dataset")
     release = cf.release(method, data, cf.GDP(1.0, relation="substitute"), ledger=None, n=500)
     assert "(total)" not in release.statistics
     found = cf.infer(release)
@@ -216,7 +216,7 @@ def test_differences_next_to_a_share_of_one_leave_room_for_the_other_share() -> 
 def test_differences_and_risks_of_a_level_that_is_always_yes() -> None:
     """The whole way: 60 records of one level, all of them yes, 2,000 of the other; and within the public bounds."""
     schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "smoker": cf.Categorical(["no", "yes"])})
-    method = Shares("region * smoker", within="region", covers="population")
+    method = Shares("region * smoker", within="region", inference="population")
     rng, hits, beyond = np.random.default_rng(9), np.zeros(2), 0
     plan = cf.plan(method, schema, cf.GDP(0.4))
     for r in range(60):
@@ -236,7 +236,7 @@ def test_differences_and_risks_of_a_level_that_is_always_yes() -> None:
 
 
 def test_joint_intervals_hold_together_and_pointwise_ones_do_not() -> None:
-    method, data = Counts("region * smoker", covers="dataset"), cf.read(records(3_000), SCHEMA)
+    method, data = Counts("region * smoker", inference="dataset"), cf.read(records(3_000), SCHEMA)
     truth = exact(method, records(3_000)).to_numpy()
     together, pointwise = [], []
     for seed in range(120):
@@ -250,7 +250,7 @@ def test_joint_intervals_hold_together_and_pointwise_ones_do_not() -> None:
 
 
 def test_differences_of_shares_use_their_covariance() -> None:
-    method = Shares("region * smoker", within="region", covers="population")
+    method = Shares("region * smoker", within="region", inference="population")
     data = cf.read(records(4_000), SCHEMA)
     found = simulated(method, data, cf.GDP(1.0), 1)
     own = found.diff({"region": "S", "smoker": "yes"}, {"region": "N", "smoker": "yes"})
@@ -264,7 +264,10 @@ def test_differences_of_shares_use_their_covariance() -> None:
 
 def test_what_is_shown_and_written(tmp_path: object) -> None:
     found = simulated(
-        Counts("region * smoker + cut(age, 18, 65)", covers="population"), cf.read(records(300), SCHEMA), cf.GDP(0.2), 2
+        Counts("region * smoker + cut(age, 18, 65)", inference="population"),
+        cf.read(records(300), SCHEMA),
+        cf.GDP(0.2),
+        2,
     )
     text = found.summary()
     assert "the population: sampling error and privacy noise" in " ".join(text.split())
@@ -280,30 +283,30 @@ def test_what_is_shown_and_written(tmp_path: object) -> None:
     assert clipped.to_frame().estimate.min() >= 0.0
     assert clipped.params.equals(found.params)  # in print alone
     wide = simulated(
-        Counts("region:smoker", covers="dataset"), cf.read(records(300), SCHEMA), cf.GDP(0.2), 2
+        Counts("region:smoker", inference="dataset"), cf.read(records(300), SCHEMA), cf.GDP(0.2), 2
     ).crosstab()
     assert wide.loc["Total", "Total"] == pytest.approx(wide.iloc[:-1, :-1].to_numpy().sum())
 
 
 def test_a_question_asks_for_the_other_reading() -> None:
     release = cf.release(
-        Counts("region", covers="population"),
+        Counts("region", inference="population"),
         cf.read(records(500), SCHEMA),
         cf.GDP(1.0),
         ledger=None,
         noise=SimulatedNoise(1),
     )
-    people, records_ = cf.infer(release), cf.infer(release, cf.ResultOptions(covers="dataset"))
+    people, records_ = cf.infer(release), cf.infer(release, inference="dataset")
     assert people.params.equals(records_.params)
     assert (people.bse > records_.bse).all()
     with refuses(PlanError):
-        cf.infer(release, cf.ResultOptions(covers="both"))
+        cf.infer(release, intervals_for="both")
 
 
 def test_a_finite_population_has_narrower_intervals() -> None:
     data = cf.read(records(500), SCHEMA)
     wide, narrow = (
-        simulated(Shares("region", covers="population", population_size=size), data, cf.GDP(5.0), 1)
+        simulated(Shares("region", inference="population", population_size=size), data, cf.GDP(5.0), 1)
         for size in (None, 600)
     )
     assert narrow.bse["region=N"] < 0.6 * wide.bse["region=N"]
@@ -313,16 +316,16 @@ def test_a_finite_population_has_narrower_intervals() -> None:
     ("make", "error"),
     [
         (lambda: Counts("region"), PlanError),
-        (lambda: Counts("region", covers="x"), PlanError),
-        (lambda: Counts("region", covers="dataset", population_size=0), PlanError),
-        (lambda: Counts("regoin", covers="dataset").about(SCHEMA), SchemaError),
-        (lambda: Counts("age", covers="dataset").about(SCHEMA), PlanError),
-        (lambda: Counts("cut(age, 120)", covers="dataset").about(SCHEMA), SchemaError),
-        (lambda: Counts("age ~ region", covers="dataset").about(SCHEMA), PlanError),
-        (lambda: Counts("region - smoker", covers="dataset").about(SCHEMA), PlanError),
-        (lambda: Counts("log(age)", covers="dataset").about(SCHEMA), PlanError),
-        (lambda: Shares("region", within="region", covers="dataset").about(SCHEMA), PlanError),
-        (lambda: Shares("region", within="smoker", covers="dataset").about(SCHEMA), PlanError),
+        (lambda: Counts("region", intervals_for="x"), PlanError),
+        (lambda: Counts("region", inference="dataset", population_size=0), PlanError),
+        (lambda: Counts("regoin", inference="dataset").about(SCHEMA), SchemaError),
+        (lambda: Counts("age", inference="dataset").about(SCHEMA), PlanError),
+        (lambda: Counts("cut(age, 120)", inference="dataset").about(SCHEMA), SchemaError),
+        (lambda: Counts("age ~ region", inference="dataset").about(SCHEMA), PlanError),
+        (lambda: Counts("region - smoker", inference="dataset").about(SCHEMA), PlanError),
+        (lambda: Counts("log(age)", inference="dataset").about(SCHEMA), PlanError),
+        (lambda: Shares("region", within="region", inference="dataset").about(SCHEMA), PlanError),
+        (lambda: Shares("region", within="smoker", inference="dataset").about(SCHEMA), PlanError),
     ],
 )
 def test_bad_input_names_what_works(make: object, error: type[Exception]) -> None:
@@ -337,7 +340,7 @@ def test_too_many_cells_are_refused_with_a_coarser_call() -> None:
 
 
 def test_a_bad_cell_is_named() -> None:
-    found = simulated(Counts("region * smoker", covers="dataset"), cf.read(records(300), SCHEMA), cf.GDP(1.0), 2)
+    found = simulated(Counts("region * smoker", inference="dataset"), cf.read(records(300), SCHEMA), cf.GDP(1.0), 2)
     for first, second in (
         ({"region": "Q"}, {"region": "N"}),
         ({"region": "N"}, {"smoker": "no"}),
@@ -351,7 +354,9 @@ def test_a_bad_cell_is_named() -> None:
 
 def test_a_crossing_is_drawn_as_a_map() -> None:
     found = cf.infer(
-        cf.release(Counts("region * smoker", covers="dataset"), cf.read(records(500), SCHEMA), cf.GDP(0.1), ledger=None)
+        cf.release(
+            Counts("region * smoker", inference="dataset"), cf.read(records(500), SCHEMA), cf.GDP(0.1), ledger=None
+        )
     )
     axes = found.plot(kind="map")
     (image,) = axes.images
@@ -363,7 +368,9 @@ def test_a_crossing_is_drawn_as_a_map() -> None:
         (found, "pie"),
         (
             cf.infer(
-                cf.release(Counts("region", covers="dataset"), cf.read(records(50), SCHEMA), cf.GDP(1.0), ledger=None)
+                cf.release(
+                    Counts("region", inference="dataset"), cf.read(records(50), SCHEMA), cf.GDP(1.0), ledger=None
+                )
             ),
             "map",
         ),
@@ -381,7 +388,7 @@ def test_the_least_budget_for_a_wished_noise() -> None:
         {name: cf.Categorical([f"{name}{k}" for k in range(size)]) for name, size in (("a", 8), ("b", 2), ("c", 12))}
     )
     wishes = {"total": 5.0, "1-way": 5.0, "2-way": 3.0, "3-way": 2.0}
-    method = Counts("a * b * c", covers="dataset", precision=wishes)
+    method = Counts("a * b * c", inference="dataset", precision=wishes)
     plan = cf.plan(method, schema)
     assert plan.guarantee.mu**2 == pytest.approx(0.407, abs=0.002)
     strategy = method.strategy(method.about(schema))
@@ -401,12 +408,12 @@ def test_a_public_total_is_not_paid_for(tmp_path: Path) -> None:
     """Under substitute the number of records is public: a wish for its noise costs nothing, and the rest is as sharp as wished."""
     schema = cf.Schema({name: cf.Categorical(list("xyz"), on_missing="x") for name in "ab"}, dataset="d")
     wishes = {"total": 0.5, "1-way": 6.0, "2-way": 5.0}
-    method = Counts("a * b", covers="dataset", precision=wishes)
+    method = Counts("a * b", inference="dataset", precision=wishes)
     unknown, known = method.priced(schema, "substitute"), method.priced(schema, "substitute", 300)
     assert unknown is not None and known is not None
-    free = Counts("a * b", covers="dataset", precision={**wishes, "total": 50.0}).priced(schema, "substitute", 300)
+    free = Counts("a * b", inference="dataset", precision={**wishes, "total": 50.0}).priced(schema, "substitute", 300)
     assert known.mu == pytest.approx(free.mu, rel=1e-3) and known.mu < unknown.mu / 4
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=cf.GDP(9.0, relation="substitute"))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="d", budget=cf.GDP(9.0, relation="substitute"))
     data = cf.read(schema.sample(300, seed=1), schema, dataset="d")
     release = cf.release(method, data, n=300, ledger=book)
     assert release.plan.guarantee.mu == pytest.approx(known.mu)
@@ -428,17 +435,17 @@ def test_a_public_total_is_not_paid_for(tmp_path: Path) -> None:
 def test_wishes_that_are_none(precision: dict[str, float]) -> None:
     schema = cf.Schema({"a": cf.Categorical(["x", "y"]), "b": cf.Categorical(["x", "y"])})
     with refuses(cf.errors.PlanError):
-        cf.plan(Counts("a + b", covers="dataset", precision=precision), schema)
+        cf.plan(Counts("a + b", inference="dataset", precision=precision), schema)
 
 
 def test_the_groups_alone() -> None:
     """Without the total the groups have all of the budget, and a pool of tables still has what each asks for."""
     schema = cf.Schema({"a": cf.Categorical(["x", "y"]), "b": cf.Categorical(["x", "y"], on_missing="x")})
-    with_total, alone = (cf.plan(Counts(text, covers="dataset"), schema, cf.GDP(1.0)) for text in ("a", "0 + a"))
+    with_total, alone = (cf.plan(Counts(text, inference="dataset"), schema, cf.GDP(1.0)) for text in ("a", "0 + a"))
     assert alone.spend("a").noise_sd < 0.9 * with_total.spend("a").noise_sd
     assert alone.target == "numbers of records by a"
     full = cf.Schema({name: cf.Categorical(["x", "y"], on_missing="x") for name in "ab"})
-    both = cf.Publication({"one": Counts("0 + a:b", covers="dataset"), "two": Counts("a", covers="dataset")})
+    both = cf.Publication({"one": Counts("0 + a:b", inference="dataset"), "two": Counts("a", inference="dataset")})
     report = cf.infer(cf.release(both, cf.read(full.sample(300, seed=1), full), cf.GDP(1.0), ledger=None))
     assert [len(report[name].to_frame()) for name in ("one", "two")] == [4, 3]
 
@@ -447,7 +454,7 @@ def test_powers_and_sums_of_hundreds_of_terms_are_marginals() -> None:
     schema = cf.Schema({f"c{i}": cf.Categorical(["a", "b"]) for i in range(40)})
     pairs = [f"c{i}:c{j}" for i in range(40) for j in range(i)]
     written = (" + ".join(pairs), "(" + " + ".join(f"c{i}" for i in range(40)) + ")**2")
-    listed, power = (Counts(formula, covers="dataset").about(schema) for formula in written)
+    listed, power = (Counts(formula, inference="dataset").about(schema) for formula in written)
     assert len(listed.maximal) == len(power.maximal) == len(pairs) == 780
     with refuses(PlanError):
-        Counts("(c0 + c1)**c2", covers="dataset").about(schema)
+        Counts("(c0 + c1)**c2", inference="dataset").about(schema)

@@ -32,11 +32,11 @@ SCHEMA = cf.Schema(
     }
 )
 ASKED: list[tuple[str, TableMethod]] = [
-    ("counts", cf.tables.Counts("f * g", covers="dataset")),
-    ("shares", cf.tables.Shares("f * g", within="g", covers="population")),
-    ("means", cf.tables.Means("x + y ~ f * g", covers="population")),
-    ("totals", cf.tables.Totals("x ~ f + g", covers="dataset")),
-    ("ratios", cf.tables.Ratios("x / y ~ f + g", covers="population")),
+    ("counts", cf.tables.Counts("f * g", inference="dataset")),
+    ("shares", cf.tables.Shares("f * g", within="g", inference="population")),
+    ("means", cf.tables.Means("x + y ~ f * g", inference="population")),
+    ("totals", cf.tables.Totals("x ~ f + g", inference="dataset")),
+    ("ratios", cf.tables.Ratios("x / y ~ f + g", inference="population")),
 ]
 
 
@@ -61,7 +61,7 @@ def test_every_rendering_takes_any_level(name: str, tables: dict[str, Any], tmp_
     assert json.loads(table.to_json())["labels"]["f"] == frame["f"].astype(object).tolist()
     assert "(Total)" in table.summary() and "(Total)" in table.to_latex() and "(Total)" in table.to_markdown()
     assert "(Total)" in table.report(tmp_path / "page.html").read_text()
-    both = cf.compare({"one": table, "other": table}).to_frame()
+    both = cf.results.compare({"one": table, "other": table}).to_frame()
     assert len(both) == rows and (both["one"].fillna(0) == both["other"].fillna(0)).all(axis=None)
     assert len(table.plot().get_yticklabels()) > 1
 
@@ -92,7 +92,7 @@ def test_comparisons_hold_every_pair_whatever_its_name(tables: dict[str, Any]) -
 def test_a_name_of_a_cut_names_its_cell() -> None:
     schema = cf.Schema({"age": cf.Numeric(0, 100), "sex": cf.Categorical(["f", "m"])})
     data = cf.read(schema.sample(500, seed=1), schema)
-    table = cf.tables.counts("cut(age, 18, 65)", data, covers="dataset", privacy=cf.GDP(5.0), ledger=None)
+    table = cf.tables.counts("cut(age, 18, 65)", data, inference="dataset", privacy=cf.GDP(5.0), ledger=None)
     assert table.diff("cut(age, 18, 65)=[18, 65)", "cut(age, 18, 65)=<18").shape == (1, 4)
 
 
@@ -105,7 +105,7 @@ def test_a_difference_is_of_the_level_and_of_no_longer_one() -> None:
 
 def test_a_column_called_variable_is_a_column() -> None:
     data = cf.read(SCHEMA.sample(500, seed=1), SCHEMA)
-    table = cf.tables.counts("variable * g", data, covers="dataset", privacy=cf.GDP(5.0), ledger=None)
+    table = cf.tables.counts("variable * g", data, inference="dataset", privacy=cf.GDP(5.0), ledger=None)
     assert list(table.to_frame().columns[:2]) == ["variable", "g"] and table.crosstab().shape == (3, 3)
 
 
@@ -114,7 +114,7 @@ def test_standardised_differences_of_rows_with_one_name_are_all_there() -> None:
         {"arm": cf.Categorical(["a", "b"]), "q": cf.Categorical(["r: s", "t"]), "q: r": cf.Categorical(["s", "u"])}
     )
     data = cf.read(schema.sample(500, seed=1), schema)
-    table = cf.tables.table_one("q + `q: r` ~ arm", data, covers="population", privacy=cf.GDP(5.0), ledger=None)
+    table = cf.tables.table_one("q + `q: r` ~ arm", data, inference="population", privacy=cf.GDP(5.0), ledger=None)
     assert len(table.differences()) == len(table.rows)
 
 
@@ -134,14 +134,14 @@ def test_the_taken_names_are_the_columns_that_a_table_has(name: str, tables: dic
 def test_a_grouping_column_with_a_taken_name_is_refused_in_the_plan(taken: str) -> None:
     schema = cf.Schema({taken: cf.Categorical(["a", "b"]), "g": cf.Categorical(["u", "v"]), "x": cf.Numeric(1, 9)})
     asked = [
-        cf.tables.Means(f"x ~ {taken}", covers="dataset"),
-        cf.tables.Totals(f"x ~ g * {taken}", covers="dataset"),
+        cf.tables.Means(f"x ~ {taken}", inference="dataset"),
+        cf.tables.Totals(f"x ~ g * {taken}", inference="dataset"),
     ]
     if taken in CellTable.own_columns:
         asked += [
-            cf.tables.Counts(f"{taken} * g", covers="dataset"),
-            cf.tables.Shares(taken, covers="dataset"),
-            cf.tables.Ratios(f"x / log(x) ~ {taken}", covers="dataset"),
+            cf.tables.Counts(f"{taken} * g", inference="dataset"),
+            cf.tables.Shares(taken, inference="dataset"),
+            cf.tables.Ratios(f"x / log(x) ~ {taken}", inference="dataset"),
         ]
     for method in asked:
         with refuses(PlanError):
@@ -173,4 +173,4 @@ def test_two_numbers_of_classes_with_one_name_are_refused_in_the_plan() -> None:
 def test_a_column_called_as_a_cut_of_another_is_told_apart() -> None:
     schema = cf.Schema({"age": cf.Numeric(0, 100), "cut(age, 40)": cf.Categorical(["a", "b", "c"])})
     with refuses(PlanError):
-        cf.plan(cf.tables.Counts("cut(age, 40) + `cut(age, 40)`", covers="dataset"), schema, cf.GDP(1.0))
+        cf.plan(cf.tables.Counts("cut(age, 40) + `cut(age, 40)`", inference="dataset"), schema, cf.GDP(1.0))

@@ -43,7 +43,7 @@ def _frame(seed: int, n: int = 600, few: int = 2, gap: float = 0.0) -> pd.DataFr
 
 def _counts(formula: str, *asked: str, **given: Any) -> Callable[..., Any]:
     def ask(data: Any, **common: Any) -> Any:
-        release = cf.release(cf.tables.Counts(formula, covers="population"), data, common.pop("privacy"), **common)
+        release = cf.release(cf.tables.Counts(formula, inference="population"), data, common.pop("privacy"), **common)
         return cf.infer(release).test(*asked, **given)
 
     return ask

@@ -50,8 +50,8 @@ def records(n: int, seed: int = 1) -> pd.DataFrame:
 @pytest.mark.parametrize(
     "method",
     [
-        pytest.param(Means("income + log(bmi) ~ region", covers="population"), marks=pytest.mark.long),
-        Totals("income ~ region", covers="dataset"),
+        pytest.param(Means("income + log(bmi) ~ region", inference="population"), marks=pytest.mark.long),
+        Totals("income ~ region", inference="dataset"),
     ],
 )
 def test_contract(method: Means | Totals) -> None:
@@ -65,7 +65,7 @@ def exact(method: Means | Totals, frame: pd.DataFrame) -> object:
 
 def test_without_noise_they_are_the_moments_of_scipy() -> None:
     frame = records(3_000)
-    found = exact(Means("income + bmi ~ region", covers="population"), frame)
+    found = exact(Means("income + bmi ~ region", inference="population"), frame)
     groups = frame.groupby("region")
     for name in ("income", "bmi"):
         shape = found.shape().query("variable == @name and region != 'Total'").set_index("region")
@@ -73,12 +73,12 @@ def test_without_noise_they_are_the_moments_of_scipy() -> None:
         np.testing.assert_allclose(shape["sd"], groups[name].std(ddof=0), rtol=1e-4)
         np.testing.assert_allclose(shape["skewness"], groups[name].apply(lambda v: v.skew()), rtol=0.05, atol=0.02)
         np.testing.assert_allclose(shape["kurtosis"], groups[name].apply(lambda v: v.kurt()), rtol=0.1, atol=0.05)
-    totals = exact(Totals("income ~ region", covers="dataset"), frame)
+    totals = exact(Totals("income ~ region", inference="dataset"), frame)
     assert totals.params["income"] == pytest.approx(frame.income.sum(), rel=1e-6)
 
 
 def test_moments_cost_what_the_mean_costs() -> None:
-    plan = Means("income ~ 1", covers="dataset").plan(SCHEMA, cf.GDP(1.0))
+    plan = Means("income ~ 1", inference="dataset").plan(SCHEMA, cf.GDP(1.0))
     spend = plan.spend("(total)")
     # T^2 + S^2 with T^2 = S^2/2: the four moments are one
     assert float(spend.sensitivity * spend.step) ** 2 == pytest.approx(1.5 * 2**40, rel=1e-6)
@@ -126,14 +126,14 @@ def test_intervals_of_standard_deviations_cover_off_centre() -> None:
 
 
 def test_an_interval_that_says_nothing_is_the_whole_range() -> None:
-    found = simulated(Means("income ~ region", covers="population"), cf.read(records(30), SCHEMA), cf.GDP(0.01), 1)
+    found = simulated(Means("income ~ region", inference="population"), cf.read(records(30), SCHEMA), cf.GDP(0.01), 1)
     assert found.status == "no_information"
     assert found.params.isna().all()
     assert "whole_range" in found.to_frame().flag.iloc[0]
 
 
 def test_standardised_means_weigh_the_strata() -> None:
-    found = exact(Means("income ~ region", covers="population"), records(3_000))
+    found = exact(Means("income ~ region", inference="population"), records(3_000))
     groups = records(3_000).groupby("region").income.mean()
     own = found.standardise({"N": 0.2, "S": 0.3, "W": 0.5}, "region")
     assert own.estimate.iloc[0] == pytest.approx(0.2 * groups["N"] + 0.3 * groups["S"] + 0.5 * groups["W"], rel=1e-5)
@@ -145,19 +145,19 @@ def test_standardised_means_weigh_the_strata() -> None:
 def test_each_column_has_its_own_missing_values() -> None:
     frame = records(2_000)
     frame.loc[::4, "bmi"] = np.nan
-    both = exact(Means("income + bmi ~ region", covers="dataset"), frame)
+    both = exact(Means("income + bmi ~ region", inference="dataset"), frame)
     assert both.params["income"] == pytest.approx(frame.income.mean(), rel=1e-5)
     assert both.params["bmi"] == pytest.approx(frame.bmi.mean(), rel=1e-5)
 
 
 def test_a_difference_of_means_and_a_ratio_that_is_refused() -> None:
-    found = simulated(Means("income ~ region", covers="population"), cf.read(records(4_000), SCHEMA), cf.GDP(1.0), 1)
+    found = simulated(Means("income ~ region", inference="population"), cf.read(records(4_000), SCHEMA), cf.GDP(1.0), 1)
     own = found.diff({"region": "S"}, {"region": "N"})
     assert own.low.iloc[0] < 10 < own.high.iloc[0]
     assert found.ratio("region").shape == (2, 4) and set(own.flag) == {""}
     schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "gain": cf.Numeric(-5, 5)})
     gains = simulated(
-        Means("gain ~ region", covers="population"), cf.read(schema.sample(500, 1), schema), cf.GDP(1.0), 1
+        Means("gain ~ region", inference="population"), cf.read(schema.sample(500, 1), schema), cf.GDP(1.0), 1
     )
     with refuses(PlanError):
         gains.ratio("region")
@@ -166,10 +166,10 @@ def test_a_difference_of_means_and_a_ratio_that_is_refused() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Means("~ region", covers="population").about(SCHEMA),
-        lambda: Means("income + income ~ region", covers="population").about(SCHEMA),
-        lambda: Means("region ~ 1", covers="population").about(SCHEMA),
-        lambda: Means("log(income) ~ region", covers="population").about(SCHEMA),
+        lambda: Means("~ region", inference="population").about(SCHEMA),
+        lambda: Means("income + income ~ region", inference="population").about(SCHEMA),
+        lambda: Means("region ~ 1", inference="population").about(SCHEMA),
+        lambda: Means("log(income) ~ region", inference="population").about(SCHEMA),
         lambda: Means("income ~ region"),
     ],
 )
@@ -202,7 +202,7 @@ def test_a_spread_that_few_extremes_rule_is_flagged() -> None:
     even = pd.DataFrame({"x": np.linspace(0, 1, 400)})
     for frame, flag in ((rare, "skewed_few_records"), (even, "")):
         release = cf.release(
-            Means("x ~ 1", covers="population"), cf.read(frame, schema), cf.GDP(20.0), ledger=None, noise=ZeroNoise()
+            Means("x ~ 1", inference="population"), cf.read(frame, schema), cf.GDP(20.0), ledger=None, noise=ZeroNoise()
         )
         assert cf.infer(release).sd()["flag"].tolist() == [flag]
 
@@ -216,7 +216,7 @@ def test_an_sd_below_its_noise_is_no_estimate_and_its_interval_starts_at_nothing
     covered = 0
     for seed in range(6):
         release = cf.release(
-            Means("x ~ h", covers="population"), data, cf.GDP(mu), ledger=None, noise=SimulatedNoise(seed)
+            Means("x ~ h", inference="population"), data, cf.GDP(mu), ledger=None, noise=SimulatedNoise(seed)
         )
         sd = cf.infer(release).sd()
         covered += int(((sd["low"] <= 0.01) & (sd["high"] >= 0.01))[:3].sum())
@@ -235,5 +235,5 @@ def test_where_next_to_nobody_was_counted_the_reason_is_the_labels(levels: list[
     """Labels that the schema does not know are the first thing to look at; with labels that it knows the reason does not speak of them."""
     schema = cf.Schema({"x": cf.Numeric(0, 1), "g": cf.Categorical(levels)})
     frame = pd.DataFrame({"x": np.linspace(0, 1, 400), "g": ["a", "b"] * 200})
-    found = simulated(Means("x ~ g", covers="population"), cf.read(frame, schema), cf.GDP(0.5), 1)
+    found = simulated(Means("x ~ g", inference="population"), cf.read(frame, schema), cf.GDP(0.5), 1)
     assert ("no level of the schema" in found.reason) == (levels == ["A", "B"]) == (found.status != "valid")

@@ -13,7 +13,7 @@ from confide.core import Release, seal
 from confide.methods.quantiles.method import Quantiles
 from confide.methods.tables.counts import Counts
 from confide.methods.tables.means import Means, Ratios
-from confide.methods.tables.persons import PersonCounts
+from confide.methods.tables.persons import DistinctCounts
 from confide.methods.tables.table_one.method import TableOne
 from confide.testing import ZeroNoise
 
@@ -46,39 +46,39 @@ def said(method: object, frame: pd.DataFrame, *, relation: str = "add-remove", n
 
 def test_without_a_public_number_the_rules_alone_are_said(frame: pd.DataFrame) -> None:
     for method, columns in (
-        (Counts("sex * region", covers="population"), "sex"),
-        (Means("wage ~ sex", covers="population"), "sex or wage"),
-        (Ratios("wage / age ~ region", covers="population"), "wage or age"),
-        (Quantiles("wage ~ sex", covers="population"), "sex or wage"),
+        (Counts("sex * region", inference="population"), "sex"),
+        (Means("wage ~ sex", inference="population"), "sex or wage"),
+        (Ratios("wage / age ~ region", inference="population"), "wage or age"),
+        (Quantiles("wage ~ sex", inference="population"), "sex or wage"),
     ):
         found = said(method, frame)
         assert f"records with missing {columns} are left out" in found
         assert "how many were left out is not released" in found and not re.search(r"\d", found)
-    assert "a missing region counts as the level 'N'" in said(Counts("sex * region", covers="population"), frame)
-    nobody = said(Counts("region", covers="population"), frame)
+    assert "a missing region counts as the level 'N'" in said(Counts("sex * region", inference="population"), frame)
+    nobody = said(Counts("region", inference="population"), frame)
     assert nobody and "left out" not in nobody
     assert said(
-        Means("wage ~ sex", covers="population", where="age >= 40"), frame, relation="substitute", n=N
+        Means("wage ~ sex", inference="population", where="age >= 40"), frame, relation="substitute", n=N
     ).endswith("remain")
 
 
 def test_of_a_public_number_of_records_the_table_tells_how_many_it_lacks(frame: pd.DataFrame) -> None:
     out = int((~frame["sex"].isin(["f", "m"])).sum())
-    found = said(Counts("sex * region", covers="population"), frame, relation="substitute", n=N)
+    found = said(Counts("sex * region", inference="population"), frame, relation="substitute", n=N)
     assert f"of the {N} records, a public number, {out} were left out (noise sd " in found
 
 
 def test_of_several_columns_each_has_a_released_number_of_missing_values(frame: pd.DataFrame) -> None:
     counted = frame[frame["sex"].isin(["f", "m"])]
     for method, kept in (
-        (Means("wage + age ~ sex", covers="dataset"), counted),
-        (Means("wage + age", covers="dataset"), frame),
-        (TableOne("wage + age ~ sex", covers="dataset"), counted),
+        (Means("wage + age ~ sex", inference="dataset"), counted),
+        (Means("wage + age", inference="dataset"), frame),
+        (TableOne("wage + age ~ sex", inference="dataset"), counted),
     ):
         numbers = [int(kept[name].isna().sum()) for name in ("wage", "age")]
         found = [int(number) for number in re.findall(r"(?:wage|age) (\d+) \(noise sd", said(method, frame))]
         assert found == numbers and min(numbers) > 0
-    levels = said(TableOne("sex + wage ~ region", covers="dataset"), frame)
+    levels = said(TableOne("sex + wage ~ region", inference="dataset"), frame)
     out = int((~frame["sex"].isin(["f", "m"])).sum())
     assert f"sex {out} (noise sd" in levels and f"wage {int(frame['wage'].isna().sum())} (noise sd" in levels
 
@@ -86,7 +86,7 @@ def test_of_several_columns_each_has_a_released_number_of_missing_values(frame: 
 def test_persons_are_left_out_by_all_their_rows() -> None:
     schema = cf.Schema(COLUMNS, unit=cf.Unit("pid"))
     data = cf.read(schema.sample(300, seed=1), schema)
-    method = PersonCounts("any(age >= 40) * sex", covers="dataset")
+    method = DistinctCounts("any(age >= 40) * sex", inference="dataset")
     found = dict(cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None)).legend)["Missing"]
     assert "a row with a missing age satisfies no condition on it" in found
     assert "a pid none of whose rows has a sex is left out" in found

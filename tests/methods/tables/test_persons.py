@@ -39,7 +39,7 @@ def visits(n: int = 4_000, units: int = 700, seed: int = 1) -> pd.DataFrame:
 
 
 def exact(formula: str, data: pd.DataFrame, schema: cf.Schema = SCHEMA, **more: Any) -> Any:
-    method = cf.tables.PersonCounts(formula, covers="dataset", **more)
+    method = cf.tables.DistinctCounts(formula, inference="dataset", **more)
     return cf.infer(cf.release(method, cf.read(data, schema), cf.GDP(1.0), ledger=None, noise=ZeroNoise()))
 
 
@@ -99,7 +99,7 @@ def test_a_person_moves_one_cell_whatever_rows_it_has(rows: int, relation: str) 
 
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
 def test_the_audit_finds_nothing(relation: str) -> None:
-    own = cf.tables.PersonCounts("number(ill == 'yes', 1, 3) * sex", covers="dataset")
+    own = cf.tables.DistinctCounts("number(ill == 'yes', 1, 3) * sex", inference="dataset")
     assert audit(own, SCHEMA, privacy=cf.GDP(1.0), relation=relation, runs=0, seed=1).ok
 
 
@@ -115,14 +115,14 @@ def test_rows_counted_as_persons_are_caught_by_the_audit(monkeypatch: pytest.Mon
         return right(self, codes, axes)
 
     monkeypatch.setattr(UnitCrossing, "places", each_row)
-    own = cf.tables.PersonCounts("any(ill == 'yes')", covers="dataset")
+    own = cf.tables.DistinctCounts("any(ill == 'yes')", inference="dataset")
     assert not audit(own, SCHEMA, privacy=cf.GDP(1.0), relation="add-remove", runs=0, seed=1).ok
 
 
 def test_intervals_cover_the_population_of_persons() -> None:
     """Persons with 1 to 20 rows, ill days that hang together within a person; the share of persons with at least one."""
     inside, counted = 0, 150
-    method = cf.tables.PersonShares("any(ill == 'yes')", covers="population")
+    method = cf.tables.DistinctShares("any(ill == 'yes')", inference="population")
     g = np.random.default_rng(5)
 
     def people(n: int) -> tuple[pd.DataFrame, float]:
@@ -145,7 +145,7 @@ def test_intervals_cover_the_population_of_persons() -> None:
 
 
 def test_the_words_say_persons() -> None:
-    plan = cf.plan(cf.tables.PersonCounts(NUMBER, covers="population"), SCHEMA, cf.GDP(1.0))
+    plan = cf.plan(cf.tables.DistinctCounts(NUMBER, inference="population"), SCHEMA, cf.GDP(1.0))
     assert plan.target == f"numbers of values of pid by {NUMBER}; each pid counts once, by all its rows"
     assert "counted once, by all of them (enforced)" in " ".join(plan.summary().split())
     assert not plan.guarantee.assumptions
@@ -157,8 +157,8 @@ def test_the_words_say_persons() -> None:
 
 def test_what_is_refused() -> None:
     def refused(formula: str = NUMBER, schema: cf.Schema = SCHEMA, **more: Any) -> None:
-        with refuses((cf.PlanError, cf.SchemaError)):
-            cf.plan(cf.tables.PersonCounts(formula, covers="dataset", **more), schema, cf.GDP(1.0))
+        with refuses((cf.errors.PlanError, cf.errors.SchemaError)):
+            cf.plan(cf.tables.DistinctCounts(formula, inference="dataset", **more), schema, cf.GDP(1.0))
 
     refused(schema=cf.Schema(COLUMNS))
     refused(schema=cf.Schema(COLUMNS, unit=cf.Unit("pid", rows=2)))
@@ -175,7 +175,7 @@ def test_what_is_refused() -> None:
     refused("number(0, 3)")
     refused("number(ill == 'yes', sex == 'F', 3)")
     refused("any(sick == 'yes')")
-    with refuses(cf.PlanError):
-        cf.tables.person_counts(NUMBER, cf.read(visits(10), SCHEMA), privacy=cf.GDP(1.0), ledger=None)
-    with refuses(cf.PlanError):
-        cf.tables.PersonCounts(NUMBER, covers="dataset").reference(None)
+    with refuses(cf.errors.PlanError):
+        cf.tables.distinct_counts(NUMBER, cf.read(visits(10), SCHEMA), privacy=cf.GDP(1.0), ledger=None)
+    with refuses(cf.errors.PlanError):
+        cf.tables.DistinctCounts(NUMBER, inference="dataset").reference(None)

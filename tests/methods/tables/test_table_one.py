@@ -14,6 +14,7 @@ from scipy import stats
 from tests.messages import refuses
 
 import confide as cf
+import confide.testing
 from confide import engine
 from confide.core import seal
 from confide.methods.tables.intervals import MeanSums
@@ -156,7 +157,7 @@ def test_a_mean_of_too_few_records_for_its_skewness_is_flagged() -> None:
     frame["age"] = np.where(np.arange(400) < 2, 100.0, 0.0)
     flags = _result(TableOne("age ~ arm"), frame, 10.0).to_frame()["flag"]
     assert "skewed_few_records" in flags["age: mean"]
-    exact = _result(TableOne("age ~ arm", covers="dataset"), frame, 10.0).to_frame()["flag"]
+    exact = _result(TableOne("age ~ arm", inference="dataset"), frame, 10.0).to_frame()["flag"]
     assert "skewed_few_records" not in exact["age: mean"]
 
 
@@ -167,7 +168,7 @@ def test_what_is_printed_and_written(tmp_path: Path) -> None:
     body = json.loads(result.to_json())
     assert len(body["cells"]["estimate"]) == 3 * 5
     assert "arm=B" in result.report(tmp_path / "one.html").read_text(encoding="utf-8")
-    dataset = _result(TableOne("age ~ arm", covers="dataset"), _frame())
+    dataset = _result(TableOne("age ~ arm", inference="dataset"), _frame())
     population = _result(TableOne("age ~ arm"), _frame())
     assert dataset.to_frame().loc["age: mean", "std_err"] < population.to_frame().loc["age: mean", "std_err"]
     assert _result(TableOne("age ~ arm"), _frame(8), 0.1).status == "imprecise"
@@ -181,11 +182,11 @@ def test_what_is_printed_and_written(tmp_path: Path) -> None:
         {"formula": "age ~ arm + stage"},
         {"formula": "agee ~ arm"},
         {"formula": "age + smoker ~ arm", "medians": ("smoker",)},
-        {"formula": "age ~ arm", "covers": "all"},
+        {"formula": "age ~ arm", "intervals_for": "all"},
     ],
 )
 def test_what_cannot_be_planned_says_what_can(arguments: dict[str, object]) -> None:
-    with refuses((cf.PlanError, cf.SchemaError)):
+    with refuses((cf.errors.PlanError, cf.errors.SchemaError)):
         TableOne(**arguments).plan(SCHEMA, cf.GDP(1.0))  # type: ignore[arg-type]
 
 
@@ -282,7 +283,12 @@ def test_medians_have_no_weights() -> None:
 def test_an_sd_that_is_noise_is_a_dash() -> None:
     wide = cf.Schema({"income": cf.Numeric(0, 1_000_000), "arm": cf.Categorical(["A", "B"])})
     frame = pd.DataFrame({"income": np.full(600, 30_000.0), "arm": ["A", "B"] * 300})
-    call: dict[str, Any] = {"covers": "population", "privacy": cf.GDP(0.3), "ledger": None, "noise": SimulatedNoise(1)}
+    call: dict[str, Any] = {
+        "inference": "population",
+        "privacy": cf.GDP(0.3),
+        "ledger": None,
+        "noise": SimulatedNoise(1),
+    }
     found = cf.tables.table_one("income ~ arm", cf.read(frame, wide), **call)
     said = found.summary(verbose=True)
     row = next(line for line in said.splitlines() if line.startswith("income: mean"))
@@ -308,7 +314,7 @@ def _wide(n: int, seed: int) -> pd.DataFrame:
 def test_medians_are_told_as_closely_as_distributions_tell_them() -> None:
     """17,021 had the interval [15,625, 31,250], a whole one of 64 even bins of the bounds."""
     frame = _wide(10_000, 1)
-    call: dict[str, Any] = {"covers": "population", "privacy": cf.GDP(1.0), "ledger": None}
+    call: dict[str, Any] = {"inference": "population", "privacy": cf.GDP(1.0), "ledger": None}
     data = cf.read(frame, WIDE)
     one = cf.tables.table_one("income + votes ~ arm", data, medians=("income",), noise=SimulatedNoise(1), **call)
     whole = cf.tables.quantiles("income ~ arm", data, noise=SimulatedNoise(1), **call).to_frame()
@@ -324,7 +330,7 @@ def test_medians_are_told_as_closely_as_distributions_tell_them() -> None:
 
 def test_an_sd_that_its_moments_hide_is_that_of_the_distribution() -> None:
     frame = _wide(10_000, 2)
-    call: dict[str, Any] = {"covers": "population", "privacy": cf.GDP(1.0), "ledger": None}
+    call: dict[str, Any] = {"inference": "population", "privacy": cf.GDP(1.0), "ledger": None}
     found = cf.tables.table_one(
         "income + votes", cf.read(frame, WIDE), medians=("income",), noise=SimulatedNoise(2), **call
     )

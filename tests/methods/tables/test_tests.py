@@ -62,7 +62,7 @@ def table(method: object, frame: pd.DataFrame, mu: float, seed: int | None) -> o
 
 def test_without_noise_they_are_scipys() -> None:
     frame = records(900, 1)
-    counts = table(Counts("region * smoker * sex", covers="population"), frame, 1e4, None)
+    counts = table(Counts("region * smoker * sex", inference="population"), frame, 1e4, None)
     wide = pd.crosstab(frame.smoker, frame.region)
     expected = stats.chi2_contingency(wide, correction=False)
     found = counts.test("independence", "smoker", "region")
@@ -74,13 +74,13 @@ def test_without_noise_they_are_scipys() -> None:
     shares = [0.5, 0.3, 0.2]
     expected = stats.chisquare(frame.region.value_counts()[["N", "S", "W"]], f_exp=900 * np.array(shares))
     assert counts.test("fit", "region", expected=shares).statistics[0] == pytest.approx(expected.statistic, rel=1e-5)
-    means = table(Means("x ~ sex", covers="population"), frame, 1e4, None).test("t")
+    means = table(Means("x ~ sex", inference="population"), frame, 1e4, None).test("t")
     welch = stats.ttest_ind(*(own.x for _, own in frame.groupby("sex")), equal_var=False)
     assert means.statistics[0] == pytest.approx(welch.statistic, abs=0.01)
     assert means.pvalue == pytest.approx(welch.pvalue, abs=0.04)
-    paired = table(Means("y - x ~ 1", covers="population"), frame, 1e4, None).test("mean")
+    paired = table(Means("y - x ~ 1", inference="population"), frame, 1e4, None).test("mean")
     assert paired.statistics[0] == pytest.approx(stats.ttest_rel(frame.y, frame.x).statistic, rel=0.01)
-    several = table(Means("x ~ region", covers="population"), frame, 1e4, None).test("f")
+    several = table(Means("x ~ region", inference="population"), frame, 1e4, None).test("f")
     assert several.pvalue == pytest.approx(
         stats.f_oneway(*(own.x for _, own in frame.groupby("region"))).pvalue, abs=0.1
     )
@@ -109,7 +109,7 @@ def test_the_test_of_a_correlation_is_that_of_the_slope() -> None:
 
 def test_one_proportion_is_exact_where_the_number_of_records_is_public() -> None:
     frame = records(300, 2)
-    method, privacy = Counts("smoker", covers="population"), cf.GDP(50.0, relation="substitute")
+    method, privacy = Counts("smoker", inference="population"), cf.GDP(50.0, relation="substitute")
     release = cf.release(method, cf.read(frame, SCHEMA), privacy, ledger=None, n=300, noise=SimulatedNoise(1))
     found = cf.infer(release).test("proportion", "smoker", p=0.25, alternative="greater")
     yes = int((frame.smoker == "yes").sum())
@@ -120,7 +120,7 @@ def test_one_proportion_is_exact_where_the_number_of_records_is_public() -> None
 
 def sizes(mu: float, n: int, runs: int) -> dict[str, float]:
     """Shares of p-values below 5 % under the null, and of scipy's on the noisy counts."""
-    method = Counts("region * smoker", covers="population")
+    method = Counts("region * smoker", inference="population")
     hits = {"own": 0, "naive": 0}
     for seed in range(runs):
         found = table(method, records(n, 100 + seed), mu, seed)
@@ -137,18 +137,18 @@ def test_sizes_hold_where_scipy_on_noisy_counts_fails() -> None:
 
 
 def test_small_tables_are_referred_to_simulated_ones() -> None:
-    found = table(Counts("region * smoker", covers="population"), records(40, 3), 1.0, 1).test("independence")
+    found = table(Counts("region * smoker", inference="population"), records(40, 3), 1.0, 1).test("independence")
     assert found.null.startswith("simulated")
     assert 0 < found.pvalue <= 1
 
 
 def test_too_few_records_give_no_p_value() -> None:
-    counts = table(Counts("region * smoker", covers="population"), records(5, 1), 0.01, 1)
+    counts = table(Counts("region * smoker", inference="population"), records(5, 1), 0.01, 1)
     for found in (counts.test("independence"), counts.test("fit", "region"), counts.test("trend", "smoker", "region")):
         assert found.status == "imprecise"
         assert isnan(found.pvalue)
     assert table(Correlation("x + y"), records(5, 1), 0.01, 1).status == "imprecise"
-    assert table(Means("x ~ sex", covers="population"), records(5, 1), 0.01, 1).test("t").status == "imprecise"
+    assert table(Means("x ~ sex", inference="population"), records(5, 1), 0.01, 1).test("t").status == "imprecise"
 
 
 def test_trend_sees_a_dose() -> None:
@@ -156,7 +156,7 @@ def test_trend_sees_a_dose() -> None:
     frame = records(3_000, 5)
     dose = frame.region.map({"N": 0, "S": 1, "W": 2}).to_numpy()
     frame["smoker"] = np.where(g.random(3_000) < 0.2 + 0.06 * dose, "yes", "no")
-    counts = table(Counts("smoker:region", covers="population"), frame, 1.0, 1)
+    counts = table(Counts("smoker:region", inference="population"), frame, 1.0, 1)
     found = counts.test("trend", "smoker", "region")
     assert found.pvalue < 0.01
     assert found.statistics[0] > 0
@@ -196,13 +196,13 @@ def test_correlations_cover_where_fishers_interval_without_noise_does_not() -> N
     ],
 )
 def test_a_test_that_cannot_be_answered_is_named(ask: object) -> None:
-    counts = table(Counts("region * smoker", covers="population"), records(200, 1), 1.0, 1)
+    counts = table(Counts("region * smoker", inference="population"), records(200, 1), 1.0, 1)
     with refuses(PlanError):
         ask(counts)
 
 
 def test_means_that_cannot_answer_name_their_own_columns() -> None:
-    means = table(Means("x + y ~ region * smoker", covers="population"), records(200, 1), 1.0, 1)
+    means = table(Means("x + y ~ region * smoker", inference="population"), records(200, 1), 1.0, 1)
     for ask in (lambda: means.test("t"), lambda: means.test("anova", "region")):
         with refuses(PlanError) as refused:
             ask()
@@ -211,14 +211,14 @@ def test_means_that_cannot_answer_name_their_own_columns() -> None:
 
 def test_means_asked_for_a_test_of_two_columns_say_what_they_answer() -> None:
     source = cf.read(SCHEMA.sample(500, seed=1), SCHEMA)
-    means = cf.tables.means("x ~ region", source, covers="population", privacy=cf.GDP(1.0), ledger=None)
+    means = cf.tables.means("x ~ region", source, inference="population", privacy=cf.GDP(1.0), ledger=None)
     for asked in (("independence", "region", "smoker"), ("t", "region", "smoker")):
         with refuses(PlanError):
             means.test(*asked)
 
 
 def test_shares_answer_the_tests_of_the_counts_behind_them() -> None:
-    shares = table(Shares("region * smoker", within="region", covers="dataset"), records(300, 1), 1.0, 1)
+    shares = table(Shares("region * smoker", within="region", inference="dataset"), records(300, 1), 1.0, 1)
     own = {field.name: getattr(shares, field.name) for field in fields(shares) if field.name != "within"}
     counts = CountTable(**own)
     for kind, names, given in (
@@ -252,7 +252,7 @@ def test_a_mean_with_too_few_records_for_its_skewness_makes_its_test_weak() -> N
     for column, status in (("y", "imprecise"), ("even", "valid")):
         shown = frame if column == "y" else frame.assign(y=g.uniform(0, 100, 120))
         release = cf.release(
-            cf.tables.Means("y ~ sex", covers="population"),
+            cf.tables.Means("y ~ sex", inference="population"),
             cf.read(shown, schema),
             cf.GDP(10.0),
             ledger=None,
@@ -267,13 +267,13 @@ def test_p_values_say_what_the_intervals_say() -> None:
     for seed in range(40):
         frame = records(300, seed)
         frame["x"] = np.clip(-4 + g.gamma(1.0, 1.0, 300) + 0.5 * (frame.sex == "m"), -4, 4)
-        found = table(Means("x ~ sex", covers="population"), frame, 1.0, seed).test("t")
+        found = table(Means("x ~ sex", inference="population"), frame, 1.0, seed).test("t")
         for alpha in (0.05, 0.2):
             low, high = found.limits(alpha)
             assert (float(low[0]) <= 0 <= float(high[0])) == (found.pvalues[0] >= alpha) or isnan(found.pvalues[0])
         agree += not isnan(found.pvalues[0])
     assert agree >= 30
-    one = table(Means("x ~ 1", covers="population"), records(300, 1), 1.0, 1)
+    one = table(Means("x ~ 1", inference="population"), records(300, 1), 1.0, 1)
     low, high = one.conf_int(0.05).loc["x"]
     assert one.test("mean", value=float(low) - 1e-6).pvalue < 0.05 < one.test("mean", value=float(low) + 1e-6).pvalue
 
@@ -282,7 +282,7 @@ def test_the_power_of_a_plan_is_that_of_its_test() -> None:
     n, mu, w = 600, 0.5, 0.16
     p = np.full((2, 3), 1 / 6) + w * np.outer([-1, 1], [-1, 0, 1]) / np.sqrt(4) / np.sqrt(6)
     assert ((p - 1 / 6) ** 2 * 6).sum() == pytest.approx(w**2)
-    method, rejected, g = Counts("smoker:region", covers="population"), 0, np.random.default_rng(1)
+    method, rejected, g = Counts("smoker:region", inference="population"), 0, np.random.default_rng(1)
     pairs = [(smoker, region) for smoker in ("no", "yes") for region in "NSW"]
     runs = 150
     for seed in range(runs):
@@ -323,6 +323,6 @@ def test_a_power_needs_a_known_test_and_an_effect() -> None:
 def test_a_group_that_goes_without_saying_has_the_draws_of_its_name(name: str) -> None:
     """`confide test` leaves the group to the table and `confide infer --test` names it: one release, one p-value."""
     column = {"t": "sex", "f": "region"}[name]
-    means = table(Means(f"x ~ {column}", covers="population"), records(600, 3), 0.5, 1)
+    means = table(Means(f"x ~ {column}", inference="population"), records(600, 3), 0.5, 1)
     left_out, said = means.test(name), means.test(name, column)
     pd.testing.assert_frame_equal(left_out.to_frame(), said.to_frame())

@@ -18,9 +18,9 @@ SCHEMA = cf.Schema({**LEVELS, "age": cf.Numeric(0, 100)})
 DATA = cf.read(SCHEMA.sample(3_000, seed=1), SCHEMA)
 FRAME: Any = SCHEMA.sample(3_000, seed=1)
 QUESTIONS = {
-    "one": cf.tables.Counts("x * y", covers="dataset"),
-    "line": cf.tables.Means("age ~ 1", covers="population"),
-    "two": cf.tables.Shares("z * x", within="x", covers="population"),
+    "one": cf.tables.Counts("x * y", inference="dataset"),
+    "line": cf.tables.Means("age ~ 1", inference="population"),
+    "two": cf.tables.Shares("z * x", within="x", inference="population"),
 }
 
 
@@ -47,9 +47,9 @@ def test_each_question_of_a_pool_has_its_own_table() -> None:
 @pytest.mark.parametrize(
     "questions",
     [
-        {"one": QUESTIONS["one"], "two": cf.tables.Shares("z * x", covers="population", where="age > 50")},
-        {"one": QUESTIONS["one"], "small": cf.tables.Counts("y", covers="dataset")},
-        {"one": QUESTIONS["one"], "two": cf.tables.Shares("z * x", covers="population", weights="age")},
+        {"one": QUESTIONS["one"], "two": cf.tables.Shares("z * x", inference="population", where="age > 50")},
+        {"one": QUESTIONS["one"], "small": cf.tables.Counts("y", inference="dataset")},
+        {"one": QUESTIONS["one"], "two": cf.tables.Shares("z * x", inference="population", weights="age")},
     ],
 )
 def test_what_would_lose_or_is_of_other_records_is_not_pooled(questions: dict[str, Any]) -> None:
@@ -64,8 +64,8 @@ def test_columns_that_drop_missing_values_apart_are_not_pooled() -> None:
 
 
 def test_the_same_marginal_asked_again_is_combined() -> None:
-    method = cf.tables.Counts("x * y", covers="dataset")
-    again = cf.tables.Counts("y * z", covers="dataset")
+    method = cf.tables.Counts("x * y", inference="dataset")
+    again = cf.tables.Counts("y * z", inference="dataset")
     releases = [
         cf.release(own, DATA, cf.GDP(mu), ledger=None, noise=SimulatedNoise(seed))
         for own, mu, seed in ((method, 0.3, 1), (method, 0.4, 2), (again, 0.5, 3))
@@ -81,7 +81,7 @@ def test_the_same_marginal_asked_again_is_combined() -> None:
 
 
 def test_releases_are_combined_by_the_ledger_that_has_their_receipts(tmp_path: Path) -> None:
-    method = cf.tables.Means("age ~ x", covers="population")
+    method = cf.tables.Means("age ~ x", inference="population")
     books = [cf.Ledger.create(tmp_path / f"{name}.db", dataset="d", budget=cf.GDP(2.0)) for name in ("a", "b")]
     # noise is most of the standard error, so that it is smaller for certain where it is halved
     data, asked = cf.read(SCHEMA.sample(5_000, seed=1), SCHEMA, dataset="d"), cf.GDP(0.05)
@@ -96,6 +96,6 @@ def test_releases_are_combined_by_the_ledger_that_has_their_receipts(tmp_path: P
         cf.infer([first, again])
     with refuses(PlanError):
         cf.infer([first, first], ledger=books[0])
-    alone = cf.release(cf.tables.Counts("x", covers="dataset"), data, asked, ledger=books[0])
+    alone = cf.release(cf.tables.Counts("x", inference="dataset"), data, asked, ledger=books[0])
     with refuses(PlanError):
         cf.infer([first, alone], ledger=books[0])

@@ -31,10 +31,10 @@ SCHEMA = cf.Schema(
     }
 )
 KINDS: dict[str, Any] = {
-    "counts": cf.tables.Counts("region * smoker", covers="population", weights="w"),
-    "shares": cf.tables.Shares("region * smoker", within="region", covers="population", weights="w"),
-    "means": cf.tables.Means("income + bmi ~ region", covers="population", weights="w"),
-    "totals": cf.tables.Totals("income ~ region", covers="population", weights="w"),
+    "counts": cf.tables.Counts("region * smoker", inference="population", weights="w"),
+    "shares": cf.tables.Shares("region * smoker", within="region", inference="population", weights="w"),
+    "means": cf.tables.Means("income + bmi ~ region", inference="population", weights="w"),
+    "totals": cf.tables.Totals("income ~ region", inference="population", weights="w"),
 }
 
 
@@ -93,7 +93,7 @@ def test_the_variance_of_a_weighted_mean_is_the_linearised_one() -> None:
     frame = records(4_000)
     found = cf.infer(
         cf.release(
-            cf.tables.Means("income ~ 1", covers="population", weights="w"),
+            cf.tables.Means("income ~ 1", inference="population", weights="w"),
             cf.read(frame, SCHEMA),
             cf.GDP(1e4),
             ledger=None,
@@ -147,8 +147,8 @@ def test_intervals_cover_the_weighted_population() -> None:
         source = cf.read(records(1_000, seed), SCHEMA)
         for k, (method, name, value) in enumerate(
             (
-                (cf.tables.Means("income ~ 1", covers="population", weights="w"), "income", mean),
-                (cf.tables.Shares("smoker", covers="population", weights="w"), "smoker=yes", share),
+                (cf.tables.Means("income ~ 1", inference="population", weights="w"), "income", mean),
+                (cf.tables.Shares("smoker", inference="population", weights="w"), "smoker=yes", share),
             )
         ):
             table = cf.infer(cf.release(method, source, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(seed)))
@@ -188,11 +188,11 @@ def test_tests_of_means_take_weights_and_others_refuse_them() -> None:
 def test_weights_that_cannot_be_used_are_refused_in_the_plan(settings: dict[str, Any]) -> None:
     schema = cf.Schema({**SCHEMA.columns, "z": cf.Numeric(-1, 1)})
     with refuses(PlanError):
-        cf.plan(cf.tables.Means("income ~ region", covers="population", **settings), schema, cf.GDP(1.0))
+        cf.plan(cf.tables.Means("income ~ region", inference="population", **settings), schema, cf.GDP(1.0))
 
 
 def test_a_plan_names_its_weights() -> None:
-    assert method_parameters(cf.tables.Counts("region", covers="dataset"))["weights"] is None
+    assert method_parameters(cf.tables.Counts("region", inference="dataset"))["weights"] is None
     plan = cf.plan(KINDS["means"], SCHEMA, cf.GDP(1.0), n=1_000)
     assert plan.method.parameters["weights"] == "w"
     assert "weighted by w" in plan.target

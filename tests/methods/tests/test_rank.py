@@ -14,6 +14,7 @@ from tests.few import few
 from tests.messages import refuses
 
 import confide as cf
+import confide.testing
 from confide import engine
 from confide.methods.tests.rank import Kruskal, MannWhitney, Wilcoxon
 from confide.methods.tests.reading import scores_of
@@ -161,7 +162,7 @@ def test_subgroups_and_cuts_make_groups() -> None:
     ],
 )
 def test_what_cannot_be_planned_says_what_can(method: object) -> None:
-    with refuses((cf.PlanError, cf.SchemaError)):
+    with refuses((cf.errors.PlanError, cf.errors.SchemaError)):
         method.plan(SCHEMA, cf.GDP(1.0))  # type: ignore[attr-defined]
 
 

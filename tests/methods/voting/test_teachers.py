@@ -106,7 +106,7 @@ def test_budgets_follow_from_public_facts() -> None:
     assert budget_of(2.5, 1e-5, 400, 10, 200, "even", 40.0).test == 0, (
         "the plain mechanism needs no test at its own budget"
     )
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         budget_of(0.3, 1e-5, 50, 10, 200, "even", 5.0, "distance")
 
 
@@ -367,9 +367,9 @@ _CHARGED = cf.Schema(
 @pytest.mark.parametrize("fault", _ODD)
 def test_a_teacher_that_no_block_could_use_is_refused_before_the_charge(fault: str, tmp_path: Path) -> None:
     schema = _CHARGED
-    book = cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=cf.GDP(3.0))
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="d", budget=cf.GDP(3.0))
     method = TeacherLabels("y", Odd(fault), np.zeros((3, 1)), 10, certificate="gaussian", seconds=1.5)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.release(method, cf.read(schema.sample(100, seed=1), schema), cf.GDP(1.0), ledger=book)
     assert book.show().units["spent_amount"] == 0
 
@@ -379,15 +379,15 @@ def test_a_plan_from_a_file_is_refused_before_the_charge_and_its_release_is_read
     schema = _CHARGED
     data, book = (
         cf.read(schema.sample(100, seed=1), schema),
-        cf.Ledger.create(tmp_path / "book.db", dataset="d", budget=cf.GDP(3.0)),
+        cf.Ledger.create(tmp_path / "ledger.db", dataset="d", budget=cf.GDP(3.0)),
     )
     method = TeacherLabels("y", Nearest(), np.zeros((9, 1)), 10, certificate="gaussian", seconds=1.5)
     plan = cf.Plan.from_json(cf.plan(method, schema, cf.GDP(1.0)).to_json())
     for call in (lambda: cf.release(plan, data, ledger=book), lambda: cf.plan(plan, schema)):
-        with refuses(cf.PlanError):
+        with refuses(cf.errors.PlanError):
             call()
     half = replace(method, public={"queries": 9, "digest": method.public.digest})
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.release(half, data, cf.GDP(1.0), ledger=book)
     assert book.show().units["spent_amount"] == 0
     release = cf.release(method, data, cf.GDP(1.0), ledger=book)
@@ -423,26 +423,26 @@ def test_the_callers_teacher_is_left_as_it_was() -> None:
 
 def test_what_pate_refuses_from_public_facts() -> None:
     x, y, public = _records(30)
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         _model(cf.GDP(1.0)).fit(x, y, public=public[:, :1])  # type: ignore[attr-defined]
     said = set()
     for n in (30, 31):
         x, y, public = _records(n)
-        with refuses(cf.PlanError) as refused:
+        with refuses(cf.errors.PlanError) as refused:
             _model(cf.GDP(1.0)).fit(x, y[1:], public=public)  # type: ignore[attr-defined]
         said.add(str(refused.value))
     assert len(said) == 1, "the number of records is not said"
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         _model(cf.GDP(1.0)).fit(x, y)  # type: ignore[attr-defined]
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         _model(cf.GDP(1.0, relation="substitute"), certificate="gaussian").fit(x, y, public=public)  # type: ignore[attr-defined]
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         PublicRows.of([[np.nan]])
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.voting.TeacherLabels("y", "svc", public, 20)
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         _model(cf.GDP(1.0), certificate="distance").plan(public)  # type: ignore[attr-defined]
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.0), "y": cf.Numeric(0, 1, on_missing=0.0)})
         cf.plan(cf.voting.TeacherLabels("y", Nearest(), [[0.5]], 20), schema, cf.GDP(1.0))
 

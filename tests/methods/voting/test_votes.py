@@ -37,7 +37,7 @@ def test_every_rule_keeps_its_guarantee_at_every_gap(
 ) -> None:
     delta = getattr(privacy, "delta", 0.0)
     if not delta and rule in ("distance", "generalized"):
-        with refuses(cf.PrivacyError):
+        with refuses(cf.errors.PrivacyError):
             vote_rule(rule, privacy, relation)
         return
     gaps = np.arange(-300, 301)
@@ -164,13 +164,13 @@ def test_a_plurality_tells_how_sure_it_is() -> None:
 
 
 def test_what_votes_refuse() -> None:
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.plan(cf.voting.Plurality("g", "optimal"), SCHEMA, cf.PureDP(1.0))
-    with refuses(cf.PlanError):
+    with refuses(cf.errors.PlanError):
         cf.voting.Plurality("v", "best")
-    with refuses(cf.NoConversion):
+    with refuses(cf.errors.NoConversion):
         cf.plan(cf.voting.Plurality("v", "optimal"), SCHEMA, cf.GDP(1.0))
-    with refuses(cf.PrivacyError):
+    with refuses(cf.errors.PrivacyError):
         cf.plan(cf.voting.Plurality("v"), SCHEMA, cf.PureDP(1e-6))
 
 
@@ -200,7 +200,7 @@ def test_votes_from_the_command_line(tmp_path: object) -> None:
     SCHEMA.sample(500, seed=1).to_csv(folder / "votes.csv", index=False)
     (folder / "schema.toml").write_text(SCHEMA.to_toml())
     plan = f"plan v --method plurality --schema {folder}/schema.toml --epsilon 1 -o {folder}/plan.json"
-    for line in (plan, f"release {folder}/plan.json {folder}/votes.csv --no-ledger -o {folder}/r.json"):
+    for line in (plan, f"release {folder}/plan.json {folder}/votes.csv --unaccounted -o {folder}/r.json"):
         done = CliRunner().invoke(app, line.split())
         assert done.exit_code == 0, done.output
     done = CliRunner().invoke(app, ["infer", str(folder / "r.json")])

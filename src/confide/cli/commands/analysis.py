@@ -46,13 +46,13 @@ from confide.cli.files import (
 )
 from confide.cli.options import (
     Account,
+    AllowPartial,
     Alpha,
     Data,
     Dataset,
     Delimiter,
     Executor,
     Fields,
-    KeepOthers,
     Nominal,
     Parameters,
     Privacy,
@@ -120,9 +120,7 @@ class TestArguments:
 class AnswerOptions:
     """What `confide infer` asks beside the table itself."""
 
-    question: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Of a publication: this question's result alone.")
-    ] = None
+    analysis: Annotated[str | None, typer.Option(metavar="NAME", help="Of a publication: this analysis alone.")] = None
     test: Annotated[
         str | None,
         typer.Option(
@@ -142,23 +140,23 @@ class AnswerOptions:
                 "FORMULA, --p, --level and --expected are of a test; write --test NAME, such as --test ttest_ind"
             )
         for option, given in others.items():
-            if given and (self.test is not None or self.question is not None):
+            if given and (self.test is not None or self.analysis is not None):
                 raise Refused(
-                    f"{option} is of the whole release; leave out {option}, or --test and --question; a test's figures: --csv, --json"
+                    f"{option} is of the whole release; leave out {option}, or --test and --analysis; a test's figures: --csv, --json"
                 )
 
     def of(self, result: Any, path: Path, formula: str | None) -> Any:
         """The question's result, and the answer to the test where one is asked for."""
-        if self.question is not None:
+        if self.analysis is not None:
             if not is_report(result):
-                raise PlanError("--question is of a publication, and this release holds one question; leave it out")
-            result = result[self.question]
+                raise PlanError("--analysis is of a publication, and this release holds one question; leave it out")
+            result = result[self.analysis]
         if self.test is None:
             return result
         if is_report(result):
             found = [line for name in result.results for line in _commands(result.results[name], path, name)]
             raise Refused(f"a publication's tests are of one question; {_listed(found)}")
-        found = _commands(result, path, self.question)
+        found = _commands(result, path, self.analysis)
         formula = formula if formula is not None else _only(result, self.test, found)
         if not found:
             raise Refused(_NONE)
@@ -184,11 +182,11 @@ def _only(table: Any, test: str, commands: list[str]) -> str:
     return possible[0]
 
 
-def _commands(table: Any, path: Path, question: str | None) -> list[str]:
+def _commands(table: Any, path: Path, analysis: str | None) -> list[str]:
     """The commands of some tests that a table answers."""
     from confide.methods.tables.comparing.chi_square import answers, available_answers
 
-    named = [] if question is None else ["--question", question]
+    named = [] if analysis is None else ["--analysis", analysis]
     return [
         shlex.join(["confide", "infer", str(path), answer.formula, *named, "--test", answer.verb])
         for answer in available_answers(answers(table))
@@ -214,8 +212,8 @@ def not_of_a_release(ctx: typer.Context, value: Any) -> Any:
     return value
 
 
-def _question(release: Release, asked: dict[str, Any]) -> ResultOptions | None:
-    """The question to a release; `PlanError` where its method does not answer it, with those that do. None where nothing is asked."""
+def _check_subset(release: Release, asked: dict[str, Any]) -> None:
+    """`PlanError` where the method of a release fits no smaller model, with those that do."""
     own = registry.get(release.plan.method.name)
     if "subset" in asked and "subset" not in own.asks:
         others = [name for name in registry.known() if "subset" in registry.get(name).asks]
@@ -223,7 +221,6 @@ def _question(release: Release, asked: dict[str, Any]) -> ResultOptions | None:
             "--subset fits a line again without some columns, and this release holds its own numbers alone (for a regression one line, "
             f"not the moments that another would need): leave it out; releases of --method {', '.join(others)} answer subsets"
         )
-    return ResultOptions(**asked) if asked else None
 
 
 @spread
@@ -339,7 +336,7 @@ def release(
     account: Account,
     delimiter: Delimiter = ",",
     executor: Executor = None,
-    keep_others: KeepOthers = False,
+    allow_partial: AllowPartial = False,
     simulate: Seed = None,
     written: Written,
 ) -> None:
@@ -351,7 +348,7 @@ def release(
 
     Example:
 
-    confide release plan.json survey.csv --ledger book.db -o release.json
+    confide release plan.json survey.csv --ledger ledger.db -o release.json
     """
     session: Session = ctx.obj
     begin(session, account, simulate, {"-o": output}, {"the plan": plan}, data)
@@ -369,7 +366,7 @@ def release(
         with session.doing("opening the data", private=True):
             source = source_of(data, schema, delimiter, executor)
         remember(session, planned, None, account, book)
-        paid = pay(session, planned, source, book, account, simulate, Delivery(place, keep_others=keep_others))
+        paid = pay(session, planned, source, book, account, simulate, Delivery(place, allow_partial=allow_partial))
         keep(session, place, paid.release)
     after(session, paid, output)
     session.say(f"infer with: confide infer {output}")
@@ -429,8 +426,8 @@ def infer(
     confide infer release.json -o for-R.json
     """
     session: Session = ctx.obj
-    question = anew.given()
-    asked.check(formula, {**{f"--{name}": True for name in question}, "-o": output})
+    options = anew.given()
+    asked.check(formula, {**{f"--{name}": True for name in options}, "-o": output})
     beyond.check()
     calibrated.check()
     read = {"the release": release, "--predict": beyond.predict, **calibrated.files}
@@ -441,9 +438,10 @@ def infer(
         with session.doing("reading the release"):
             loaded = load_release(release)
         with session.doing("infer"):
-            result = asked.of(engine.infer(loaded, _question(loaded, question)), release, formula)
+            _check_subset(loaded, options)
+            result = asked.of(engine.infer(loaded, **options), release, formula)
         if drawings.plot is not None and is_report(result):
-            raise Refused(f"a publication is drawn question by question; add --question {next(iter(result.results))}")
+            raise Refused(f"a publication is drawn question by question; add --analysis {next(iter(result.results))}")
         moved = calibrated.moved(session, result, alpha)
         frames = beyond.computed(session, result, alpha)
         show_result(session, result, alpha, drawn, tuple(moved.tables.values()))

@@ -122,7 +122,7 @@ def _target(name: str, model: str | None, settings: dict[str, Any]) -> Any:
             raise PlanError(f"{name} has no parameter {', '.join(sorted(unknown))}")
         return found(*first, **settings)
     if model is not None or settings:
-        raise Refused(f"{name} is made already: leave MODEL and --set out, or name its class")
+        raise Refused(f"{name} is made already: leave MODEL and --param out, or name its class")
     return found
 
 

@@ -42,7 +42,7 @@ def explore(
 
     Reads the schema alone: no record is touched, and nothing is spent. Add to each
     command DATA, --schema, a budget (--mu .5) and --ledger; tables also take
-    --covers population or dataset.
+    --inference population or dataset.
 
     Example:
 
@@ -56,15 +56,15 @@ def explore(
     rows = [(one.words, one.says, f"confide {one.command.format(formula)}") for one, formula in asked]
     table(session, ("question", "what comes back", "for instance"), rows)
     session.say(
-        f"\nadd to each: survey.csv --schema {schema} --mu .5 --ledger book.db (the records, a budget, the ledger);\n"
-        "table and describe also take --covers population, or dataset"
+        f"\nadd to each: survey.csv --schema {schema} --mu .5 --ledger ledger.db (the records, a budget, the ledger);\n"
+        "table and describe also take --inference population, or dataset"
     )
     if any(one.command.startswith("plan ") for one, _ in asked):
         session.say("plan takes no records: `confide release` and `confide infer` follow it")
     session.say(f"a ledger for these records: {_opening(found)}")
     many = _publication(asked[:3], schema)
     session.say(
-        "\nmany at once, with one plan, one charge and one report: confide publish publication.toml survey.csv --ledger book.db,"
+        "\nmany at once, with one plan, one charge and one report: confide publish publication.toml survey.csv --ledger ledger.db,"
     )
     session.say(f"publication.toml being\n\n{many}")
     left = [one.words for one in menu.questions() if one.asked_of(found) is None]
@@ -88,7 +88,7 @@ def _refused(one: Any, formula: str, found: Schema) -> bool:
     if found.design is None and found.cluster is None and not isinstance(found.unit, Unit):
         return False  # what fits the columns is answered, and plans take their time
     try:
-        made = menu.method_of_form({"kind": one.name, "formula": formula, "covers": "population"})
+        made = menu.method_of_form({"kind": one.name, "formula": formula, "inference": "population"})
         if one.test:
             tests.check_groups(one.method, made, found)
         engine.plan(made, found, GDP(1.0))
@@ -100,7 +100,7 @@ def _refused(one: Any, formula: str, found: Schema) -> bool:
 def _opening(found: Schema) -> str:
     """The command that opens a ledger of the schema's own data set and unit."""
     own = join(unit_options(found))
-    return f"confide ledger init book.db --dataset {quote(found.dataset or 'NAME')} {own} --mu 2"
+    return f"confide ledger init ledger.db --dataset {quote(found.dataset or 'NAME')} {own} --mu 2"
 
 
 def _publication(asked: Sequence[tuple[Any, str]], schema: Path) -> str:
@@ -110,9 +110,9 @@ def _publication(asked: Sequence[tuple[Any, str]], schema: Path) -> str:
 
     lines = [f"schema = {value(str(schema))}", "privacy = { mu = 0.5 }"]
     for one, formula in asked:
-        made = menu.method_of_form({"kind": one.name, "formula": formula, "covers": "population"})
+        made = menu.method_of_form({"kind": one.name, "formula": formula, "inference": "population"})
         own = {name: entry for name, entry in method_parameters(made).items() if isinstance(entry, str)}
-        lines += ["", f"[questions.{key(one.name)}]", f"method = {value(made.name)}"]
+        lines += ["", f"[analyses.{key(one.name)}]", f"method = {value(made.name)}"]
         lines += [f"{name} = {value(entry)}" for name, entry in own.items()]
     return "\n".join(lines)
 
@@ -137,7 +137,7 @@ def advise(
     ] = "linear_regression",
     *,
     privacy: Privacy,
-    like: Annotated[
+    similar_data: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Public records that look like the private ones: CSV or Parquet."),
     ] = None,
@@ -147,7 +147,7 @@ def advise(
     """Say which method to expect most of, with predicted standard errors, from public facts alone.
 
     Every method of the task runs, with simulated noise, on the scenarios of a
-    plan's forecast, or on public records drawn again (--like). No private record is
+    plan's forecast, or on public records drawn again (--similar-data). No private record is
     read and nothing is charged. A relation that is left open is add-remove.
 
     Example:
@@ -162,7 +162,9 @@ def advise(
 
         known = load_schema(schema)
     with progress_bar("advise") as step:
-        found = verb(task, formula, known, n, requested, like=like, replications=replications, progress=step)
+        found = verb(
+            task, formula, known, n, requested, similar_data=similar_data, replications=replications, progress=step
+        )
     session.say(str(found))
     if task == "linear_regression":
         session.say(_READ)
@@ -173,7 +175,7 @@ def methods(ctx: typer.Context, json: Json = False) -> None:
     """List every registered method: family, native guarantee, relations, parameters, source.
 
     By family, in the order in which people ask, then those of other packages. The
-    first parameter is the MODEL of `confide plan`; --set gives the others. All of
+    first parameter is the MODEL of `confide plan`; --param gives the others. All of
     it is public.
 
     Example:

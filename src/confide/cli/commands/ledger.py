@@ -72,9 +72,9 @@ def init(
 
     Examples:
 
-    confide ledger init book.db --dataset survey --mu 2
+    confide ledger init ledger.db --dataset survey --mu 2
 
-    confide ledger init book.db --schema schema.toml --mu 2
+    confide ledger init ledger.db --schema schema.toml --mu 2
     """
     session: Session = ctx.obj
     session.ledger = str(book)
@@ -107,7 +107,7 @@ def init(
             ("unit", f"{opened.unit}: what is protected is one {opened.unit}, {rows}"),
             ("trust", f"{opened.trust}: {_TRUSTS[opened.trust]}"),
             ("buys", "; ".join(buys)),
-            ("head", f"{opened.head} (keep it elsewhere: an older copy put back is found by it alone)"),
+            ("tip", f"{opened.tip} (keep it elsewhere: an older copy put back is found by it alone)"),
         ],
     )
     session.answer(_state(opened.show()) | {"book": opened.place, "buys": buys})
@@ -127,12 +127,12 @@ def show(
     """A statement of account: budget, spent, left, and every entry.
 
     Reads the ledger alone, which is public. Without --dataset all datasets are shown.
-    With --beside, of a ledger of records and one of an enforced unit, also what a
+    With --with-ledger, of a ledger of records and one of an enforced unit, also what a
     person with 1, 5 and 50 rows has from both together.
 
     Example:
 
-    confide ledger show book.db
+    confide ledger show ledger.db
     """
     session: Session = ctx.obj
     with session.doing("reading the ledger"):
@@ -156,24 +156,24 @@ def show(
 
 
 @app.command()
-def head(ctx: typer.Context, book: _Ledger, dataset: Dataset = None, json: Json = False) -> None:
+def tip(ctx: typer.Context, book: _Ledger, dataset: Dataset = None, json: Json = False) -> None:
     """Print the hash of the last entry, to be kept elsewhere: on paper, in a mail, in another system.
 
     Reads the ledger alone, which is public. An older copy put back, or newest
-    entries cut off, is found by a kept head (or a receipt, or a published release)
-    and by nothing else: confide ledger verify LEDGER --head HEAD.
+    entries cut off, is found by a kept tip (or a receipt, or a published release)
+    and by nothing else: confide ledger verify LEDGER --tip TIP.
 
     Example:
 
-    confide ledger head book.db --dataset survey
+    confide ledger tip ledger.db --dataset survey
     """
     session: Session = ctx.obj
     with session.doing("reading the ledger"):
         states = [opened.show() for opened in _opened(book, dataset)]
     for state in states:
-        session.say(f"{state.head}  dataset {state.dataset!r}, entry {len(state.rows)}")
+        session.say(f"{state.tip}  dataset {state.dataset!r}, entry {len(state.rows)}")
     session.answer(
-        {"datasets": [{"dataset": state.dataset, "head": state.head, "entries": len(state.rows)} for state in states]}
+        {"datasets": [{"dataset": state.dataset, "tip": state.tip, "entries": len(state.rows)} for state in states]}
     )
 
 
@@ -185,9 +185,9 @@ def verify(
     kept: Annotated[
         list[str] | None,
         typer.Option(
-            "--head",
+            "--tip",
             metavar="HASH",
-            help="A head, or a release's SHA-256, that was kept elsewhere (or its first 12 digits); repeat for more.",
+            help="A tip, or a release's SHA-256, that was kept elsewhere (or its first 12 digits); repeat for more.",
         ),
     ] = None,
     json: Json = False,
@@ -195,19 +195,19 @@ def verify(
     """Recompute the ledger's chain, totals and limits; exit code 1 when something does not hold.
 
     Reads the ledger alone, which is public. That cannot show newest entries cut off
-    or an older copy put back: --head looks for what was kept elsewhere, and
+    or an older copy put back: --tip looks for what was kept elsewhere, and
     `confide verify RELEASE --ledger LEDGER` for a release.
 
     Example:
 
-    confide ledger verify book.db
+    confide ledger verify ledger.db
     """
     session: Session = ctx.obj
     with session.doing("verifying the ledger"):
         books = _opened(book, dataset)
         if kept and len(books) > 1:
-            raise Refused("--head is of one dataset's chain: say which with --dataset NAME")
-        found = [(opened.dataset, opened.verify(heads=kept or ())) for opened in books]
+            raise Refused("--tip is of one dataset's chain: say which with --dataset NAME")
+        found = [(opened.dataset, opened.verify(tips=kept or ())) for opened in books]
     for name, outcome in found:
         session.say(f"dataset {name!r}: {outcome}")
     ok = all(outcome.ok for _, outcome in found)
@@ -221,7 +221,7 @@ def verify(
                     "ok": outcome.ok,
                     "problems": outcome.problems,
                     "entries": outcome.rows,
-                    "head": outcome.head,
+                    "tip": outcome.tip,
                 }
                 for name, outcome in found
             ],
@@ -249,7 +249,7 @@ def amend(
 
     Example:
 
-    confide ledger amend book.db --dataset survey --mu 3 --reason "decision of 4 May"
+    confide ledger amend ledger.db --dataset survey --mu 3 --reason "decision of 4 May"
     """
     session: Session = ctx.obj
     budget = privacy.guarantee()
@@ -285,7 +285,7 @@ def convert(
 
     Example:
 
-    confide ledger convert book.db --dataset survey --reason "many small tables" --yes
+    confide ledger convert ledger.db --dataset survey --reason "many small tables" --yes
     """
     session: Session = ctx.obj
     with session.doing("converting the ledger"):
@@ -328,7 +328,7 @@ def verify_release(
 
     Example:
 
-    confide verify release.json --ledger book.db
+    confide verify release.json --ledger ledger.db
     """
     session: Session = ctx.obj
     from confide import engine
@@ -390,7 +390,7 @@ def _say_state(session: Session, state: LedgerState) -> None:
             ("spent", state.spent),
             ("left", state.remaining),
             ("unfinished", f"{state.unfinished} (charged, but no release was recorded; never refunded)"),
-            ("head", state.head),
+            ("tip", state.tip),
         ],
     )
     session.say()
@@ -431,7 +431,7 @@ def _state(state: LedgerState) -> dict[str, Any]:
 
 
 @spread
-def disclosure(
+def privacy_statement(
     ctx: typer.Context,
     release: Annotated[Path, typer.Argument(metavar="RELEASE", help="A release's file.")],
     ledger: Annotated[
@@ -453,11 +453,11 @@ def disclosure(
 
     Example:
 
-    confide disclosure release.json --ledger book.db -o record.json
+    confide statement release.json --ledger ledger.db -o record.json
     """
     session: Session = ctx.obj
     check_places({"-o": output}, {"the release": release, "the ledger": ledger_file(ledger)})
-    from confide.disclosures import disclosure as record_of
+    from confide.disclosures import privacy_statement as record_of
 
     with session.doing("reading the release"):
         loaded = load_release(release)

@@ -1,4 +1,4 @@
-"""`confide plan local`, `confide protect` and `confide fit`: a table whose rows carry noise of their own, and what it tells."""
+"""`confide local plan`, `confide local protect` and `confide local fit`: a table whose rows carry noise of their own, and what it tells."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ from confide.cli.options import (
 )
 from confide.cli.session import Refused, Session, reading_only
 from confide.errors import ReleaseError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="The local model: noise on each record, before anyone else sees it.",
+)
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,7 @@ class Loss:
     k: Annotated[float | None, typer.Option(help="The corner of --loss huber, in units of the response.")] = None
 
 
+@app.command()
 @spread
 def protect(
     ctx: typer.Context,
@@ -112,7 +119,7 @@ def protect(
 
     Example:
 
-    confide protect survey.csv protected.parquet --schema schema.toml \\
+    confide local protect survey.csv protected.parquet --schema schema.toml \\
       --columns income,age --public region --noise .5 --ledger local.db --charge-delta 1e-4
     """
     session: Session = ctx.obj
@@ -148,12 +155,13 @@ def protect(
     for line in (f"wrote {out}", *made.lines()):
         session.say(line)
     if book is None:
-        session.say("not charged: no ledger (--no-ledger)")
+        session.say("not charged: no ledger (--unaccounted)")
     else:
         session.say(f"charged to dataset {book.dataset!r} of {book.place}; left: {book.show().remaining}")
     session.answer({"output": str(out)} | _facts(made))
 
 
+@app.command()
 @spread
 def plan(
     ctx: typer.Context,
@@ -173,7 +181,7 @@ def plan(
 
     Example:
 
-    confide plan local "spent ~ age" --schema schema.toml --columns age \\
+    confide local plan "spent ~ age" --schema schema.toml --columns age \\
       --public spent --epsilon 2 --delta .001 --n 10000
     """
     session: Session = ctx.obj
@@ -191,11 +199,12 @@ def plan(
     session.answer(_facts(made) | {"formula": formula, "n": n, "loss": loss.loss, "ways": ways})
 
 
+@app.command()
 @spread
 def fit(
     ctx: typer.Context,
     formula: Annotated[str, typer.Argument(metavar="FORMULA", help='For instance "y ~ x1 + x2".')],
-    table: Annotated[Path, typer.Argument(metavar="PROTECTED", help="A table that `confide protect` wrote.")],
+    table: Annotated[Path, typer.Argument(metavar="PROTECTED", help="A table that `confide local protect` wrote.")],
     *,
     loss: Loss,
     method: Annotated[str, typer.Option(metavar="NAME", help="auto, SL, RB, SDR, DR or naive.")] = "auto",
@@ -210,7 +219,7 @@ def fit(
 
     Example:
 
-    confide fit "income ~ age + region" protected.parquet
+    confide local fit "income ~ age + region" protected.parquet
     """
     session: Session = ctx.obj
     from confide.local.estimates import fit as fitted

@@ -1,6 +1,6 @@
 """`confide table | test | interval | describe | regress`: plan, release and infer in one go.
 
-The settings of the methods that a command asks are its options, made of the fields of their classes; `--set` gives those of any other.
+The settings of the methods that a command asks are its options, made of the fields of their classes; `--param` gives those of any other.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _INTERVALS = (cf.intervals.MeanAndVariance, cf.intervals.Proportion, cf.interval
 
 def _check_covers(settings: dict[str, Any]) -> None:
     """Refuse where nobody said what intervals are about."""
-    if "covers" not in settings:
+    if "inference" not in settings:
         raise Refused(
-            "say what intervals are about: --covers population where the records are a sample of those that the question is about, "
-            "--covers dataset for these very records"
+            "say what intervals are about: --inference population where the records are a sample of those that the question is about, "
+            "--inference dataset for these very records"
         )
 
 
@@ -57,7 +57,7 @@ def table(
         typer.Option(
             metavar="|".join(_TABLES),
             help="Left out: counts; means where the formula has a left side, ratios where that is a / b. quantiles: medians and other "
-            "quantiles by group. person_counts, person_shares: persons by all their rows.",
+            "quantiles by group. distinct_counts, distinct_shares: persons by all their rows.",
         ),
     ] = None,
     *,
@@ -73,15 +73,15 @@ def table(
     Examples:
 
     confide table "region * cut(age, 40)" survey.csv --schema schema.toml --mu .3 \\
-      --covers population --ledger book.db
+      --inference population --ledger ledger.db
 
     confide table "happy ~ region" survey.csv --schema schema.toml --mu .3 \\
-      --covers dataset --no-ledger
+      --inference dataset --unaccounted
 
     confide table "income ~ region" survey.csv --kind quantiles ...    (medians)
 
-    confide table "happy ~ region" survey.csv --schema schema.toml --covers population \\
-      --accuracy mean=.1 --n 5000 --ledger book.db    (the least mu for this half-width)
+    confide table "happy ~ region" survey.csv --schema schema.toml --inference population \\
+      --margin mean=.1 --n 5000 --ledger ledger.db    (the least mu for this half-width)
     """
     name = kind or table_of(formula)
     if name not in _TABLES:
@@ -130,7 +130,7 @@ def test(
     Example:
 
     confide test f_oneway "happy ~ region" survey.csv --schema schema.toml \\
-      --mu .3 --ledger book.db
+      --mu .3 --ledger ledger.db
     """
     known_test(name, lambda meant: f"confide test {meant} ...")
     session: Session = ctx.obj
@@ -139,8 +139,8 @@ def test(
     with session.doing("plan"):
         tests.check_weights(name, settings)
         kind = tests.METHODS[name]
-        covers = {"covers": "population"} if "covers" in parameters_of(kind) else {}
-        method = make(kind.name, wanted, settings | covers)
+        inference = {"inference": "population"} if "inference" in parameters_of(kind) else {}
+        method = make(kind.name, wanted, settings | inference)
         tests.check_groups(name, method, load_schema(schema))
     if (effect is not None or once.n is not None) and not once.privacy.targets:
         with session.doing("plan"):
@@ -219,7 +219,7 @@ def describe(
     Example:
 
     confide describe "age + happy ~ region" survey.csv --schema schema.toml \\
-      --mu .5 --covers population --medians age --ledger book.db
+      --mu .5 --inference population --medians age --ledger ledger.db
     """
     settings = once.parameters.settings(**own.given())
     _check_covers(settings)
@@ -252,13 +252,13 @@ def regress(
     Examples:
 
     confide regress "happy ~ age" survey.csv --schema schema.toml --mu .5 \\
-      --ledger book.db -o age.json
+      --ledger ledger.db -o age.json
 
     confide regress "visits ~ age" survey.csv --schema schema.toml --mu 1 \\
-      --ledger book.db --method poisson
+      --ledger ledger.db --method poisson
 
     confide regress "smoker ~ age" survey.csv --schema schema.toml --mu 1 \\
-      --ledger book.db --method logistic --ratios
+      --ledger ledger.db --method logistic --ratios
     """
     beyond.check()
     settings = once.parameters.settings(**own.given())

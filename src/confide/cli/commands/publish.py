@@ -22,12 +22,12 @@ from confide.cli.engine import (
 )
 from confide.cli.files import Drawings, Output, answer_result, check_places, load_schema, reserve, show_result
 from confide.cli.options import (
+    AllowPartial,
     Alpha,
     Charged,
     Csv,
     Data,
     Keep,
-    KeepOthers,
     Parameters,
     Report,
     SchemaFile,
@@ -83,7 +83,7 @@ def publish(
     output: Keep = None,
     report: Report = None,
     csv: Csv = None,
-    keep_others: KeepOthers = False,
+    allow_partial: AllowPartial = False,
 ) -> None:
     """Ask many questions at once: one plan, one charge, one file, one report.
 
@@ -93,14 +93,14 @@ def publish(
     \b
     schema = "schema.toml"
     privacy = { mu = 0.5 }
-    \\[questions.model]
+    \\[analyses.model]
     method = "least_squares"
     formula = "happy ~ age"
     share = 2
 
     Example:
 
-    confide publish publication.toml survey.csv --ledger book.db -o release.json --report index.html
+    confide publish publication.toml survey.csv --ledger ledger.db -o release.json --report index.html
     """
     session: Session = ctx.obj
     with session.doing("reading the publication"):
@@ -124,7 +124,7 @@ def publish(
         lambda: asked.publication,
         terms=terms,
         inputs={"the publication": publication},
-        keep_others=keep_others,
+        allow_partial=allow_partial,
     )
 
 
@@ -174,7 +174,7 @@ def synthesize(
     Example:
 
     confide synthesize "happy ~ age" survey.csv --schema schema.toml --mu 1 \\
-      --ledger book.db -o happy.parquet
+      --ledger ledger.db -o happy.parquet
     """
     session: Session = ctx.obj
     requested = charged.privacy.guarantee()

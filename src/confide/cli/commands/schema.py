@@ -208,7 +208,7 @@ def bounds(
     ctx: typer.Context,
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A CSV or Parquet file, or survey.sqlite/answers.")],
     column: Annotated[str, typer.Option(metavar="COLUMN", help="A numeric column.", show_default=False)],
-    cover: Annotated[float, typer.Option(help="The share of the records that the bounds are to hold.")] = 0.99,
+    coverage: Annotated[float, typer.Option(help="The share of the records that the bounds are to hold.")] = 0.99,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Keep the release in this file.")
     ] = None,
@@ -226,7 +226,7 @@ def bounds(
 
     Example:
 
-    confide schema bounds survey.csv --column income --epsilon .1 --ledger book.db
+    confide schema bounds survey.csv --column income --epsilon .1 --ledger ledger.db
     """
     session: Session = ctx.obj
     begin(session, account, simulate, {"-o": output}, {}, [data])
@@ -243,7 +243,7 @@ def bounds(
             found = find_bounds(
                 data,
                 column,
-                cover=cover,
+                coverage=coverage,
                 privacy=requested,
                 ledger=book,
                 noise=noise,
@@ -257,7 +257,7 @@ def bounds(
             "column": column,
             "low": found.low,
             "high": found.high,
-            "cover": found.cover,
+            "coverage": found.coverage,
             "toml": found.to_toml(),
             "release_sha256": found.release.sha256,
             "warning": found.warning,

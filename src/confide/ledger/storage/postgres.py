@@ -156,7 +156,7 @@ class PostgresStore(Store):
         except ImportError:
             raise PlanError(
                 "a ledger on PostgreSQL needs psycopg: pip install 'confide[postgres]'; or keep the ledger in a file: "
-                "Ledger.create('book.db', dataset=..., budget=...)"
+                "Ledger.create('ledger.db', dataset=..., budget=...)"
             ) from None
 
     @contextmanager

@@ -82,7 +82,7 @@ def open_ledger(connection: Connection, account: Account, note: str) -> None:
         insert(budgets).values(
             dataset=account.dataset,
             entries=row["seq"],
-            head=row["hash"],
+            tip=row["hash"],
             unit_key=account.unit_key,
             **account.terms(),
         )
@@ -93,7 +93,7 @@ def open_ledger(connection: Connection, account: Account, note: str) -> None:
 def append(
     connection: Connection, before: Account, after: Account | None = None, *, price: Price = ZERO, **columns: Any
 ) -> tuple[dict[str, Any], Account]:
-    """Write the next entry, and move the terms and the head with it; the entry, and the account with it.
+    """Write the next entry, and move the terms and the tip with it; the entry, and the account with it.
 
     before: the account as it was read under the lock; after: its terms after the entry, the same when left out; price: of a
     charge, or a new limit. Should the lock have failed and another writer been faster, the insertion breaks on the tables'
@@ -102,11 +102,11 @@ def append(
     terms = before if after is None else after
     row = _entry(before, terms, price=price, **columns)
     connection.execute(insert(entries).values(row))
-    moved = replace(terms, entries=row["seq"], head=row["hash"])
+    moved = replace(terms, entries=row["seq"], tip=row["hash"])
     connection.execute(
         update(budgets)
         .where(budgets.c.dataset == before.dataset)
-        .values(entries=moved.entries, head=moved.head, **moved.terms())
+        .values(entries=moved.entries, tip=moved.tip, **moved.terms())
     )
     return row, moved
 
@@ -127,7 +127,7 @@ def account_here(connection: Connection, row: Mapping[str, Any]) -> Account:
     account, dataset = Account.of(row), row["dataset"]
     here = select(entries).where(entries.c.dataset == dataset).order_by(entries.c.seq.desc()).limit(1)
     end = connection.execute(here).mappings().first()
-    if end is None or (end["seq"], end["hash"]) != (account.entries, account.head):
+    if end is None or (end["seq"], end["hash"]) != (account.entries, account.tip):
         raise PlanError(
             f"the chain of dataset {dataset!r} does not end where its budget row says: the ledger was changed by hand; "
             "nothing was written; ledger.verify() lists what is wrong, and a backup restores it"
@@ -173,7 +173,7 @@ def shared_columns(charge: Mapping[str, Any]) -> dict[str, Any]:
 
 def _entry(before: Account, after: Account, *, price: Price, **columns: Any) -> dict[str, Any]:
     """A whole row of `entry` after an account's last one, hashed; what is not given is empty."""
-    prev = before.head or GENESIS
+    prev = before.tip or GENESIS
     row: dict[str, Any] = {
         "dataset": before.dataset,
         "seq": before.entries + 1,

@@ -20,10 +20,10 @@ from confide.ledger.storage.store import Progress, Room, Store, explained
 #: "conf": tells a ledger from any other SQLite file.
 APPLICATION = 0x636F6E66
 _SMALLEST = 512  # bytes of the smallest SQLite file that holds anything
-# Bytes that a transaction of one entry writes at most beside the text of the entry: 64 pages of 4 KiB in the journal, with their heads,
+# Bytes that a transaction of one entry writes at most beside the text of the entry: 64 pages of 4 KiB in the journal, with their tips,
 # where an entry touches 7 and the splits of its four trees a few more each.
 _ENTRY = 64 * 4_120
-# Bytes that a connection takes where a fork closed the last one: a step of the journal's index, and the journal's head.
+# Bytes that a connection takes where a fork closed the last one: a step of the journal's index, and the journal's tip.
 _OPENING = 32_768 + 8_192
 _NETWORK = {
     "nfs",

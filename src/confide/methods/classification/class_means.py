@@ -206,7 +206,7 @@ class ClassMeans(OfClasses):
             constants={"radius": radius},
             passes=1 if counting is None else 2,
             target=self._target(own),
-            covers=self._covers(schema),
+            intervals_for=self._intervals_for(schema),
             warnings=parse_formula(own.design.formula, own.design.schema).notes,
         )
 
@@ -236,14 +236,14 @@ class ClassMeans(OfClasses):
         meter.draw("meat", total)
         return {"cut": np.array([scores.cut]), "scales": np.array(scores.scales), **ruler_of(statistic)}
 
-    def _covers(self, schema: Any) -> str:
+    def _intervals_for(self, schema: Any) -> str:
         return self._covered(independent_words(schema))
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> ClassModel:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> ClassModel:
         """The table of shares and means, which also predicts. A question has nothing to ask: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         schema = release.plan.declared
         own = self._own(schema)
         squares = release["squares"] if self.variance != "identity" else None
@@ -254,7 +254,13 @@ class ClassMeans(OfClasses):
             assert units is not None
             found = replace(found, of_units=self._of_units(release, own, found, counting, units.units), weak=units.weak)
         return class_model(
-            self, release, own, found, self._radius(own), target=self._target(own), covers=self._covers(schema)
+            self,
+            release,
+            own,
+            found,
+            self._radius(own),
+            target=self._target(own),
+            intervals_for=self._intervals_for(schema),
         )
 
     def _of_units(

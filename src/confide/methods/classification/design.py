@@ -11,7 +11,7 @@ from confide._arrays import Array
 from confide.core.exact import digest
 from confide.errors import PlanError
 from confide.results.classes import class_names
-from confide.schema import Categorical, Design, Integer, Schema
+from confide.schema import Categorical, Integer, ModelMatrix, Schema
 from confide.schema.formulas.formula import cut
 from confide.schema.formulas.names import column_named, sides
 from confide.sums.coding import Box
@@ -30,7 +30,7 @@ class FeatureGroup:
 
 @dataclass(frozen=True)
 class ClassDesign:
-    """The features of a formula as a `Design`, and the public classes of its response.
+    """The features of a formula as a `ModelMatrix`, and the public classes of its response.
 
     The response is a categorical column, or an integer one of at most 64 values. Its codes are the positions of the classes, so that
     `design` stands over a schema in which the response is the integer column of these codes.
@@ -43,7 +43,7 @@ class ClassDesign:
 
     response: str
     classes: tuple[str, ...]
-    design: Design
+    design: ModelMatrix
 
     @classmethod
     def of(cls, formula: str, schema: Any, *, term_bounds: Mapping[str, Any] | None = None) -> ClassDesign:
@@ -65,7 +65,7 @@ class ClassDesign:
             )
         columns = {**whole.columns, name: codes}
         shadow = whole.with_columns(columns)
-        design = Design.of(formula, shadow, term_bounds=term_bounds)
+        design = ModelMatrix.of(formula, shadow, term_bounds=term_bounds)
         if not design.terms:
             raise PlanError(f'the formula {cut(formula)!r} names no feature; write "{name} ~ a + b"')
         own = cls(name, classes, design)

@@ -247,7 +247,7 @@ class EfficientPTRBayes(Replying, OfClasses):
             n=n,
             constants={"least": least, "radius": radius, "planned reply": law.promised, "records for a reply": enough},
             target=self._target(own),
-            covers=f"{self._covers()}. {self._reply_words(len(own.classes), least, enough, n)}",
+            intervals_for=f"{self._intervals_for()}. {self._reply_words(len(own.classes), least, enough, n)}",
             warnings=(
                 *parse_formula(own.design.formula, own.design.schema).notes,
                 *law.remarks("give a larger one, or take ClassMeans, which always replies"),
@@ -308,7 +308,7 @@ class EfficientPTRBayes(Replying, OfClasses):
             words += f" ({enough / n:.2g} of {n:,})" if enough * classes <= n else f", which {n:,} records cannot have"
         return f"{words}, and hardly ever at L = {least:,} or fewer"
 
-    def _covers(self) -> str:
+    def _intervals_for(self) -> str:
         return self._covered("independent records, given a reply")
 
     # release --------------------------------------------------------------------------------------------------------
@@ -331,11 +331,11 @@ class EfficientPTRBayes(Replying, OfClasses):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> ClassModel:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> ClassModel:
         """The table of shares and means, which also predicts, or a result with status "declined". No question: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         own, least = self._own(release.plan.declared), int(release.plan.constants["least"])
-        words: dict[str, Any] = {"target": self._target(own), "covers": self._covers()}
+        words: dict[str, Any] = {"target": self._target(own), "intervals_for": self._intervals_for()}
         flags = reply_flags(release.plan.constants["planned reply"])
         if release.status == "declined":
             return silent(self, release, own, flags=flags, **words)

@@ -93,7 +93,7 @@ def class_model(
     radius: float,
     *,
     target: str,
-    covers: str,
+    intervals_for: str,
     intervals: bool = True,
     floor: float = 0.0,
     flags: tuple[str, ...] = (),
@@ -126,7 +126,7 @@ def class_model(
         reason=reason,
         flags=flags + (() if intervals else ("no_interval",)) + (("few_complete_records",) if none else ()),
         target=target,
-        covers=covers,
+        intervals_for=intervals_for,
         facts=(("Classes of", own.response), ("Records (noisy)", f"{found.total:,.0f}")),
         **_classifier(method.variance, own, found, radius, floor, tables, of),
     )
@@ -148,7 +148,7 @@ def _small(own: ClassDesign, found: ClassStatistics) -> str:
 
 
 def silent(
-    method: Any, release: Release, own: ClassDesign, *, target: str, covers: str, flags: tuple[str, ...]
+    method: Any, release: Release, own: ClassDesign, *, target: str, intervals_for: str, flags: tuple[str, ...]
 ) -> ClassModel:
     """The result of a release without a reply."""
     names = class_names(own.classes, own.features)
@@ -164,7 +164,7 @@ def silent(
         reason=_NO_REPLY,
         flags=flags,
         target=target,
-        covers=covers,
+        intervals_for=intervals_for,
         facts=(("Classes of", own.response),),
         classes=own.classes,
         label=own.response,

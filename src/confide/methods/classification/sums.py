@@ -43,7 +43,7 @@ from confide.core import Beginning, RecordMap, SparseMap, Total
 from confide.core.exact import digest, pack
 from confide.core.units.privacy_unit import rows_in_units, usable
 from confide.methods.classification.design import ClassDesign
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Categorical, ModelMatrix, Schema
 from confide.sums.clusters.cluster_covariance import Counting, limited, summed_by_unit
 from confide.sums.coding import BITS, BOUND, Codes, round_within, scaled, steps
 
@@ -104,7 +104,7 @@ class _ByClass(SparseMap):
         return self.own.design.columns
 
     @property
-    def derived_by(self) -> Design:
+    def derived_by(self) -> ModelMatrix:
         return self.own.design
 
     @property
@@ -285,7 +285,7 @@ class UnitClassScores(RecordMap):
         return (*self.own.design.columns, self.counting.row)
 
     @property
-    def derived_by(self) -> Design:
+    def derived_by(self) -> ModelMatrix:
         return self.own.design
 
     @property

@@ -35,7 +35,7 @@ from confide.methods.curves.kernel import range_of, usual_share
 from confide.methods.curves.sums import KERNELS, WEIGHT, KernelSafety, PointCurve, PointMoments, PointRows, smooth
 from confide.results.curve import Curve, point_names
 from confide.results.pages.content import check_names
-from confide.schema import CodedFrame, Design, Schema
+from confide.schema import CodedFrame, ModelMatrix, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
 from confide.sums.safety_bounds import Replying
@@ -151,7 +151,7 @@ class EfficientPTRKernel(Replying):
             passes=2,
             constants={"d0": d0, "alpha": curve.alpha, "planned reply": law.promised},
             target=self._target(rows),
-            covers=_COVERS,
+            intervals_for=_INTERVALS_FOR,
             warnings=(
                 *parse_formula(rows.design.formula, rows.design.schema).notes,
                 *law.remarks("lower least, which raises the safety, or take Kernel, which always replies"),
@@ -160,7 +160,7 @@ class EfficientPTRKernel(Replying):
 
     def _rows(self, schema: Any) -> PointRows:
         whole = Schema.of(schema)
-        design = Design.of(self.formula, whole, term_bounds=self.term_bounds)
+        design = ModelMatrix.of(self.formula, whole, term_bounds=self.term_bounds)
         d = len(design.terms)
         if not d or any(term.binary for term in design.terms):
             raise PlanError(f"{self.name} takes numeric features, as in 'y ~ a + b'; indicators have no kernel")
@@ -187,7 +187,7 @@ class EfficientPTRKernel(Replying):
             )
         return int(least * WEIGHT)
 
-    def _tau(self, design: Design) -> float:
+    def _tau(self, design: ModelMatrix) -> float:
         half = float(design.response.high - design.response.low) / 2
         return min(2.0 if self.residual_bound is None else max(float(self.residual_bound) / half, 1e-6), 2.0)
 
@@ -218,9 +218,9 @@ class EfficientPTRKernel(Replying):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> Curve:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> Curve:
         """The values at the points, or a result with status "declined". A question has nothing to ask: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         rows, d0 = self._rows(release.plan.declared), int(release.plan.constants["d0"])
         design, m = rows.design, len(rows.points)
         low, high = float(design.response.low), float(design.response.high)
@@ -261,7 +261,7 @@ class EfficientPTRKernel(Replying):
             reason="" if replied else _NO_REPLY,
             flags=flags,
             target=self._target(rows),
-            covers=_COVERS,
+            intervals_for=_INTERVALS_FOR,
             facts=facts,
             dense=False,
         )
@@ -289,7 +289,7 @@ class EfficientPTRKernel(Replying):
             )
 
 
-_COVERS = (
+_INTERVALS_FOR = (
     "the smoothed curve E[K Y]/E[K] at the points, for the response clipped to its declared bounds; sampling of records and privacy "
     "noise, independent records, given a reply; "
     "not the bias of smoothing"

@@ -60,7 +60,7 @@ from confide.guarantees.validation import is_finite
 from confide.methods.curves.sums import UNIT, Axis, KernelRows, KernelSums, ResidualRows, smooth
 from confide.results.curve import Curve, point_names
 from confide.results.pages.content import Flag, check_names
-from confide.schema import CodedFrame, Design, Schema
+from confide.schema import CodedFrame, ModelMatrix, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
 
@@ -68,7 +68,7 @@ from confide.sums.coding import corner_pairs
 _FLOOR = 2.0
 
 
-def one_feature(design: Design, method: str) -> None:
+def one_feature(design: ModelMatrix, method: str) -> None:
     """`PlanError` unless the formula has exactly one numeric feature."""
     if len(design.terms) != 1 or design.terms[0].binary:
         many = ", ".join(term.name for term in design.terms) or "none"
@@ -268,18 +268,18 @@ class Kernel(FormulaMethod):
             "passes": 2,
             "constants": {"bandwidth": h, "cells": curve.axis.cells, "residual bound": residuals.tau},
             "target": f"smoothed regression of {design.response.name} on {design.terms[0].name}, bandwidth {h:.4g}",
-            "covers": self._covers(design),
+            "intervals_for": self._intervals_for(design),
             "warnings": parse_formula(self.formula, schema).notes,
         }
         return Plan.of(self, schema, allowance, event, statistics, n=n, **facts)
 
-    def _design(self, schema: Any) -> Design:
+    def _design(self, schema: Any) -> ModelMatrix:
         design = super()._design(schema)
         one_feature(design, self.name)
         check_names(Curve, (design.terms[0].name,))
         return design
 
-    def _bandwidth(self, design: Design, n: int) -> float:
+    def _bandwidth(self, design: ModelMatrix, n: int) -> float:
         term = design.terms[0]
         width = float(term.high - term.low)
         h = _RULE * width * n**-0.2 if self.bandwidth is None else float(self.bandwidth)
@@ -291,7 +291,7 @@ class Kernel(FormulaMethod):
             )
         return h
 
-    def _rows(self, design: Design, h: float) -> tuple[KernelRows, ResidualRows]:
+    def _rows(self, design: ModelMatrix, h: float) -> tuple[KernelRows, ResidualRows]:
         term, response = design.terms[0], design.response
         half = float(response.high - response.low) / 2
         tau = min(2.0 if self.residual_bound is None else float(self.residual_bound) / half, 2.0)
@@ -303,7 +303,7 @@ class Kernel(FormulaMethod):
         base = KernelRows(design, axis)
         return base, ResidualRows(base, Axis(axis.low, axis.high, axis.steps, h / sqrt(2), axis.cells), tau)
 
-    def _covers(self, design: Design) -> str:
+    def _intervals_for(self, design: ModelMatrix) -> str:
         return (
             f"the smoothed curve E[K Y]/E[K] for {design.response.name} clipped to its declared bounds, at each point, and as a "
             "whole "
@@ -327,9 +327,9 @@ class Kernel(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> Curve:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> Curve:
         """The curve at points a twelfth of a bandwidth apart. A question has nothing to ask: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         design, h = self._design(release.plan.declared), float(release.plan.constants["bandwidth"])
         rows, residuals = self._rows(design, h)
         axis, response = rows.axis, design.response

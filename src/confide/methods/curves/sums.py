@@ -54,7 +54,7 @@ from confide._arrays import Array, Whole
 from confide.core import SAFETY_STEPS, RecordMap
 from confide.core.exact import digest, pack
 from confide.errors import PlanError
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.schema.coded_frame import CodedFrame
 from confide.sums.cells.cell_sums import WholeSums
 from confide.sums.coding import Codes, DesignRows, only
@@ -152,7 +152,7 @@ class Axis:
 class KernelRows(DesignRows):
     """One record as (V A, v A), shape (2 nodes, rows); zeros for a record that is dropped."""
 
-    design: Design
+    design: ModelMatrix
     axis: Axis
     kind: ClassVar[str] = "kernel rows"
 
@@ -295,7 +295,7 @@ class PointRows(DesignRows):
     sums: only w, shape (m, rows).
     """
 
-    design: Design
+    design: ModelMatrix
     points: tuple[tuple[float, ...], ...]
     bandwidths: tuple[float, ...]
     kernel: str = "gaussian"
@@ -502,7 +502,7 @@ class PointCurve(_OfSums):
 _AT_ONCE = 64
 
 
-def smooth(frame: Any, design: Design, points: Array, bandwidths: Array, kernel: str = "gaussian") -> Array:
+def smooth(frame: Any, design: ModelMatrix, points: Array, bandwidths: Array, kernel: str = "gaussian") -> Array:
     """E[K y]/E[K] at points (m, d), shape (m,), for a product of kernels of the given bandwidths (d,); NaN where no record is near."""
     x, y = CodedFrame.checked(frame).rows(design)
     x = x[:, int(design.intercept) :]

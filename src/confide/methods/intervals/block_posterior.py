@@ -141,7 +141,7 @@ class BlockPosterior(Method):
         Raises `PlanError` for too few records a block or blocks for the budget, and for a sampler that fails or takes too long.
         """
         if not callable(self.sampler):
-            raise not_in_file("sampler", self.sampler["live"], "cf.private_block_posterior(sampler, data, ...)")
+            raise not_in_file("sampler", self.sampler["live"], "cf.intervals.block_posterior(sampler, data, ...)")
         if self.where is not None:
             raise PlanError(
                 "block_posterior takes all records; leave where out, and let the sampler pick the rows of its block"
@@ -181,7 +181,7 @@ class BlockPosterior(Method):
                 "waves": self._room.waves(self.blocks),
             },
             target=f"{', '.join(self.parameters)}, as the sampler has it, of {', '.join(record.columns)}",
-            covers=(
+            intervals_for=(
                 f"what the sampler estimates, for {self.blocks} large blocks on none of which it fails or is late, and whose posteriors "
                 "are near normal and hardly biased (asymptotic); sampling of records and privacy noise"
             ),
@@ -247,9 +247,9 @@ class BlockPosterior(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> ConfidenceIntervals:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> ConfidenceIntervals:
         """Centres with their intervals. There is no question to ask: `PlanError` for one."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         assert isinstance(release.plan.guarantee, PureDP)
         chosen = [int(place) for place in release["blocks"].values.ravel()]
         centres, limits = self.read(chosen, release.plan.guarantee.epsilon, release.drawn_sha256)
@@ -370,7 +370,7 @@ def _not_a_sampler(given: Any) -> PlanError | PrivacyError:
         return PrivacyError(
             f"sampler must be a function of a block, got {type(given).__name__}: draws from a posterior of all records carry no guarantee. "
             "Each of them follows from every record, and no bound is known on what one record moves; noise on them protects nobody. "
-            "Hand over the sampler itself: cf.private_block_posterior(lambda table, generator: draws, data, ...)"
+            "Hand over the sampler itself: cf.intervals.block_posterior(lambda table, generator: draws, data, ...)"
         )
     return PlanError(
         f"sampler must be a function of a block's table and a generator, got {given!r}; write lambda table, generator: draws"

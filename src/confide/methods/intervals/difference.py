@@ -38,7 +38,7 @@ _DRAWS = 20_000
 # Dirichlet's a of each cell, where nothing is asked for.
 _CELL = 0.5
 # What intervals of either kind cover.
-_COVERS = (
+_INTERVALS_FOR = (
     "difference of two population shares, and each of them; sampling and privacy noise; exact under the prior",
     "difference of two population shares, and each of them; sampling and privacy noise; confidence by the profile of the counts",
 )
@@ -77,7 +77,7 @@ class Difference(IntervalMethod):
             if own.steps != 2 or not isinstance(own, (Categorical, Integer)):
                 raise PlanError(
                     f"a difference of shares is of two columns of two levels, and {name!r} is none; for several levels and for means write "
-                    'cf.tables.shares("smoker * region", within="region", covers="population").diff(...), or cf.tests.ttest_ind'
+                    'cf.tables.shares("smoker * region", within="region", inference="population").diff(...), or cf.tests.ttest_ind'
                 )
         return PairRows(schema, group, outcome)
 
@@ -88,7 +88,7 @@ class Difference(IntervalMethod):
         return bare(parts[0]), bare(parts[1])
 
     def facts(self, about: PairRows) -> Mapping[str, Any]:
-        return {"target": f"difference of shares, {self.formula}", "covers": self.intervals}
+        return {"target": f"difference of shares, {self.formula}", "intervals_for": self.intervals}
 
     def _prior(self, text: str) -> float:
         return parsed_prior(text, {"dirichlet": 1}, "dirichlet(0.5)", self.name)[1][0]
@@ -116,7 +116,7 @@ class Difference(IntervalMethod):
         return Posterior.read(
             release,
             response=self._sides()[0],
-            covers=_COVERS[0],
+            intervals_for=_INTERVALS_FOR[0],
             names=self._names(rows.schema),
             marginals=[SampledMarginal.of(draws[:, j]) for j in range(3)],
             bounds=[(-1.0, 1.0), (0.0, 1.0), (0.0, 1.0)],
@@ -135,7 +135,7 @@ class Difference(IntervalMethod):
         return ConfidenceIntervals.read(
             release,
             response=self._sides()[0],
-            covers=_COVERS[1],
+            intervals_for=_INTERVALS_FOR[1],
             names=self._names(rows.schema),
             limits=partial(_limits, table),
             estimates=table.estimates,

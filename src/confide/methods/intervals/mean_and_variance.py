@@ -138,16 +138,16 @@ class MeanAndVariance(IntervalMethod):
             most = self._most(schema)
             return {
                 "target": f"rate of {self.column}, Poisson counts assumed: variance equal to the mean, {most:,} read as {most:,} or more",
-                "covers": "rate of Poisson counts; sampling and privacy noise; of counts that are not Poisson it is no mean",
+                "intervals_for": "rate of Poisson counts; sampling and privacy noise; of counts that are not Poisson it is no mean",
             }
         if self.of == "normal":
             return {
                 "target": f"{what} of {self.column}, a normal column assumed, before its values are moved into their bounds",
-                "covers": f"{what} of a normal; sampling and privacy noise",
+                "intervals_for": f"{what} of a normal; sampling and privacy noise",
             }
         return {
             "target": f"{what} of {self.column}, moved into its bounds",
-            "covers": f"population {what}; sampling and privacy noise; any distribution",
+            "intervals_for": f"population {what}; sampling and privacy noise; any distribution",
         }
 
     def _prior(self, text: str) -> Any:
@@ -193,13 +193,13 @@ class MeanAndVariance(IntervalMethod):
         box = {"mean": (middle - half, middle + half), "variance": (0.0, half**2)}
         return tuple(f"{one} of {self.column}" for one in self.show), [box[one] for one in self.show]
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> Any:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> Any:
         """The answer of a kind: of another one than the plan's, that of a method of this kind, whose title and priors it has."""
-        kind = (question or ResultOptions()).kind or self.kind
+        kind = (options or ResultOptions()).kind or self.kind
         if kind == self.kind or kind not in self.kinds:
-            return super().infer(release, question)
+            return super().infer(release, options)
         return replace(self, kind=kind, prior="" if _POISSON in (kind, self.kind) else self.prior).infer(
-            release, question
+            release, options
         )
 
     def credible(self, release: Release, rows: MomentRows, n: int, prior: Any) -> Posterior:

@@ -39,7 +39,7 @@ class IntervalMethod(Method):
     """Base, with the fields kind and prior. A subclass says its record map, its priors, and what `credible` and `confidence` read.
 
     kind: which one the plain table shows; prior: its prior, "" for the family's default. Both can be asked anew of a release:
-    cf.infer(release, cf.ResultOptions(kind="confidence")).
+    cf.infer(release, kind="confidence").
     """
 
     kind: str
@@ -106,11 +106,11 @@ class IntervalMethod(Method):
 
     # infer ------------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> Result:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> Result:
         """The answer of a kind, under a prior; the same numbers each time for one release and question."""
-        asked = question or NOTHING_ELSE
-        if question is not None:
-            question.only(*self.asks)
+        asked = options or NOTHING_ELSE
+        if options is not None:
+            options.only(*self.asks)
         kind = checked_kind(asked.kind or self.kind, self.kinds, self.name)
         schema = release.plan.declared
         rows = self.rows(schema, release[_SUMS].law.endswith("laplace"))

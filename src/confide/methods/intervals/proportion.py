@@ -37,11 +37,11 @@ from confide.schema import Categorical, CodedFrame, Integer, Schema
 from confide.sums.coding import ends
 
 # Of a posterior, and of confidence limits; of one share, and of all.
-_COVERS = (
+_INTERVALS_FOR = (
     "population share; sampling and privacy noise; exact under the prior",
     "population share; sampling and privacy noise; at the level or above, at every share",
 )
-_COVERS_EACH = (
+_INTERVALS_FOR_EACH = (
     "population shares, each by itself; sampling and privacy noise; exact under the prior",
     "population shares, each by itself; sampling and privacy noise; at the level or above, at every share",
 )
@@ -100,7 +100,13 @@ def level_code(schema: Schema, column: str, level: Any) -> int:
 
 
 def exact_shares(
-    release: Release, column: str, names: Sequence[str], sums: Sequence[float], n: int, law: NoiseLaw, covers: str
+    release: Release,
+    column: str,
+    names: Sequence[str],
+    sums: Sequence[float],
+    n: int,
+    law: NoiseLaw,
+    intervals_for: str,
 ) -> ConfidenceIntervals:
     """Exact confidence intervals of shares of n records, each from its own noisy count."""
 
@@ -110,7 +116,7 @@ def exact_shares(
 
     return ConfidenceIntervals.read(
         release,
-        covers=covers,
+        intervals_for=intervals_for,
         effects=False,
         shares=True,
         response=column,
@@ -141,7 +147,7 @@ class Proportion(IntervalMethod):
     >>> schema = cf.Schema(levels)
     >>> data = cf.read(schema.sample(500, seed=1), schema)
     >>> release = cf.release(Proportion("smoker"), data, cf.PureDP(0.5), ledger=None, noise=cf.noise.SimulatedNoise(1))
-    >>> cf.infer(release, cf.ResultOptions(kind="confidence")).names
+    >>> cf.infer(release, kind="confidence").names
     ('smoker=yes',)
     >>> result = cf.infer(cf.release(Proportion("g"), data, cf.GDP(0.5), ledger=None, noise=cf.noise.SimulatedNoise(1)))
     >>> list(result.names), bool(abs(result.sample(2000).sum(axis=1) - 1).max() < 1e-12)
@@ -174,9 +180,9 @@ class Proportion(IntervalMethod):
 
     def facts(self, about: LevelRows) -> Mapping[str, Any]:
         if len(about.levels) > 1:
-            return {"target": f"shares of the levels of {self.column}", "covers": self.intervals}
+            return {"target": f"shares of the levels of {self.column}", "intervals_for": self.intervals}
         what = level_name(about.schema, self.column, about.levels[0])
-        return {"target": f"share of records with {what}", "covers": self.intervals}
+        return {"target": f"share of records with {what}", "intervals_for": self.intervals}
 
     def _prior(self, text: str) -> tuple[float, ...]:
         """(a, b) of each level, or (a,) of all."""
@@ -204,7 +210,7 @@ class Proportion(IntervalMethod):
             joint=lambda generator, size: found.draws(generator, size)[:, None],
             reached=lambda alpha: [law.allows(y, 0, n, alpha)],
             prior=f"Beta({a:g}, {b:g})",
-            covers=_COVERS[0],
+            intervals_for=_INTERVALS_FOR[0],
             middle=[share_posterior(n // 2, n, law, *_DEFAULT)],
             flat=(lambda: [share_posterior(y, n, law, 1.0, 1.0)]) if prior != _DEFAULT else None,
             facts=(("n", f"{n:,} (public)"), ("Noise", law.words())),
@@ -227,7 +233,7 @@ class Proportion(IntervalMethod):
         return Posterior.read(
             release,
             response=self.column,
-            covers=_COVERS_EACH[0],
+            intervals_for=_INTERVALS_FOR_EACH[0],
             names=names,
             marginals=marginals(),
             bounds=[(0.0, 1.0)] * len(names),
@@ -243,8 +249,8 @@ class Proportion(IntervalMethod):
         )
 
     def confidence(self, release: Release, rows: LevelRows, n: int) -> ConfidenceIntervals:
-        covers = (_COVERS if len(rows.levels) == 1 else _COVERS_EACH)[1]
-        return exact_shares(release, self.column, self._names(rows), self.sums(release), n, self.law(release), covers)
+        said = (_INTERVALS_FOR if len(rows.levels) == 1 else _INTERVALS_FOR_EACH)[1]
+        return exact_shares(release, self.column, self._names(rows), self.sums(release), n, self.law(release), said)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         practice = CodedFrame.checked(frame)

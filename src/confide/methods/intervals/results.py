@@ -195,11 +195,11 @@ class Posterior(_Inferred):
         """median, posterior sd, and the credible interval."""
         (low, high), heads = self._ends(alpha), level_heads(alpha)
         return (
-            Column("name", self.names, "name"),
+            Column("term", self.names, "name"),
             Column("estimate", self._estimates(), head="median"),
-            Column("sd", [one.sd for one in self.marginals], "std_err", head="posterior SD"),
-            Column("low", low, "interval", head=heads[0]),
-            Column("high", high, "interval", head=heads[1]),
+            Column("posterior_sd", [one.sd for one in self.marginals], "std_err", head="posterior SD"),
+            Column("ci_low", low, "interval", head=heads[0]),
+            Column("ci_high", high, "interval", head=heads[1]),
         )
 
     def head(self) -> tuple[tuple[str, str], ...]:
@@ -318,10 +318,10 @@ class ConfidenceIntervals(_Inferred):
         """estimate and interval."""
         (low, high), heads = self._ends(alpha), level_heads(alpha)
         return (
-            Column("name", self.names, "name", head=self.rows_are or None),
+            Column("term", self.names, "name", head=self.rows_are or None),
             Column("estimate", self._estimates()),
-            Column("low", low, "interval", head=heads[0]),
-            Column("high", high, "interval", head=heads[1]),
+            Column("ci_low", low, "interval", head=heads[0]),
+            Column("ci_high", high, "interval", head=heads[1]),
         )
 
     @property

@@ -31,7 +31,7 @@ from confide.methods.intervals.sums import STEP, ProductRows, squares_weight
 from confide.noise import keyed_generator
 from confide.results.inference import simulated_null
 from confide.results.pages.content import Flag
-from confide.schema import CodedFrame, Design, Schema
+from confide.schema import CodedFrame, ModelMatrix, Schema
 
 _CLIPPED = Flag(
     "slope_attenuated",
@@ -89,7 +89,7 @@ class Slope(IntervalMethod):
     asks: ClassVar[tuple[str, ...]] = ("prior",)
 
     def rows(self, schema: Schema, pure: bool) -> ProductRows:
-        found = ProductRows(Design.of(self.formula, schema, term_bounds=self.term_bounds), pure)
+        found = ProductRows(ModelMatrix.of(self.formula, schema, term_bounds=self.term_bounds), pure)
         if not 2 <= found.size - found.design.intercept <= _MOST:
             raise PlanError(f"a slope needs 1 to {_MOST - 1} terms, got {len(found.design.terms)}; write 'y ~ x'")
         return found
@@ -97,7 +97,7 @@ class Slope(IntervalMethod):
     def facts(self, about: ProductRows) -> Mapping[str, Any]:
         return {
             "target": f"coefficients of the normal line {self.formula}, responses moved into their bounds",
-            "covers": self.intervals,
+            "intervals_for": self.intervals,
             "warnings": (
                 "intervals assume normal errors of equal variance and a response that rarely reaches its bounds; without those write "
                 "cf.linear_regression",
@@ -181,7 +181,7 @@ class Slope(IntervalMethod):
     def reference(self, frame: Any) -> Mapping[str, float]:
         """Least squares of practice records."""
         practice = CodedFrame.checked(frame)
-        design = Design.of(self.formula, practice.schema, term_bounds=self.term_bounds)
+        design = ModelMatrix.of(self.formula, practice.schema, term_bounds=self.term_bounds)
         x, y = practice.rows(design)
         return dict(zip(design.names, np.linalg.lstsq(x, y, rcond=None)[0].tolist(), strict=True))
 
@@ -190,7 +190,7 @@ class Slope(IntervalMethod):
         if isinstance(schema, Schema):
             from confide.sums.coding import corner_pairs
 
-            yield from corner_pairs(Design.of(self.formula, schema, term_bounds=self.term_bounds), schema)
+            yield from corner_pairs(ModelMatrix.of(self.formula, schema, term_bounds=self.term_bounds), schema)
 
 
 def _units(rows: ProductRows) -> tuple[Array, Array]:

@@ -50,7 +50,7 @@ from confide.core.exact import digest
 from confide.errors import PlanError
 from confide.methods.intervals.count_posteriors import ColumnShape
 from confide.methods.intervals.marginals import NoiseLaw
-from confide.schema import Categorical, Design, Integer, Numeric, Schema
+from confide.schema import Categorical, Integer, ModelMatrix, Numeric, Schema
 from confide.sums.coding import DesignRows
 from confide.sums.columns import OfColumn
 
@@ -231,7 +231,7 @@ class ProductRows(DesignRows):
     With an intercept terms are measured from the middle of their bounds; without one from 0, in units of the bound that is farther off.
     """
 
-    design: Design
+    design: ModelMatrix
     pure: bool
     kind: ClassVar[str] = "products"
 

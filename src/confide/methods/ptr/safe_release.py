@@ -170,7 +170,7 @@ class SafeRelease(Method):
                 **constants,
             },
             "target": f"{bound_name(bound)} of {', '.join(record.columns)}",
-            "covers": "no interval: the estimate's sampling law is not known",
+            "intervals_for": "no interval: the estimate's sampling law is not known",
             "warnings": notes,
         }
         plan = Plan.of(self, schema, allowance, event, statistics, n=n, **facts)
@@ -288,9 +288,9 @@ class SafeRelease(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> Estimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> Estimates:
         """The estimate with its noise, or "declined". A question has nothing to ask: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         plan, names = release.plan, tuple(map(str, release.plan.constants["names"]))
         dim, shape = len(names), np.array(plan.constants["shape"], dtype=np.float64)
         replied, cut = release.status == "released", False

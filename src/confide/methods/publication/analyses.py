@@ -17,49 +17,49 @@ from confide.guarantees import GDP, Guarantee, PureDP, calibrate_pure
 EXAMPLE = 'write cf.Publication({"model": cf.regression.LeastSquares("y ~ x"), "ages": cf.classification.ClassMeans("sex ~ age")})'
 
 
-def pairs(questions: Any) -> list[tuple[Any, Any]]:
+def pairs(analyses: Any) -> list[tuple[Any, Any]]:
     """Names and methods, from a mapping or from what a plan's file holds."""
-    if isinstance(questions, Mapping):
-        return list(questions.items())
-    if isinstance(questions, (list, tuple)) and all(
-        isinstance(one, Mapping) and set(one) == {"question", "method", "parameters"} for one in questions
+    if isinstance(analyses, Mapping):
+        return list(analyses.items())
+    if isinstance(analyses, (list, tuple)) and all(
+        isinstance(one, Mapping) and set(one) == {"analysis", "method", "parameters"} for one in analyses
     ):
-        return [(one["question"], one) for one in questions]
-    raise PlanError(f"questions must be a mapping of names to methods, got {type(questions).__name__}; {EXAMPLE}")
+        return [(one["analysis"], one) for one in analyses]
+    raise PlanError(f"analyses must be a mapping of names to methods, got {type(analyses).__name__}; {EXAMPLE}")
 
 
 # How what a publication cannot hold is released.
 _ALONE = "release it by itself: cf.release(method, data, privacy, ledger=ledger)"
 
 
-def stored(name: Any, question: Any) -> dict[str, Any]:
+def stored(name: Any, analysis: Any) -> dict[str, Any]:
     """A question as plain values: its name, its method's registered name, its parameters.
 
     Raises `PlanError` for what no publication can hold: no method, one that is not registered, one of live code, which no file can hold.
     """
     if not isinstance(name, str) or not name.strip() or "/" in name or not name.isprintable() or len(name) > 200:
         raise PlanError(f"a question's name is printable text without '/', got {name!r}; {EXAMPLE}")
-    if isinstance(question, Mapping):
-        given = question.get("parameters", {})
+    if isinstance(analysis, Mapping):
+        given = analysis.get("parameters", {})
         if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
             raise PlanError(
                 f"the parameters of the question {name!r} must be a mapping of names, got {given!r}; {EXAMPLE}"
             )
-        own: dict[str, Any] = {"question": name, "method": str(question.get("method")), "parameters": dict(given)}
-    elif isinstance(question, Method):
-        own = {"question": name, "method": question.name, "parameters": method_parameters(question)}
+        own: dict[str, Any] = {"analysis": name, "method": str(analysis.get("method")), "parameters": dict(given)}
+    elif isinstance(analysis, Method):
+        own = {"analysis": name, "method": analysis.name, "parameters": method_parameters(analysis)}
     else:
-        kind = f"the class {question.__name__}" if isinstance(question, type) else type(question).__name__
+        kind = f"the class {analysis.__name__}" if isinstance(analysis, type) else type(analysis).__name__
         raise PlanError(f"the question {name!r} must be a method with its parameters, got {kind}; {EXAMPLE}")
     if own["method"] not in registry.known() or own["method"] == "publication":
         raise PlanError(
             f"the question {name!r} must be a registered method other than a publication, got {own['method']!r}; `confide methods` lists "
             "them, and cf.register makes one of your own known; a t, F or chi-square test is read, uncharged, from means or counts "
-            "that are asked here: by .test(...) of its result, or confide infer RELEASE --question NAME --test TEST"
+            "that are asked here: by .test(...) of its result, or confide infer RELEASE --analysis NAME --test TEST"
         )
-    if isinstance(question, Method) and registry.get(own["method"]) is not type(question):
+    if isinstance(analysis, Method) and registry.get(own["method"]) is not type(analysis):
         raise PlanError(
-            f"the question {name!r} is of the class {type(question).__name__}, and {own['method']!r} is another one that is registered; "
+            f"the question {name!r} is of the class {type(analysis).__name__}, and {own['method']!r} is another one that is registered; "
             "give yours a name of its own, and cf.register it"
         )
     live = [key for key, value in own["parameters"].items() if not _is_plain(value)]
@@ -80,12 +80,12 @@ def _is_plain(value: Any) -> bool:
     return True
 
 
-def method_of(question: Mapping[str, Any]) -> Method:
+def method_of(analysis: Mapping[str, Any]) -> Method:
     """The method of a stored question."""
     try:
-        return registry.make(question["method"], **question["parameters"])
+        return registry.make(analysis["method"], **analysis["parameters"])
     except ConfideError as error:
-        raise faulty([(question["question"], error)]) from None
+        raise faulty([(analysis["analysis"], error)]) from None
 
 
 def weights_of(shares: Any, names: list[str]) -> dict[str, Fraction] | None:

@@ -26,7 +26,6 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from confide import engine
-from confide.accuracy import Targets, smallest
 from confide.core import (
     Allowance,
     Meter,
@@ -49,6 +48,7 @@ from confide.core.units.privacy_unit import protected
 from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.guarantees.validation import is_number, sqrt_down
+from confide.margins import Targets, smallest
 from confide.methods.publication.analyses import (
     EXAMPLE,
     faulty,
@@ -85,7 +85,7 @@ class Publication(Method):
     ([0.866, 0.5], 1.0)
     """
 
-    questions: Any
+    analyses: Any
     shares: Mapping[str, Any] | None = None
     pool: bool = True
 
@@ -102,17 +102,17 @@ class Publication(Method):
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        given = self.questions
+        given = self.analyses
         asked = tuple(stored(name, one) for name, one in pairs(given))
-        names = [one["question"] for one in asked]
+        names = [one["analysis"] for one in asked]
         if not 1 <= len(asked) <= _MOST:
             raise PlanError(f"a publication has 1 to {_MOST:,} questions, got {len(asked)}; {EXAMPLE}")
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise PlanError(f"a publication has each name once, got {twice!r} twice; rename one of the questions")
-        made = {one["question"]: method_of(one) for one in asked}
+        made = {one["analysis"]: method_of(one) for one in asked}
         # with all parameters, so that a question is the same however it was given
-        put(self, "questions", tuple(stored(name, method) for name, method in made.items()))
+        put(self, "analyses", tuple(stored(name, method) for name, method in made.items()))
         put(self, "shares", weights_of(self.shares, names))
         put(self, "_made", made)
 
@@ -176,7 +176,7 @@ class Publication(Method):
             n=n,
             passes=max(child.passes for child in children.values()),
             target=f"{len(self._made)} questions: {', '.join(self._made)}",
-            covers="what each question covers, as its own section says; intervals hold for each question by itself, not for all at once",
+            intervals_for="what each question covers, as its own section says; intervals hold for each question by itself, not for all at once",
             warnings=tuple(warnings),
             children=children,
             notes=(
@@ -198,18 +198,18 @@ class Publication(Method):
         """The questions that are released as one, with notes; none of a kin of which one cannot be planned, which the plan says."""
         pools: list[Pool] = []
         notes: list[str] = []
-        for questions in self._kins() if self.pool else ():
-            first = next(iter(questions.values()))
+        for analyses in self._kins() if self.pool else ():
+            first = next(iter(analyses.values()))
             with suppress(ConfideError):
-                found, told = first.pools(questions, self.fractions, schema)
+                found, told = first.pools(analyses, self.fractions, schema)
                 pools += found
                 notes += told
         return tuple(pools), tuple(notes)
 
     def _overlaps(self, plans: Mapping[str, Plan], schema: Any) -> Iterator[str]:
         """Notes on questions that are drawn apart and need not be."""
-        for questions in self._kins():
-            yield from next(iter(questions.values())).overlaps(questions, self.fractions, plans, schema)
+        for analyses in self._kins():
+            yield from next(iter(analyses.values())).overlaps(analyses, self.fractions, plans, schema)
 
     def _parts(self, pooled: Iterable[Pool]) -> dict[str, tuple[Method, Fraction]]:
         """What is drawn, with its share of mu^2: the questions, a pool in the place of its first one."""
@@ -226,10 +226,10 @@ class Publication(Method):
     def _crossings(self, schema: Any) -> tuple[str, ...]:
         """Questions that are one question of disjoint subgroups, and would cost once."""
         alike: dict[str, list[str]] = {}
-        for one in self.questions:
+        for one in self.analyses:
             own = {key: value for key, value in one["parameters"].items() if key != "where"}
             if one["parameters"].get("where") is not None:
-                alike.setdefault(repr((one["method"], sorted(own.items(), key=repr))), []).append(one["question"])
+                alike.setdefault(repr((one["method"], sorted(own.items(), key=repr))), []).append(one["analysis"])
         notes = []
         for names in alike.values():
             asked = [parse_predicate(str(self._made[name].where), schema) for name in names]
@@ -243,7 +243,7 @@ class Publication(Method):
         return tuple(notes)
 
     def sharpened(
-        self, schema: Any, accuracy: Any, cv: Any, privacy: Any = None, *, n: int | None = None, ledger: Any = None
+        self, schema: Any, margin: Any, cv: Any, privacy: Any = None, *, n: int | None = None, ledger: Any = None
     ) -> tuple[Publication, GDP, tuple[str, ...]]:
         """(the same questions at the shares, the least level at which each is as sharp as asked, what a reader must know).
 
@@ -254,14 +254,14 @@ class Publication(Method):
         if self.shares is not None:
             raise PlanError("accuracy and shares both divide the budget; give one of them")
         cv = dict.fromkeys(self._made, cv) if is_number(cv) else cv
-        given = [{} if one is None else one for one in (accuracy, cv)]
+        given = [{} if one is None else one for one in (margin, cv)]
         named = set().union(*given) if all(isinstance(one, Mapping) for one in given) else None
         if named != set(self._made):
             missing = [name for name in self._made if named is None or name not in named]
             which = f"{missing[0]!r} has none" if missing else "one of them is no question"
             first = next(iter(self._made))
             raise PlanError(
-                f"accuracy, or cv, must name each question, and {which}; write accuracy={{{first!r}: {{'all': 0.02}}, ...}}, n=5000"
+                f"accuracy, or cv, must name each question, and {which}; write margin={{{first!r}: {{'all': 0.02}}, ...}}, n=5000"
             )
         relation = self.relations[0] if ledger is None else ledger.relation
         weights, notes, problems = {}, [], []
@@ -301,9 +301,9 @@ class Publication(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> Report:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> Report:
         """The results of all questions. A question to one of them is asked of its part: `cf.infer(release.child("model"), question)`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         schema = release.plan.declared
         pooled, _ = self._pooled(schema)
         self._check_children(release.plan, pooled)
@@ -386,7 +386,7 @@ _PRIVACY: Mapping[str, Any] = {"mu": GDP, "rho": ZCDP, "epsilon": PureDP}
 _FILE = """write for example
 schema = "schema.toml"
 privacy = { mu = 0.5 }
-[questions.model]
+[analyses.model]
 method = "least_squares"
 formula = "income ~ age"
 share = 2"""
@@ -400,7 +400,7 @@ class PublicationFile:
     schema: Path | None
     privacy: Guarantee | None
     n: int | None
-    accuracy: Mapping[str, Any] | None = None
+    margin: Mapping[str, Any] | None = None
     cv: Mapping[str, Any] | None = None
 
     @classmethod
@@ -420,19 +420,19 @@ class PublicationFile:
             ) from None
         except tomllib.TOMLDecodeError as error:
             raise PlanError(f"the publication {str(path)!r} is no TOML: {error}; {_FILE}") from None
-        questions = data.pop("questions", None)
+        analyses = data.pop("analyses", None)
         unknown = sorted(set(data) - {"schema", "privacy", "n"})
-        if unknown or not isinstance(questions, dict) or not all(isinstance(one, dict) for one in questions.values()):
+        if unknown or not isinstance(analyses, dict) or not all(isinstance(one, dict) for one in analyses.values()):
             what = f"has the unknown entry {unknown[0]!r}" if unknown else "has no tables of questions"
             raise PlanError(f"the publication {str(path)!r} {what}; {_FILE}")
-        shares = {name: one.pop("share") for name, one in questions.items() if "share" in one}
-        accuracy, cv = (
-            {name: one.pop(target) for name, one in questions.items() if target in one} for target in ("accuracy", "cv")
+        shares = {name: one.pop("share") for name, one in analyses.items() if "share" in one}
+        margin, cv = (
+            {name: one.pop(target) for name, one in analyses.items() if target in one} for target in ("margin", "cv")
         )
-        for name, one in questions.items():
+        for name, one in analyses.items():
             if not isinstance(one.get("method"), str):
                 raise PlanError(f"the question {name!r} of {str(path)!r} names no method; {_FILE}")
-        asked = {name: {"method": one.pop("method"), "parameters": _tuples(one)} for name, one in questions.items()}
+        asked = {name: {"method": one.pop("method"), "parameters": _tuples(one)} for name, one in analyses.items()}
         schema = data.get("schema")
         if schema is not None and not isinstance(schema, str):
             raise PlanError(f"schema must be the path of a schema's file, got {schema!r}; {_FILE}")
@@ -441,29 +441,29 @@ class PublicationFile:
             None if schema is None else Path(path).parent / schema,
             None if "privacy" not in data else _privacy(data["privacy"]),
             data.get("n"),
-            accuracy or None,
+            margin or None,
             cv or None,
         )
 
     @property
     def priced(self) -> bool:
         """Whether the file says what may be spent, by a privacy or by how sharp its questions must be."""
-        return self.privacy is not None or self.accuracy is not None or self.cv is not None
+        return self.privacy is not None or self.margin is not None or self.cv is not None
 
     def terms(self, privacy: Guarantee | None = None) -> dict[str, Any]:
         """What `engine.plan` is asked for: the file's privacy, another one, or how sharp the questions must be.
 
         Raises `PlanError` where a budget stands beside targets, which it would leave unmet.
         """
-        if self.accuracy is None and self.cv is None:
+        if self.margin is None and self.cv is None:
             return {"privacy": privacy or self.privacy}
         if privacy is not None or self.privacy is not None:
-            name = next(iter(self.accuracy or self.cv or {}))
+            name = next(iter(self.margin or self.cv or {}))
             raise PlanError(
                 f"the question {name!r} says how sharp it must be, by accuracy or cv, and a privacy what all may cost; give one of them: "
                 "leave the privacy out, or take accuracy and cv out of the questions"
             )
-        return {"accuracy": self.accuracy, "cv": self.cv}
+        return {"margin": self.margin, "cv": self.cv}
 
 
 def _tuples(value: Any) -> Any:

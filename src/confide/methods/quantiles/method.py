@@ -37,7 +37,7 @@ import numpy as np
 from confide import _special as special
 from confide.core import Allowance, Composed, MenuEntry, Meter, Method, Plan, Release, ResultOptions, Source, Statistic
 from confide.core.allowance import EITHER
-from confide.core.plan import checked_reading
+from confide.core.plan import checked_inference
 from confide.errors import PlanError
 from confide.guarantees import Guarantee, PureDP
 from confide.methods.quantiles.draw import FITTED, CumulativeRounds, TreeRounds
@@ -67,7 +67,7 @@ class Quantiles(Method):
     formula: "income", "income ~ sex", "log(income) ~ sex:cut(age, 18, 65)", groups as in tables (`a * b` with the groups of a and b
     alone); bins: left out, `fitted` bins (128 to 1,024) laid where the records are; else how many even ones (2 to 1,024), or public edges;
     an integer column has whole values in its bins. quantiles: those that the table shows; any other one is read off the same release, by
-    `result.quantile(...)`; covers: as for `Counts`, "population" when left out; either is read off one release, by a question;
+    `result.quantile(...)`; inference: as for `Counts`, "population" when left out; either is read off one release, by a question;
     term_bounds: public bounds of derived terms; fitted: how many bins are laid.
 
     Under pure epsilon: a column as it stands, of all records, in 256 bins that are laid about `quantiles`, of the population.
@@ -77,14 +77,14 @@ class Quantiles(Method):
     >>> data = cf.read(schema.sample(5_000, seed=1), schema)
     >>> release = cf.release(Quantiles("income ~ sex"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
     >>> frame = cf.infer(release).quantile(0.9)
-    >>> frame.index.tolist(), bool((frame.low < frame.estimate).all())
+    >>> frame.index.tolist(), bool((frame.ci_low < frame.estimate).all())
     (['0.9', 'sex=F, 0.9', 'sex=M, 0.9'], True)
     """
 
     formula: str
     bins: int | Sequence[float] | None = None
     quantiles: float | Sequence[float] = _QUARTILES
-    covers: str = "population"
+    inference: str = "population"
     term_bounds: Mapping[str, Any] | None = None
     fitted: int = field(default=FITTED, kw_only=True)
 
@@ -108,7 +108,7 @@ class Quantiles(Method):
     intervals: ClassVar[str] = (
         "quantiles of the clipped column, any distribution, at finite n; sampling and privacy noise"
     )
-    asks: ClassVar[tuple[str, ...]] = ("quantiles", "covers")
+    asks: ClassVar[tuple[str, ...]] = ("quantiles", "inference")
 
     def __post_init__(self) -> None:
         if not isinstance(self.formula, str) or not self.formula.strip():
@@ -126,7 +126,7 @@ class Quantiles(Method):
                 raise PlanError(
                     f"bins must be a number of bins or a list of public edges, got {self.bins!r}; leave it out"
                 ) from None
-        checked_reading(self.covers, "cf.tables.Quantiles(...")
+        checked_inference(self.inference, "cf.tables.Quantiles(...")
         object.__setattr__(self, "quantiles", checked_quantiles(self.quantiles))
 
     # plan -------------------------------------------------------------------------------------------------------------
@@ -167,12 +167,12 @@ class Quantiles(Method):
         return about.unreleased()
 
     def facts(self, about: CumulativeRounds) -> Mapping[str, Any]:
-        """Target and covers."""
+        """Estimand and what intervals account for."""
         by = about.layout.crossing.title(about.rows.axes)
         groups = "" if by == "total" else f" by {by}"
         return {
             "target": f"quantiles of {about.rows.measure.name}{groups}, clipped to its declared bounds",
-            "covers": "quantiles and distribution function, in whole bins; independent records, any distribution; sampling of records and "
+            "intervals_for": "quantiles and distribution function, in whole bins; independent records, any distribution; sampling of records and "
             "privacy noise, or privacy noise alone where these very records are asked about",
         }
 
@@ -186,7 +186,7 @@ class Quantiles(Method):
             return self._pure_plan(self._trees(about), schema, privacy, n)
         rows, made = about.rows, Method.plan(_Gaussian(**vars(self)), schema, privacy, n=n, public=public)
         unit = (made.spend("cumulative").noise_sd or 0.0) ** 2 / 4.0**20
-        part = 1.0 if self.covers == "population" else 0.0
+        part = 1.0 if self.inference == "population" else 0.0
         found: dict[str, Any] = {
             "assumes": "of the share of a group's records below the quantile, groups of equal size",
             "uneven": {},
@@ -220,7 +220,7 @@ class Quantiles(Method):
             {**trees.unreleased(), **{name: one for name, (one, _) in planned.items()}},
             n=n,
             target=f"quantiles of {trees.measure.name}, clipped to its declared bounds",
-            covers="population quantiles, in whole bins; independent records, any distribution; sampling of records and privacy noise",
+            intervals_for="population quantiles, in whole bins; independent records, any distribution; sampling of records and privacy noise",
         )
         if not n:
             return made
@@ -233,7 +233,7 @@ class Quantiles(Method):
         said = f"with {records} the intervals reach about as far as these of its quantiles, and a bin: {', '.join(reached)}"
         return replace(made, notes=(*made.notes, said))
 
-    def _trees(self, about: CumulativeRounds, covers: str | None = None) -> TreeRounds:
+    def _trees(self, about: CumulativeRounds, inference: str | None = None) -> TreeRounds:
         """What pure epsilon counts; `PlanError` for what it does not."""
         measure = about.rows.measure
         if measure.term.plain is None or about.layout.crossing.attributes or self.bins is not None:
@@ -242,9 +242,9 @@ class Quantiles(Method):
                 f"{cut(self.formula)!r}" + ("" if self.bins is None else " and bins") + "; write "
                 f"cf.tables.Quantiles({measure.columns[0]!r}), or ask for a Gaussian guarantee, such as cf.GDP(1.0)"
             )
-        if (covers or self.covers) == "dataset":
+        if (inference or self.inference) == "dataset":
             raise PlanError(
-                "under pure epsilon quantiles are of the population that the records are a sample of; write covers='population', or ask "
+                "under pure epsilon quantiles are of the population that the records are a sample of; write inference='population', or ask "
                 "for a Gaussian guarantee, such as cf.GDP(1.0)"
             )
         return TreeRounds.of(measure)
@@ -267,19 +267,19 @@ class Quantiles(Method):
 
     # infer ------------------------------------------------------------------------------------------------------------
 
-    def table(self, release: Release, about: CumulativeRounds, question: ResultOptions) -> QuantileTable:
-        """Quantiles of each group. question: `quantiles` in place of the plan's, `covers` "population" (the default) or "dataset"."""
-        covers = checked_reading(question.covers or self.covers, "cf.infer(release")
-        shown = self.quantiles if question.quantiles is None else question.quantiles
+    def table(self, release: Release, about: CumulativeRounds, options: ResultOptions) -> QuantileTable:
+        """Quantiles of each group. question: `quantiles` in place of the plan's, `inference` "population" (the default) or "dataset"."""
+        inference = checked_inference(options.inference or self.inference, "cf.infer(release")
+        shown = self.quantiles if options.quantiles is None else options.quantiles
         if isinstance(release.plan.requested, PureDP):
-            groups: Iterable[QuantileGroup] = (self._trees(about, covers).read(release),)
+            groups: Iterable[QuantileGroup] = (self._trees(about, inference).read(release),)
         else:
-            groups = about.read(release, 0.0 if covers == "dataset" else 1.0, about.groups)
+            groups = about.read(release, 0.0 if inference == "dataset" else 1.0, about.groups)
         return QuantileTable.read(
             release,
             tuple(groups),
             checked_quantiles(shown),
-            covers,
+            inference,
             missing_lines(release, about.layout),
         )
 

@@ -41,7 +41,7 @@ _DECLARED_BOUND = Flag(
     "an end of this interval is the declared bound alone: noise may be all that lies beyond the quantile, and the records did not move it",
 )
 
-_COVERS = {
+_INTERVALS_FOR = {
     "population": "the population that the records are a sample of: sampling and privacy noise, any distribution, in whole bins",
     "dataset": "these very records: privacy noise alone, in whole bins",
 }
@@ -64,13 +64,13 @@ _SHOWN_BINS = 32
 class QuantileTable(BaseResult):
     """Quantiles of each group, and everything else that the same release says of its distribution.
 
-    groups: all records first; q: the quantiles in the table; reading: "population" or "dataset"; drawing: the picture that `plot` and
+    groups: all records first; q: the quantiles in the table; inference: "population" or "dataset"; drawing: the picture that `plot` and
     `report` show, "box", "cdf" or "density".
     """
 
     groups: tuple[QuantileGroup, ...]
     q: tuple[float, ...]
-    reading: str  # type: ignore[misc]  # of the class in families of one reading
+    inference: str  # type: ignore[misc]  # of the class in families of one target
     drawing: str = "box"
     laid: bool = False
 
@@ -83,7 +83,7 @@ class QuantileTable(BaseResult):
         release: Release,
         groups: tuple[QuantileGroup, ...],
         q: tuple[float, ...],
-        reading: str,
+        inference: str,
         legend: tuple[tuple[str, str], ...] = (),
     ) -> Self:
         """The result of a release."""
@@ -110,12 +110,12 @@ class QuantileTable(BaseResult):
         return cls.of(
             release,
             response=measure,
-            covers=_COVERS[reading],
+            intervals_for=_INTERVALS_FOR[inference],
             status=status,
             reason=reason,
             groups=groups,
             q=q,
-            reading=reading,
+            inference=inference,
             laid="starts" in release.public,
             legend=legend,
         )
@@ -128,15 +128,15 @@ class QuantileTable(BaseResult):
         return tuple(_name(group, q) for group in self.groups for q in self.q)
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
-        """estimate, low, high, flag; one row for each quantile of each group."""
+        """estimate, ci_low, ci_high, flag; one row for each quantile of each group."""
         found = [group.quantiles(np.array(self.q), alpha) for group in self.groups]
         (low, high), marks = level_heads(alpha), self._marks(found)
         return (
-            Column("name", self.names, "name", head=self.rows_are),
+            Column("term", self.names, "name", head=self.rows_are),
             Column("estimate", np.concatenate([one.estimates for one in found])),
-            Column("low", np.concatenate([one.low for one in found]), "interval", head=low),
-            Column("high", np.concatenate([one.high for one in found]), "interval", head=high),
-            Column("flag", marks, "text", printed=any(marks)),
+            Column("ci_low", np.concatenate([one.low for one in found]), "interval", head=low),
+            Column("ci_high", np.concatenate([one.high for one in found]), "interval", head=high),
+            Column("flags", marks, "text", printed=any(marks)),
         )
 
     def _marks(self, found: Sequence[GroupQuantiles]) -> list[str]:
@@ -160,7 +160,7 @@ class QuantileTable(BaseResult):
         how = "laid where the records are" if self.laid else "public"
         size = f"{whole.size:,.0f} (noise sd {whole.size_sd:,.3g})"
         return (
-            ("Covers", self.reading),
+            ("Intervals for", self.inference),
             ("Rows counted" if self.kept else "n", size),
             ("Bins", f"{whole.bins.size:,}, {how}"),
         )
@@ -177,7 +177,7 @@ class QuantileTable(BaseResult):
             {"name": group.name, "size": group.size, "size_sd": group.size_sd, "distribution": group.distribution}
             for group in self.groups
         ]
-        return {"reading": self.reading, "edges": list(self.groups[0].bins.edges), "groups": groups}
+        return {"inference": self.inference, "edges": list(self.groups[0].bins.edges), "groups": groups}
 
     @property
     def params(self) -> pd.Series[float]:
@@ -193,16 +193,16 @@ class QuantileTable(BaseResult):
     # further questions ------------------------------------------------------------------------------------------------
 
     def quantile(self, q: float | Sequence[float], alpha: float = 0.05) -> pd.DataFrame:
-        """Any quantiles of each group: estimate, low, high, flag. Reading them costs nothing."""
+        """Any quantiles of each group: estimate, ci_low, ci_high, flags. Reading them costs nothing."""
         return replace(self, q=checked_quantiles(q)).to_frame(alpha)
 
     def iqr(self, alpha: float = 0.05) -> pd.DataFrame:
-        """The distance between the quartiles of each group: estimate, low, high."""
+        """The distance between the quartiles of each group: estimate, ci_low, ci_high."""
         rows = [group.gap(0.25, 0.75, check_alpha(alpha)) for group in self.groups]
-        return _frame(rows, [group.name or "all" for group in self.groups], ("estimate", "low", "high"))
+        return _frame(rows, [group.name or "all" for group in self.groups], ("estimate", "ci_low", "ci_high"))
 
     def diff(self, one: str, other: str, q: float | Sequence[float] = 0.5, alpha: float = 0.05) -> pd.DataFrame:
-        """Quantiles of one group less those of another, disjoint from it, such as diff("sex=F", "sex=M"): estimate, low, high (MOVER)."""
+        """Quantiles of one group less those of another, disjoint from it, such as diff("sex=F", "sex=M"): estimate, ci_low, ci_high (MOVER)."""
         qs = np.array(checked_quantiles(q))
         parts = [self.group(name).quantiles(qs, check_alpha(alpha)) for name in (one, other)]
         if one == other or "" in (self.group(one).name, self.group(other).name):
@@ -211,7 +211,7 @@ class QuantileTable(BaseResult):
             )
         first, second = ((part.estimates, part.low, part.high) for part in parts)
         found = difference(first, second)
-        return _frame(np.stack(found, axis=1), [f"{value:g}" for value in qs], ("estimate", "low", "high"))
+        return _frame(np.stack(found, axis=1), [f"{value:g}" for value in qs], ("estimate", "ci_low", "ci_high"))
 
     def letter_values(self, alpha: float = 0.05) -> pd.DataFrame:
         """Tukey's letter values of each group: M the median, F the quartiles, E the eighths, as far out as there are records.
@@ -230,7 +230,7 @@ class QuantileTable(BaseResult):
     def cdf(self, alpha: float = 0.05, group: str | None = None) -> pd.DataFrame:
         """The distribution function of a group, all records when left out, at the upper edge of each bin.
 
-        Columns: x; estimate, F(x); std_err; low, high: at each point; band_low, band_high: at all points at once, and between them: F
+        Columns: x; estimate, F(x); std_err; ci_low, ci_high: at each point; band_low, band_high: at all points at once, and between them: F
         lies between band_low of the edge below and band_high of the edge above.
         """
         own = self.group(group)
@@ -239,11 +239,11 @@ class QuantileTable(BaseResult):
         # the last point is 1 by definition
         below, above = np.clip(f - half, 0.0, 1.0), np.clip(f + half, 0.0, 1.0)
         below[-1] = 1.0
-        columns = {"x": own.bins.highs, "estimate": f, "std_err": se, "low": low, "high": high}
+        columns = {"x": own.bins.highs, "estimate": f, "std_err": se, "ci_low": low, "ci_high": high}
         return pd.DataFrame({**columns, "band_low": below, "band_high": above})
 
     def histogram(self, bins: int = _SHOWN_BINS, group: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
-        """Numbers of records between edges, neighbouring bins taken together to at most so many: left, right, count, low, high, density.
+        """Numbers of records between edges, neighbouring bins taken together to at most so many: left, right, count, ci_low, ci_high, density.
 
         density: the share of the group's records in the bin over its width. Pointwise intervals of counts.
         """
@@ -255,7 +255,14 @@ class QuantileTable(BaseResult):
         edges = np.array(own.bins.edges)[at]
         density = np.maximum(counts, 0.0) / max(own.size, 1.0) / np.diff(edges)
         return pd.DataFrame(
-            {"left": edges[:-1], "right": edges[1:], "count": counts, "low": low, "high": high, "density": density}
+            {
+                "left": edges[:-1],
+                "right": edges[1:],
+                "count": counts,
+                "ci_low": low,
+                "ci_high": high,
+                "density": density,
+            }
         )
 
     def group(self, name: str | None = None) -> QuantileGroup:
@@ -276,7 +283,7 @@ class QuantileTable(BaseResult):
         return np.asarray(generator.standard_normal((BAND_DRAWS, self.groups[0].bins.size)) @ own.root.T)
 
     def _band(self, own: QuantileGroup, alpha: float) -> float:
-        generator = keyed_generator(self.drawn_sha256, "distribution", str(self.groups.index(own)), self.reading)
+        generator = keyed_generator(self.drawn_sha256, "distribution", str(self.groups.index(own)), self.inference)
         return own.band(alpha, self._noise, generator)
 
     # pictures ---------------------------------------------------------------------------------------------------------
@@ -403,7 +410,12 @@ def _density(result: QuantileTable, ax: Axes, alpha: float) -> None:
         ax.stairs(frame["density"], edges, color=colour, label=clean(group.name) or None)
         middle, width = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
         ax.vlines(
-            middle, frame["low"] / size / width, frame["high"] / size / width, color=colour, alpha=0.5, linewidth=1
+            middle,
+            frame["ci_low"] / size / width,
+            frame["ci_high"] / size / width,
+            color=colour,
+            alpha=0.5,
+            linewidth=1,
         )
     ax.set_ylim(bottom=0.0)
     ax.set_ylabel("share of records, for one unit")

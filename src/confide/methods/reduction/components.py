@@ -319,12 +319,12 @@ class Basis(BaseResult):
         """estimate, se, low, high, ratio, privacy_share."""
         limits, (low, high) = self.conf_int(alpha), level_heads(alpha)
         return (
-            Column("name", self.names, "name"),
+            Column("term", self.names, "name"),
             Column("estimate", self.estimates, head="variance"),
-            Column("se", self.errors, "std_err", head="std. err."),
-            Column("low", limits[0].to_numpy(), "interval", head=low),
-            Column("high", limits[1].to_numpy(), "interval", head=high),
-            Column("ratio", self.explained_variance_ratio.to_numpy(), "share", head="of total"),
+            Column("std_err", self.errors, "std_err", head="std. err."),
+            Column("ci_low", limits[0].to_numpy(), "interval", head=low),
+            Column("ci_high", limits[1].to_numpy(), "interval", head=high),
+            Column("variance_share", self.explained_variance_ratio.to_numpy(), "share", head="% of variance"),
             Column("privacy_share", self._share, "share", head="privacy share"),
         )
 
@@ -416,7 +416,7 @@ class PCA(OfColumns):
             n=n,
             passes=2,
             target=f"principal components of {names} by their {self.scale} matrix",
-            covers=self.intervals,
+            intervals_for=self.intervals,
         )
         return replace(made, notes=(*made.notes, expected(made, rows, schema, n)))
 
@@ -438,7 +438,7 @@ class PCA(OfColumns):
         half = np.array([measure.half for measure in rows.measures])
         return Spectrum.of(own, self.k, self.scale == "correlation", half)
 
-    def table(self, release: Release, about: JointMomentRows, question: ResultOptions) -> Basis:
+    def table(self, release: Release, about: JointMomentRows, options: ResultOptions) -> Basis:
         own, noisy = self._spectrum(about, joint_moments(about, release["moments"])), release["influences"]
         unit = InfluenceRows(about.measures, self.k).steps
         caps = np.asarray(release.public["caps"], dtype=np.float64)

@@ -274,11 +274,11 @@ class CorrelationMatrix(BaseResult):
         with np.errstate(all="ignore"):
             z = self.estimates / np.sqrt(self.sampling + self.noise)
         return (
-            Column("name", self.names, "name"),
+            Column("term", self.names, "name"),
             Column("estimate", self.estimates, head="r"),
-            Column("low", limits[0].to_numpy(), "interval", head=low),
-            Column("high", limits[1].to_numpy(), "interval", head=high),
-            Column("p", 2 * special.ndtr(-np.abs(z)), "p", head="p"),
+            Column("ci_low", limits[0].to_numpy(), "interval", head=low),
+            Column("ci_high", limits[1].to_numpy(), "interval", head=high),
+            Column("p_value", 2 * special.ndtr(-np.abs(z)), "p", head="p"),
             Column("privacy_share", self._share, "share", head="privacy share"),
         )
 
@@ -419,9 +419,9 @@ class Correlations(OfColumns):
 
     def facts(self, about: JointMomentRows) -> Mapping[str, Any]:
         names = ", ".join(measure.name for measure in about.measures)
-        return {"target": f"correlations of {names}", "covers": self.intervals}
+        return {"target": f"correlations of {names}", "intervals_for": self.intervals}
 
-    def table(self, release: Release, about: JointMomentRows, question: ResultOptions) -> CorrelationMatrix:
+    def table(self, release: Release, about: JointMomentRows, options: ResultOptions) -> CorrelationMatrix:
         own = joint_moments(about, release["moments"])
         return CorrelationMatrix.read(release, own, about.measures)
 

@@ -28,7 +28,7 @@ from confide.results import Estimates, check_alpha
 from confide.results.inference import simulated_null, wald
 from confide.results.inference.contrasts import Combinations, combine, labels
 from confide.results.pages.content import INTERCEPT, WITHOUT_NUMBERS, base_words, missing_words
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Categorical, ModelMatrix, Schema
 from confide.schema.formulas.terms import factor_name
 from confide.sums.columns import columns_of
 
@@ -47,7 +47,7 @@ _LEVEL = re.compile(r"\[T\.[^\]]*\]")
 class DesignEstimates(Estimates):
     """Coefficients of intercept + sum of coefficient x term of `design`, read at rows of public data."""
 
-    design: Design | None = None
+    design: ModelMatrix | None = None
 
     #: What is fitted, in the title.
     model: ClassVar[str] = "Linear regression"
@@ -134,23 +134,23 @@ class LinearEstimates(DesignEstimates):
         )
 
 
-def kept(design: Design, question: ResultOptions) -> list[int]:
+def kept(design: ModelMatrix, options: ResultOptions) -> list[int]:
     """Indices of the terms that a question keeps."""
-    if question.subset is None:
+    if options.subset is None:
         return list(range(len(design.terms)))
     names = [term.name for term in design.terms]
     factors = [factor_name(term) for term in design.terms]
-    unknown = [name for name in question.subset if name not in (*names, *factors, "Intercept")]
+    unknown = [name for name in options.subset if name not in (*names, *factors, "Intercept")]
     if unknown:
         whole = dict.fromkeys(name for name in factors if name not in names)
         raise PlanError(
             f"subset names {', '.join(map(repr, unknown))}, which the release does not hold; it holds: {', '.join(names)}"
             + (f"; all levels of a factor at once: {', '.join(whole)}" if whole else "")
         )
-    return [j for j, name in enumerate(names) if name in question.subset or factors[j] in question.subset]
+    return [j for j, name in enumerate(names) if name in options.subset or factors[j] in options.subset]
 
 
-def legend(design: Design, schema: Schema) -> tuple[tuple[str, str], ...]:
+def legend(design: ModelMatrix, schema: Schema) -> tuple[tuple[str, str], ...]:
     """What the noisy count counts, and what the schema does with missing values of the columns in use: public facts."""
     columns = schema.columns
     bases = base_words(columns, design)
@@ -169,7 +169,7 @@ _MOST_ROWS = 100_000
 
 
 def adjusted_rows(
-    design: Design, frame: Any, by: str | Sequence[str] | None, at: Mapping[str, Any] | None
+    design: ModelMatrix, frame: Any, by: str | Sequence[str] | None, at: Mapping[str, Any] | None
 ) -> tuple[tuple[str, ...], NDArray[np.float64]]:
     """Names and rows (q, len(design.names)) whose products with the coefficients are adjusted predictions.
 

@@ -14,7 +14,7 @@ import numpy as np
 from confide._arrays import Array
 from confide.errors import PlanError
 from confide.methods.regression.glm.fisher_families import Counts, Family
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.schema.coded_frame import CodedFrame
 from confide.schema.formulas.terms import Term
 
@@ -24,7 +24,7 @@ _NO_MAXIMUM = 30.0
 
 
 def least_squares(
-    frame: Any, design: Design, weight: Callable[[Array], Array] | None = None, by: Term | None = None
+    frame: Any, design: ModelMatrix, weight: Callable[[Array], Array] | None = None, by: Term | None = None
 ) -> dict[str, float]:
     """The least-squares coefficients of the clipped response on the clipped terms, by name, in the units of the data.
 
@@ -53,18 +53,18 @@ def least_squares(
     return _named(design, found / size)
 
 
-def _undetermined(design: Design) -> PlanError:
+def _undetermined(design: ModelMatrix) -> PlanError:
     return PlanError(
         f"these practice records do not determine the line of {design.formula!r}: a level has no record, or one term follows from others; "
         "give more records, or name fewer terms"
     )
 
 
-def _named(design: Design, values: Array) -> dict[str, float]:
+def _named(design: ModelMatrix, values: Array) -> dict[str, float]:
     return {name: float(value) for name, value in zip(design.names, values, strict=True)}
 
 
-def log_odds_line(frame: Any, design: Design) -> dict[str, float]:
+def log_odds_line(frame: Any, design: ModelMatrix) -> dict[str, float]:
     """The coefficients of the likeliest logistic model, by name; values of the response from the middle of its bounds on count as 1.
 
     Newton's method with halved steps. Raises `PlanError` where there is no finite maximum: outcomes that a line separates.
@@ -85,7 +85,7 @@ def log_odds_line(frame: Any, design: Design) -> dict[str, float]:
     return _named(design, found)
 
 
-def likeliest_line(frame: Any, design: Design, family: Family, by: Term | None = None) -> dict[str, float]:
+def likeliest_line(frame: Any, design: ModelMatrix, family: Family, by: Term | None = None) -> dict[str, float]:
     """The coefficients of the likeliest model of a family, by name: of counts the line of the mean's logarithm, whatever their variance.
 
     by: a column of weights, which records without one leave. Fisher scoring with halved steps on standardised features. Raises `PlanError`

@@ -22,7 +22,7 @@ from confide.core.statistic import WrappedSource
 from confide.core.units.subgroup import Subset
 from confide.errors import PlanError
 from confide.results.pages.content import Flag
-from confide.schema import Categorical, CodedFrame, Design, Schema, SurveyDesign
+from confide.schema import Categorical, CodedFrame, ModelMatrix, Schema, SurveyDesign
 from confide.schema.survey import ASSUMPTION, NOT_COVERED, UNFORESEEN
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.cells.weighted_cells import CELLS, DISTANCE, Cap, CappedWeight, WeightCells, ended_words
@@ -127,7 +127,7 @@ class SampleDesign:
         return (*too_few_psus(self.design, meat / coordinates, n, outcome=outcome), UNFORESEEN) if n else ()
 
 
-def of_records(schema: Schema, design: Design) -> Design:
+def of_records(schema: Schema, design: ModelMatrix) -> ModelMatrix:
     """The design as rounds see it, which know records alone: no units, clusters or design of a survey."""
     return replace(design, schema=Schema({name: schema[name] for name in schema.names}, dataset=schema.dataset))
 
@@ -153,14 +153,14 @@ class Surveyed(WrappedSource):
         return self._source.aggregate(*(self._of.surveyed(one) for one in statistics))
 
 
-def needs_terms(design: Design, what: str) -> None:
+def needs_terms(design: ModelMatrix, what: str) -> None:
     """Refuse a formula without terms, whose `what` (a mean, a share) a table has. `PlanError`."""
     if not design.terms:
         name, call = design.response.name, f"cf.tables.{what}s"
         asked = f"{name} ~ 1" if what == "mean" else name
         raise PlanError(
             f"{design.formula!r} has no term, and under a design a {what} is asked of {call}, "
-            f'{call}("{asked}", ..., covers="population")'
+            f'{call}("{asked}", ..., inference="population")'
         )
 
 

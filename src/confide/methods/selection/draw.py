@@ -32,7 +32,7 @@ from confide.core.exact import digest, pack, round_up
 from confide.errors import PlanError
 from confide.results import Estimates
 from confide.results.pages.content import Flag
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Categorical, ModelMatrix, Schema
 from confide.sums.blocks.record_block import Collected, keyed_hashes
 from confide.sums.coding import only
 from confide.sums.columns import CodedColumns
@@ -148,7 +148,7 @@ class LineLoss(RecordMap):
     loss that is no number counts as the clip.
     """
 
-    design: Design
+    design: ModelMatrix
     kind: str
     clip: float
     lines: tuple[tuple[float, ...], ...]
@@ -158,7 +158,7 @@ class LineLoss(RecordMap):
         return self.design.columns
 
     @property
-    def derived_by(self) -> Design:
+    def derived_by(self) -> ModelMatrix:
         return self.design
 
     @property
@@ -224,7 +224,7 @@ def losses_of(part: Part, results: Sequence[Any], kind: str | RecordLoss, clip: 
     for i, result in enumerate(results):
         groups.setdefault(digest(result.design.to_dict()), []).append(i)
     for members in groups.values():
-        design: Design = results[members[0]].design
+        design: ModelMatrix = results[members[0]].design
         lines = tuple(_line(design, results[i]) for i in members)
         (total,) = part.aggregate(Total(LineLoss(design, kind, clip, lines), nonnegative=True))
         for i, value in zip(members, total, strict=True):
@@ -232,7 +232,7 @@ def losses_of(part: Part, results: Sequence[Any], kind: str | RecordLoss, clip: 
     return found
 
 
-def _line(design: Design, result: Any) -> tuple[float, ...]:
+def _line(design: ModelMatrix, result: Any) -> tuple[float, ...]:
     """(intercept, slopes) of a result; terms that it left out have slope 0."""
     own = dict(zip(result.names, map(float, result.estimates), strict=True))
     return (own.get("Intercept", 0.0), *(own.get(term.name, 0.0) for term in design.terms))
@@ -329,7 +329,7 @@ def stripped(found: Estimates, release: Release, method: Any, facts: tuple[tuple
         flags=tuple(dict.fromkeys((*found.flags, "no_interval", SELECTED))),
         requested=release.plan.requested,
         guarantee=release.charged,
-        covers=release.plan.covers,
+        intervals_for=release.plan.intervals_for,
         release_sha256=release.sha256,
         facts=(*facts, *map(_bare, found.facts)),
         **{name: value for name, value in _BLANK.items() if name in known},

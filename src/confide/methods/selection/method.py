@@ -41,7 +41,7 @@ from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.methods.selection import draw as parts
 from confide.methods.selection.draw import SELECTED, packed, stripped, unpacked
 from confide.results import Estimates
-from confide.schema import Design, Schema
+from confide.schema import ModelMatrix, Schema
 from confide.schema.formulas.names import parted, sides
 from confide.sums.blocks.record_block import Collected, fresh_key
 
@@ -234,7 +234,7 @@ class Select(Method):
                 "holdout": float(self.holdout),
             },
             target=f"the best by {self._score_name} of {len(inner)} candidates, such as {inner[0].method.name}: {inner[0].target}",
-            covers=f"no interval: {_REASON}",
+            intervals_for=f"no interval: {_REASON}",
             warnings=tuple(dict.fromkeys(text for plan in inner for text in plan.warnings)),
         )
 
@@ -295,7 +295,7 @@ class Select(Method):
             )
         return made
 
-    def _designs(self, schema: Schema) -> list[Design]:
+    def _designs(self, schema: Schema) -> list[ModelMatrix]:
         """The candidates' designs, for a named score; none for a loss of the user's own."""
         if not isinstance(self.score, str):
             return []
@@ -391,9 +391,9 @@ class Select(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> Estimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> Estimates:
         """What the winner estimates, without intervals. A question has nothing to ask: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         schema, facts = release.plan.declared, release.plan.constants
         k = len(self.candidates)
         counts = (

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array, Whole
 from confide.core import Allowance, BudgetItem, Composed, Event, Meter, Plan, Release, Source, Statistic, leaves
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Categorical, ModelMatrix, Schema
 from confide.sums.cells.cell_sums import WholeSums
 from confide.sums.coding import IndicatorRows
 
@@ -180,7 +180,7 @@ _PROMISE = 3.0
 _PROMISE_MEANS = 20.0
 
 
-def feature_columns(design: Design) -> tuple[str, ...]:
+def feature_columns(design: ModelMatrix) -> tuple[str, ...]:
     """The schema's columns behind the terms, in the schema's order."""
     used = {column for term in design.terms for column in term.columns}
     return tuple(name for name in design.schema.names if name in used)
@@ -193,7 +193,7 @@ def feature_columns(design: Design) -> tuple[str, ...]:
 class InBins(IndicatorRows):
     """1 for every record that the design uses, 0 for one that is dropped; and in which bin it lies."""
 
-    design: Design
+    design: ModelMatrix
     # the bins are left out of the digest: the bounds hold for any, and the plan does not know them yet
     bins: Bins | None = field(default=None, compare=False)
     kind: ClassVar[str] = "in bins"
@@ -336,7 +336,7 @@ class Leaves(WholeSums):
 
 
 def plan_bins(
-    design: Design, allowance: Allowance, share: Fraction, *, cells: int, label: bool = False
+    design: ModelMatrix, allowance: Allowance, share: Fraction, *, cells: int, label: bool = False
 ) -> tuple[Event, dict[str, Statistic]]:
     """The spends of the bins: "bins 1", "bins 2", .. for the levels of the tree, "leaves" for the rest.
 
@@ -373,7 +373,7 @@ def draw_bins(meter: Meter, source: Source, plan: Plan) -> None:
     meter.draw("leaves", exact)
 
 
-def _leaves(design: Design, plan: Plan, cells: int, count: Callable[[int, Bins], Array]) -> Bins:
+def _leaves(design: ModelMatrix, plan: Plan, cells: int, count: Callable[[int, Bins], Array]) -> Bins:
     columns = feature_columns(design)
     return grown(Tree(design.schema, columns), cells, _rules(plan, len(columns)), count)
 
@@ -415,7 +415,7 @@ class NoisyBins:
     sd_total: float
 
 
-def read_bins(release: Release, design: Design, *, label: bool = False) -> NoisyBins:
+def read_bins(release: Release, design: ModelMatrix, *, label: bool = False) -> NoisyBins:
     """The leaves, their noisy counts and sums, from a release alone: the tree is grown again from its noisy counts."""
     names = _levels(release.statistics)
     noisy = release["leaves"]

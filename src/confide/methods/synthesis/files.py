@@ -30,7 +30,7 @@ from confide.methods.synthesis.model import Rows, frame_of
 from confide.results.base import BaseResult
 from confide.results.pages.content import Column, Flag
 from confide.results.pages.export import csv_text, plain, shielded
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Categorical, ModelMatrix, Schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -259,7 +259,7 @@ class SyntheticData(BaseResult):
 
     @classmethod
     def from_rows(
-        cls, method: Any, release: Release, design: Design, rows: Sequence[Rows], *, status: str
+        cls, method: Any, release: Release, design: ModelMatrix, rows: Sequence[Rows], *, status: str
     ) -> SyntheticData:
         """From rows in final form."""
         frames = tuple(frame_of(one.columns, design.schema) for one in rows)

@@ -40,7 +40,7 @@ from confide.methods.regression.least_squares.method import LeastSquares
 from confide.methods.regression.least_squares.reading import LeastSquaresReading
 from confide.methods.synthesis.bins import NoisyBins, feature_columns, read_bins
 from confide.noise import keyed_generator
-from confide.schema import Categorical, Design, Integer, Schema
+from confide.schema import Categorical, Integer, ModelMatrix, Schema
 
 # Numbers are rounded to the decimals that a millionth of the column's range has.
 _FINE = 6
@@ -78,7 +78,7 @@ def row_numbers(counts: Array, total: float) -> Whole:
 
 
 def draw_columns(
-    noisy: NoisyBins, design: Design, numbers: Whole, generator: np.random.Generator
+    noisy: NoisyBins, design: ModelMatrix, numbers: Whole, generator: np.random.Generator
 ) -> dict[str, NDArray[Any]]:
     """Columns of final values: numbers[k] rows of bin k, even within the bin or tilted to its noisy mean.
 
@@ -140,7 +140,7 @@ def as_column(schema: Schema, name: str, codes: NDArray[Any]) -> NDArray[Any]:
     return np.clip(np.round(values, max(decimals, 0)), column.low, column.high) if decimals <= 22 else values
 
 
-def public_rows(design: Design, rows: int, generator: np.random.Generator) -> dict[str, NDArray[Any]]:
+def public_rows(design: ModelMatrix, rows: int, generator: np.random.Generator) -> dict[str, NDArray[Any]]:
     """Columns drawn evenly within the schema's bounds; the levels of a categorical column take turns."""
     columns = {}
     for name in feature_columns(design):
@@ -270,7 +270,7 @@ class Options:
             )
         return records
 
-    def check(self, design: Design) -> None:
+    def check(self, design: ModelMatrix) -> None:
         """`PlanError` for fewer rows than OLS needs."""
         if self.rows is not None and self.rows < len(design.names) + 2:
             raise PlanError(
@@ -287,7 +287,7 @@ class Rows:
     facts: Mapping[str, Any]
 
 
-def build_rows(release: Release, design: Design, line: Line, options: Options, file: int = 1) -> Rows:
+def build_rows(release: Release, design: ModelMatrix, line: Line, options: Options, file: int = 1) -> Rows:
     """Rows whose plain OLS is the line: features from the bins, then the response.
 
     file: the number of the file, part of the key of every draw.
@@ -330,7 +330,7 @@ def build_rows(release: Release, design: Design, line: Line, options: Options, f
     )
 
 
-def _plain_response(design: Design) -> str:
+def _plain_response(design: ModelMatrix) -> str:
     name = design.response.plain
     if name is None:
         raise PlanError(
@@ -340,7 +340,7 @@ def _plain_response(design: Design) -> str:
     return name
 
 
-def _matrix(columns: Mapping[str, NDArray[Any]], design: Design, rows: int) -> Array:
+def _matrix(columns: Mapping[str, NDArray[Any]], design: ModelMatrix, rows: int) -> Array:
     """The model matrix of the rows, as anybody computes it from the file."""
     if not columns:
         return np.ones((rows, len(design.names)))
@@ -355,7 +355,7 @@ def _matrix(columns: Mapping[str, NDArray[Any]], design: Design, rows: int) -> A
 
 
 def _with_finite_terms(
-    columns: dict[str, NDArray[Any]], noisy: NoisyBins, design: Design, numbers: NDArray[np.int64], generator: Any
+    columns: dict[str, NDArray[Any]], noisy: NoisyBins, design: ModelMatrix, numbers: NDArray[np.int64], generator: Any
 ) -> tuple[dict[str, NDArray[Any]], int]:
     """Rows with a term that is no number are drawn again in their bins, and in the end left out."""
     if all(term.plain is not None or term.binary for term in design.terms):
@@ -377,7 +377,7 @@ def _with_finite_terms(
 
 
 def _with_one_solution(
-    columns: dict[str, NDArray[Any]], design: Design, generator: Any, rows: int | None, drawn: int
+    columns: dict[str, NDArray[Any]], design: ModelMatrix, generator: Any, rows: int | None, drawn: int
 ) -> tuple[dict[str, NDArray[Any]], Matrix, int]:
     """Rows drawn evenly from the schema are added where OLS has no single solution, a level without rows for instance.
 
@@ -413,7 +413,7 @@ def frame_of(columns: Mapping[str, NDArray[Any]], schema: Schema) -> pd.DataFram
     return pd.DataFrame(found)
 
 
-def literal_rows(release: Release, design: Design, options: Options, file: int = 1) -> Rows:
+def literal_rows(release: Release, design: ModelMatrix, options: Options, file: int = 1) -> Rows:
     """Rows from the bins' noisy sums alone, whose sums per bin are the noisy ones exactly.
 
     Every row of a bin is its noisy mean plus noise of the size that the sums carry, centred within the bin (the sum is sufficient, so
@@ -516,7 +516,7 @@ class _Equations:
         return np.where(told, estimates, self.rows @ u + self.start)
 
 
-def _of_scores(release: Release, design: Design) -> _Equations:
+def _of_scores(release: Release, design: ModelMatrix) -> _Equations:
     """Of rounds: A and b are those of delta = M'^-1 (theta - line), in coordinates v = M z."""
     terms = list(range(len(design.terms)))
     reading = LeastSquaresReading(release, ResultOptions(), design, terms)
@@ -537,7 +537,7 @@ def _of_scores(release: Release, design: Design) -> _Equations:
     )
 
 
-def _of_levels(release: Release, design: Design, path: FactorMeans) -> _Equations:
+def _of_levels(release: Release, design: ModelMatrix, path: FactorMeans) -> _Equations:
     """Of tables by level, measured from the mean of all records."""
     levels, half = path.levels, _half(design)
     tables = LevelTables.of(levels, path.rows(str(release.charged.relation)), release["sums"])
@@ -565,5 +565,5 @@ def _above_zero(matrix: Array) -> Array:
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
-def _half(design: Design) -> float:
+def _half(design: ModelMatrix) -> float:
     return float(design.response.high - design.response.low) / 2

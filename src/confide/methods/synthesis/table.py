@@ -31,7 +31,7 @@ from confide.methods.regression.least_squares.method import LeastSquares
 from confide.methods.synthesis.bins import draw_bins, plan_bins
 from confide.methods.synthesis.files import SyntheticData
 from confide.methods.synthesis.model import Options, build_rows, line_of_release, literal_rows
-from confide.schema import Design, Schema
+from confide.schema import ModelMatrix, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import ends
 
@@ -97,11 +97,11 @@ class SyntheticTable(Method):
         bins, statistics = plan_bins(design, allowance, share, cells=self.cells, label=not calibrated)
         levels = sum(1 for name in statistics if name == "leaves" or name.startswith("bins "))
         event: Composed = Composed((bins,))
-        facts: dict[str, Any] = {"passes": 0, "covers": _NO_INTERVAL}
+        facts: dict[str, Any] = {"passes": 0, "intervals_for": _NO_INTERVAL}
         if calibrated:
             facts = self.regression.about(schema).plan(replace(allowance, part=allowance.part * share), n)
             event, statistics = Composed((facts.pop("event"), bins)), {**facts.pop("statistics"), **statistics}
-            facts["covers"] += _FROM_RELEASE
+            facts["intervals_for"] += _FROM_RELEASE
         facts |= {
             "passes": facts["passes"] + levels,
             "constants": {**facts.get("constants", {}), "cells": self.cells},
@@ -115,10 +115,10 @@ class SyntheticTable(Method):
         """The method of the line: its draws, and its table of the release."""
         return LeastSquares(self.formula, term_bounds=self.term_bounds)
 
-    def design_of(self, schema: Any) -> Design:
+    def design_of(self, schema: Any) -> ModelMatrix:
         """The design of the formula over a schema; `PlanError` when the response is no column."""
         whole = Schema.of(schema)
-        design = Design.of(self.formula, whole, term_bounds=self.term_bounds)
+        design = ModelMatrix.of(self.formula, whole, term_bounds=self.term_bounds)
         if design.response.plain is None:
             raise PlanError(
                 f"a file has columns of the schema, and the response {design.response.name!r} is none; "
@@ -144,9 +144,9 @@ class SyntheticTable(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> SyntheticData:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> SyntheticData:
         """One file with as many rows as the noisy number of records. There is no question to ask: `PlanError` for one."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         return self.build(release)
 
     def build(

@@ -103,9 +103,11 @@ def view(method: Any, pool: Any, release: Release, schema: Any) -> CellTable:
     """A question's table, from the release of its pool."""
     layout, whole = method.about(schema), pool.about(schema)
     margins = pool.released(release, whole).rearranged(_order(layout, whole))
-    table: CellTable = method.table_of(release, layout, margins, str(method.covers))
+    table: CellTable = method.table_of(release, layout, margins, str(method.inference))
     target = release.plan.titled(str(method.facts(layout)["target"]))
     whose = (
-        "" if release.plan.where else f", of {'the population' if method.covers == 'population' else 'these records'}"
+        ""
+        if release.plan.where
+        else f", of {'the population' if method.inference == 'population' else 'these records'}"
     )
     return replace(table, target=f"{target}{whose}")

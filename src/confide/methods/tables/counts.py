@@ -348,7 +348,7 @@ def checked_precision(precision: Any, *, weights: Any) -> None:
         )
     if weights is not None:
         raise PlanError(
-            f"precision is of counts without weights, got weights={weights!r}; leave one of them out, or use accuracy="
+            f"precision is of counts without weights, got weights={weights!r}; leave one of them out, or use margin="
         )
 
 
@@ -413,7 +413,7 @@ class _CountMethod(TableMethod):
             )
 
     def joint(self, formula: str) -> Counts:
-        return Counts(formula, self.covers, self.population_size, self.weights, where=self.where)
+        return Counts(formula, self.inference, self.population_size, self.weights, where=self.where)
 
     def statistic(self, layout: Layout, axes: Axes, relation: str) -> Statistic:
         if layout.weight is None:
@@ -432,7 +432,7 @@ class _CountMethod(TableMethod):
 class Counts(_CountMethod):
     """Numbers of records over a crossing. formula: "a*b" (crossing and margins), "a:b" (crossing and total), "a + b" (one-way margins).
 
-    covers: "population" (the records are a sample: Poisson sampling and noise) or "dataset" (these records: noise alone), without a
+    inference: "population" (the records are a sample: Poisson sampling and noise) or "dataset" (these records: noise alone), without a
     default; a question may ask for the other one. population_size: the public size of a finite population, whose sampling variance is
     multiplied by 1 - n/N. weights: a numeric column with public bounds from 0 up, which each record counts with; the noise grows with the
     largest weight over the mean one, so declare bounds that few weights reach. precision: the standard deviation of the noise that is
@@ -442,17 +442,17 @@ class Counts(_CountMethod):
     >>> import confide as cf
     >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "smoker": cf.Categorical(["no", "yes"])})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> release = cf.release(Counts("region * smoker", covers="population"), data, cf.GDP(1.0), ledger=None)
+    >>> release = cf.release(Counts("region * smoker", inference="population"), data, cf.GDP(1.0), ledger=None)
     >>> table = cf.infer(release)
     >>> table.crosstab().shape, table.status
     ((3, 3), 'valid')
-    >>> wished = Counts("region * smoker", covers="dataset", precision={"total": 4, "1-way": 4, "2-way": 3})
+    >>> wished = Counts("region * smoker", inference="dataset", precision={"total": 4, "1-way": 4, "2-way": 3})
     >>> round(cf.plan(wished, schema).guarantee.mu, 2)
     0.36
     """
 
     formula: str
-    covers: str | None = None
+    inference: str | None = None
     population_size: int | None = None
     weights: str | None = None
     precision: Mapping[str, float] | None = None
@@ -494,7 +494,7 @@ class Counts(_CountMethod):
             return None
         if not self._priceable(schema):
             raise PlanError(
-                "precision is of tables whose rows count once each; give privacy=cf.GDP(...), or accuracy= and n"
+                "precision is of tables whose rows count once each; give privacy=cf.GDP(...), or margin= and n"
             )
         layout = self.about(schema)
         known = self.knows_total(layout, relation, n)
@@ -526,11 +526,11 @@ class Counts(_CountMethod):
     def facts(self, about: Layout) -> Mapping[str, Any]:
         return {
             "target": f"numbers{whose_words(about.crossing.schema) or ' of records'} by {about.words}{about.weighed}",
-            "covers": self.intervals,
+            "intervals_for": self.intervals,
         }
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
-        sampling = count if self.covers == "population" else 0.0
+        sampling = count if self.inference == "population" else 0.0
         return sqrt(sampling + noise * (2.0 if relation == "substitute" else 1.0))
 
     def value(self, layout: Layout, axes: Axes, count: float) -> float | None:
@@ -549,12 +549,12 @@ class Shares(_CountMethod):
     """Shares of records over a crossing, of all records or within the levels of some attributes.
 
     within: the attributes whose cells the shares add up to 1 in: Shares("region * smoker", within="region") has the share of smokers of
-    each region. covers, population_size, weights: as for `Counts`, and so is the release.
+    each region. inference, population_size, weights: as for `Counts`, and so is the release.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "smoker": cf.Categorical(["no", "yes"])})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> method = Shares("region * smoker", within="region", covers="population")
+    >>> method = Shares("region * smoker", within="region", inference="population")
     >>> table = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None))
     >>> table.crosstab().shape, table.diff({"region": "N", "smoker": "yes"}, {"region": "S", "smoker": "yes"}).shape
     ((3, 2), (1, 4))
@@ -562,7 +562,7 @@ class Shares(_CountMethod):
 
     formula: str
     within: str | tuple[str, ...] | None = None
-    covers: str | None = None
+    inference: str | None = None
     population_size: int | None = None
     weights: str | None = None
 
@@ -604,7 +604,7 @@ class Shares(_CountMethod):
         of = "" if not self._within(about) else f" within {about.crossing.title(self._within(about))}"
         return {
             "target": f"shares{whose_words(about.crossing.schema) or ' of records'} by {about.words}{of}{about.weighed}",
-            "covers": self.intervals,
+            "intervals_for": self.intervals,
         }
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
@@ -617,7 +617,7 @@ class Shares(_CountMethod):
         return count * layout.crossing.cells(axes) / layout.crossing.cells(inside)
 
     def _error(self, p: float, base: float, noise: float, relation: str) -> float:
-        sampling = p * (1 - p) / base if self.covers == "population" else 0.0
+        sampling = p * (1 - p) / base if self.inference == "population" else 0.0
         return sqrt(sampling + noise * (2.0 if relation == "substitute" else 1.0) / base**2)
 
     def value(self, layout: Layout, axes: Axes, count: float) -> float | None:

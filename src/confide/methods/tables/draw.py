@@ -460,10 +460,10 @@ def whose_words(schema: Any) -> str:
     return "" if per is None else f" of values of {schema.protects} in each {per}"
 
 
-def check_one_level(layout: Layout, reading: str, pairs: Any) -> None:
+def check_one_level(layout: Layout, inference: str, pairs: Any) -> None:
     """Refuse to compare cells of several levels for the population. pairs: (axes, one, other) of cells, by place."""
     per = per_of(layout.crossing.schema)
-    if per is None or reading != "population":
+    if per is None or inference != "population":
         return
     axis = level_axis(layout)
     for axes, one, other in pairs:
@@ -473,7 +473,7 @@ def check_one_level(layout: Layout, reading: str, pairs: Any) -> None:
             person = layout.crossing.schema.protects
             raise PlanError(
                 f"cells of two levels of {per} hold the same {person}, whose rows hang together, so that their difference has no interval "
-                f"for the population; ask for these records, covers='dataset', or compare cells of one {per}"
+                f"for the population; ask for these records, inference='dataset', or compare cells of one {per}"
             )
 
 

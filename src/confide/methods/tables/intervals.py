@@ -407,7 +407,7 @@ def largest_errors(table: Numbers) -> Array | None:
         return None
     if numbers > _MOST_JOINT or (table.part > 0 and expected_cells(table.layout, table.margins) is None):
         return None
-    generator = keyed_generator(table.drawn_sha256, f"simultaneous {table.kind} {table.reading}")
+    generator = keyed_generator(table.drawn_sha256, f"simultaneous {table.kind} {table.inference}")
     found = []
     for _ in range(_DRAWS // _AT_ONCE):
         largest = np.zeros(_AT_ONCE)
@@ -467,7 +467,7 @@ class Numbers(Protocol):
     @property
     def kind(self) -> str: ...
     @property
-    def reading(self) -> str: ...
+    def inference(self) -> str: ...
     @property
     def method(self) -> str: ...
     @property

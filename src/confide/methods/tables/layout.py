@@ -300,8 +300,8 @@ class FormulaReader:
             raise PlanError(f"the formula {self.shown!r} is refused: {meant}")
         if re.match(r"(any|all|number)\s*\(", text):
             raise PlanError(
-                f"{self.spelled(text)!r} is of all rows of a person; ask cf.tables.person_counts or person_shares (on the command line "
-                '--kind person_counts), of a schema with unit=cf.Unit("person_id")'
+                f"{self.spelled(text)!r} is of all rows of a person; ask cf.tables.distinct_counts or distinct_shares (on the command line "
+                '--kind distinct_counts), of a schema with unit=cf.Unit("person_id")'
             )
         raise PlanError(f"{self.spelled(text)!r} in {self.shown!r} is neither a column nor a cut of one; {_EXAMPLE}")
 

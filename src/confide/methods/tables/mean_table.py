@@ -99,7 +99,7 @@ class MeasuredTable(CellTable):
         return measure.middle, measure.half
 
     def sd(self, alpha: float = 0.05) -> pd.DataFrame:
-        """The standard deviation of the records of each cell: estimate, std_err, low, high, in the column's units, and flag.
+        """The standard deviation of the records of each cell: estimate, std_err, ci_low, ci_high, in the column's units, and flags.
 
         "count_below_noise": the variance, or the number of records, does not stand above three standard deviations of its privacy noise:
         the estimate is NaN, and the interval starts at 0. "skewed_few_records": a few extremes rule it (`intervals.MeanSums.extreme`), or
@@ -112,9 +112,9 @@ class MeasuredTable(CellTable):
             parts.append([half * part for part in sums.spread_interval(z, self.part)])
             weak = (sums.extreme | sums.skewed) & (self.part > 0)
             flags.append(np.select([~sums.clear, weak], ["count_below_noise", "skewed_few_records"], ""))
-        names = ("estimate", "std_err", "low", "high")
+        names = ("estimate", "std_err", "ci_low", "ci_high")
         found = {name: np.concatenate([part[k] for part in parts]) for k, name in enumerate(names)}
-        return self.index.assign(**found, flag=np.concatenate(flags).astype(object))
+        return self.index.assign(**found, flags=np.concatenate(flags).astype(object))
 
     def shape(self) -> pd.DataFrame:
         """Mean, sd, skewness and excess kurtosis of the records of each cell, without intervals; with noise of their own.

@@ -268,7 +268,7 @@ class _Summary(MomentMethod):
     """What means and totals share: their parameters, their words and how their table is read."""
 
     formula: str
-    covers: str | None = None
+    inference: str | None = None
     population_size: int | None = None
     term_bounds: Mapping[str, tuple[float, float]] | None = None
     weights: str | None = None
@@ -276,11 +276,11 @@ class _Summary(MomentMethod):
     def facts(self, about: Layout) -> Mapping[str, Any]:
         return {
             "target": f"{self.verb}, {about.words}{about.weighed}, of values moved into their bounds",
-            "covers": self.intervals,
+            "intervals_for": self.intervals,
         }
 
     def joint(self, formula: str) -> Means:
-        own = (self.covers, self.population_size, self.term_bounds, self.weights)
+        own = (self.inference, self.population_size, self.term_bounds, self.weights)
         return Means(formula, *own, where=self.where)
 
     def told(self, release: Release, layout: Layout) -> dict[str, Any]:
@@ -292,13 +292,13 @@ class Means(_Summary):
     """Means of columns over a crossing, with the standard deviation, skewness and kurtosis at no further cost.
 
     formula: "income + bmi ~ region * cut(age, 18, 65)", the left side numeric columns or derived terms; "income" alone for all records.
-    covers, population_size, weights: as for `Counts`; term_bounds: public bounds of derived terms. With one column a record without its
+    inference, population_size, weights: as for `Counts`; term_bounds: public bounds of derived terms. With one column a record without its
     value is left out; with several, each has its own number of values. One pass.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100)})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> release = cf.release(Means("income ~ region", covers="population"), data, cf.GDP(1.0), ledger=None)
+    >>> release = cf.release(Means("income ~ region", inference="population"), data, cf.GDP(1.0), ledger=None)
     >>> table = cf.infer(release)
     >>> list(table.params.index), table.sd().shape
     (['income', 'income | region=N', 'income | region=S'], (3, 7))
@@ -325,7 +325,7 @@ class Means(_Summary):
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
         """Of the first column in its units, with a third of its half-width as standard deviation and a mean half-way to a bound."""
         v0, v1 = self._noises(layout, noise, relation)
-        sampling = count / 9 if self.covers == "population" else 0.0
+        sampling = count / 9 if self.inference == "population" else 0.0
         return layout.measures[0].half * sqrt(sampling + v1 + v0 / 4) / count
 
     def value(self, layout: Layout, axes: Axes, count: float) -> float | None:
@@ -341,12 +341,12 @@ class Means(_Summary):
 class Totals(_Summary):
     """Totals of columns over a crossing; the release is that of `Means`.
 
-    formula, covers, population_size, term_bounds, weights: as for `Means`.
+    formula, inference, population_size, term_bounds, weights: as for `Means`.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100)})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> table = cf.infer(cf.release(Totals("income ~ region", covers="dataset"), data, cf.GDP(1.0), ledger=None))
+    >>> table = cf.infer(cf.release(Totals("income ~ region", inference="dataset"), data, cf.GDP(1.0), ledger=None))
     >>> table.crosstab().shape
     (3, 1)
     """
@@ -373,7 +373,7 @@ class Totals(_Summary):
         """Of the first column in its units, with a third of its half-width as standard deviation and a mean in the middle."""
         v0, v1 = self._noises(layout, noise, relation)
         own = layout.measures[0]
-        sampled = count if self.covers == "population" else 0.0
+        sampled = count if self.inference == "population" else 0.0
         return hypot(own.half * sqrt(sampled / 9 + v1), own.middle * sqrt(sampled + v0))
 
     def value(self, layout: Layout, axes: Axes, count: float) -> float | None:
@@ -392,18 +392,18 @@ class Ratios(MomentMethod):
     """Ratios of totals of two columns over a crossing.
 
     formula: "income / hours ~ region", or "income / hours" for all records; numeric columns or derived terms; a record
-    that misses one of the two is left out. covers, term_bounds, weights: as for `Means`. Two passes, three with weights.
+    that misses one of the two is left out. inference, term_bounds, weights: as for `Means`. Two passes, three with weights.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100), "hours": cf.Numeric(1, 80)})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> table = cf.infer(cf.release(Ratios("income / hours ~ region", covers="population"), data, cf.GDP(1.0), ledger=None))
+    >>> table = cf.infer(cf.release(Ratios("income / hours ~ region", inference="population"), data, cf.GDP(1.0), ledger=None))
     >>> list(table.params.index), table.status
     (['income / hours', 'income / hours | region=N', 'income / hours | region=S'], 'valid')
     """
 
     formula: str
-    covers: str | None = None
+    inference: str | None = None
     population_size: int | None = None
     term_bounds: Mapping[str, tuple[float, float]] | None = None
     weights: str | None = None
@@ -441,13 +441,13 @@ class Ratios(MomentMethod):
     def facts(self, about: Layout) -> Mapping[str, Any]:
         return {
             "target": f"ratios of totals, {self.formula}{about.weighed}, of values moved into their bounds",
-            "covers": self.intervals,
+            "intervals_for": self.intervals,
         }
 
     def expected(self, layout: Layout, axes: Any, count: float, noise: float, relation: str) -> float:
         raise PlanError("a forecast of ratios hangs on both columns; ask for one of each mean")
 
-    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> CellTable:
+    def table_of(self, release: Release, layout: Layout, margins: Margins, inference: str) -> CellTable:
         raise PlanError("ratios are read as a survey's table")
 
     def reference(self, frame: Any) -> Mapping[str, float]:

@@ -15,7 +15,7 @@ import numpy as np
 from confide._arrays import Array
 from confide.core import Allowance, Composed, Meter, Method, Plan, Pool, Release, ResultOptions, Source, Statistic
 from confide.core.exact import digest
-from confide.core.plan import check_n, checked_reading
+from confide.core.plan import check_n, checked_inference
 from confide.core.units.privacy_unit import per_of
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
@@ -65,7 +65,7 @@ class TableMethod(Method):
     """
 
     formula: str
-    covers: str | None
+    inference: str | None
     population_size: int | None
     weights: str | None
 
@@ -73,14 +73,14 @@ class TableMethod(Method):
     source: ClassVar[str] = (
         "marginals with least squares after Xiao, He, Zhang, Kifer 2023; shares and integers derived in confide"
     )
-    asks: ClassVar[tuple[str, ...]] = ("covers",)
+    asks: ClassVar[tuple[str, ...]] = ("inference",)
     #: The call that stands for it, in messages.
     verb: ClassVar[str] = "counts"
     example: ClassVar[str] = '"region * smoker"'
     designs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        checked_reading(self.covers, f"cf.tables.{type(self).__name__}(...")
+        checked_inference(self.inference, f"cf.tables.{type(self).__name__}(...")
         size = self.population_size
         if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
             raise PlanError(f"population_size must be a whole number of records above 0, got {size!r}; leave it out")
@@ -108,10 +108,10 @@ class TableMethod(Method):
     #: The table that is read.
     shown_as: ClassVar[type[CellTable]]
 
-    def table_of(self, release: Release, layout: Layout, margins: Margins, reading: str) -> CellTable:
+    def table_of(self, release: Release, layout: Layout, margins: Margins, inference: str) -> CellTable:
         """The table of put-together marginals, in the statistic's own units."""
         told = self.told(release, layout)
-        return self.shown_as.read(release, layout, margins, reading, population=self.population_size, **told)
+        return self.shown_as.read(release, layout, margins, inference, population=self.population_size, **told)
 
     def told(self, release: Release, layout: Layout) -> dict[str, Any]:
         """What the table must know besides."""
@@ -274,12 +274,12 @@ class TableMethod(Method):
         known = release.plan.constants.get(_TOTAL)
         return None if known is None else float(known)
 
-    def table(self, release: Release, about: Any, question: ResultOptions) -> CellTable:
-        reading = checked_reading(question.covers or self.covers, "cf.infer(release")
+    def table(self, release: Release, about: Any, options: ResultOptions) -> CellTable:
+        inference = checked_inference(options.inference or self.inference, "cf.infer(release")
         path = SurveyPath.of(self, release.plan.declared)
         if path is not None:
-            return survey_table(path, release, reading)
-        return self.table_of(release, about, self.released(release, about), reading)
+            return survey_table(path, release, inference)
+        return self.table_of(release, about, self.released(release, about), inference)
 
     def joint(self, formula: str) -> TableMethod:
         """The table of this formula, of the same records, that holds its own marginals and those of others of its kin."""
@@ -297,16 +297,16 @@ class TableMethod(Method):
         return view(self, pool, release, schema)
 
     def combine(
-        self, releases: Sequence[Release], methods: Sequence[Method], question: ResultOptions | None
+        self, releases: Sequence[Release], methods: Sequence[Method], options: ResultOptions | None
     ) -> CellTable:
         """The same marginals asked again: several releases of one data set as one table, by generalised least squares (`combined`)."""
-        return combined(releases, methods, question)
+        return combined(releases, methods, options)
 
 
 # several releases ----------------------------------------------------------------------------------------------------
 
 
-def combined(releases: Sequence[Release], methods: Sequence[Any], question: ResultOptions | None = None) -> CellTable:
+def combined(releases: Sequence[Release], methods: Sequence[Any], options: ResultOptions | None = None) -> CellTable:
     """The table that the first release's method asks for, from all releases. They are of one data set, which is for the caller to know.
 
     Independent noise on the same marginals: precisions of each residual space add up (`Margins`), whatever marginals each release held. The
@@ -314,7 +314,7 @@ def combined(releases: Sequence[Release], methods: Sequence[Any], question: Resu
 
     Raises `PlanError` for releases that do not hold the same kind of numbers of the same records, and for one that is given twice.
     """
-    asked = question or ResultOptions()
+    asked = options or ResultOptions()
     asked.only(*TableMethod.asks)
     _check(releases, methods)
     first, schema = methods[0], releases[0].plan.declared
@@ -335,8 +335,8 @@ def combined(releases: Sequence[Release], methods: Sequence[Any], question: Resu
     total = first._known(releases[0])
     margins = Margins.joined(layout.crossing.sizes, released, total=total)
     margins = first.with_total(margins, releases[0], layout)
-    reading = checked_reading(asked.covers or first.covers, "cf.infer(release")
-    table: CellTable = first.table_of(releases[0], layout, margins, reading)
+    inference = checked_inference(asked.inference or first.inference, "cf.infer(release")
+    table: CellTable = first.table_of(releases[0], layout, margins, inference)
     mu = sqrt(sum(_mu(release) ** 2 for release in releases))
     whole = replace(_gdp(releases[0]), mu=mu)
     return replace(

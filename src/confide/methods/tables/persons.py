@@ -101,7 +101,7 @@ def _layout(method: Any, schema: Any) -> Layout:
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class PersonCountTable(CountTable):
+class DistinctCountTable(CountTable):
     """Numbers of persons by cell; person: the id column that tells them apart."""
 
     person: str = "person"
@@ -112,7 +112,7 @@ class PersonCountTable(CountTable):
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class PersonShareTable(ShareTable):
+class DistinctShareTable(ShareTable):
     """Shares of persons by cell; person: the id column that tells them apart."""
 
     person: str = "person"
@@ -146,9 +146,9 @@ class _OfPersons:
         own: dict[str, Any] = dict(super().facts(about))  # type: ignore[misc]
         person = about.crossing.schema.protects
         target = own["target"].replace("of records", f"of values of {person}", 1)
-        covers = own["covers"].replace("the data set", f"the values of {person} in the data set", 1)
+        said = own["intervals_for"].replace("the data set", f"the values of {person} in the data set", 1)
         constants = {**own.get("constants", {}), WHOLE: person}
-        return {**own, "target": target, "covers": covers, "constants": constants}
+        return {**own, "target": target, "intervals_for": said, "constants": constants}
 
     def told(self, release: Release, layout: Layout) -> dict[str, Any]:
         own = super().told(release, layout)  # type: ignore[misc]
@@ -168,62 +168,62 @@ class _OfPersons:
 
 
 @dataclass(frozen=True)
-class PersonCounts(_OfPersons, Counts):
+class DistinctCounts(_OfPersons, Counts):
     """Numbers of persons by what their rows say; persons are the values of the schema's enforced unit.
 
     formula: as of `Counts`, with `any(condition)`, `number(condition, 1, 2, 5)` (rows that satisfy it, cut at these numbers; 1, 2, 3, 5, 10
     when left out) and `number(1, 2, 5)` (all rows) beside columns and cuts, at which a person has the level of most of its rows.
-    Conditions are those of `where`, without ~. where: the rows that are looked at; a person without one is not counted. covers,
+    Conditions are those of `where`, without ~. where: the rows that are looked at; a person without one is not counted. inference,
     population_size: as of `Counts`, of persons.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"ill": cf.Categorical(["no", "yes"]), "sex": cf.Categorical(["F", "M"])}, unit=cf.Unit("pid"))
     >>> frame = schema.sample(3_000, seed=1)
     >>> frame["pid"] //= 3
-    >>> method = PersonCounts("any(ill == 'yes') * sex", covers="dataset")
+    >>> method = DistinctCounts("any(ill == 'yes') * sex", inference="dataset")
     >>> table = cf.infer(cf.release(method, cf.read(frame, schema), cf.GDP(1.0), ledger=None))
     >>> table.title, table.crosstab().shape
     ("Distinct pid by any(ill == 'yes') and sex", (3, 3))
     """
 
-    name: ClassVar[str] = "person_counts"
+    name: ClassVar[str] = "distinct_counts"
     numbers: ClassVar[Mapping[str, str]] = {"": "count"}
     menu: ClassVar[MenuEntry | None] = MenuEntry(
         "How many persons, by all their rows",
         "any({event})",
         "Each person counts once: any(...), all(...), number(..., 1, 2, 5) of the rows.",
-        command='table "{}" --kind person_counts',
+        command='table "{}" --kind distinct_counts',
         name="persons",
         place=8,
     )
     intervals: ClassVar[str] = (
         "numbers of units of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
     )
-    verb: ClassVar[str] = "person_counts"
-    shown_as: ClassVar[type[CellTable]] = PersonCountTable
+    verb: ClassVar[str] = "distinct_counts"
+    shown_as: ClassVar[type[CellTable]] = DistinctCountTable
 
 
 @dataclass(frozen=True)
-class PersonShares(_OfPersons, Shares):
+class DistinctShares(_OfPersons, Shares):
     """Shares of persons by what their rows say, of all persons or within the levels of some attributes. The formula is that of
-    `PersonCounts`, the other parameters are those of `Shares`.
+    `DistinctCounts`, the other parameters are those of `Shares`.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"ill": cf.Categorical(["no", "yes"]), "sex": cf.Categorical(["F", "M"])}, unit=cf.Unit("pid"))
     >>> frame = schema.sample(3_000, seed=1)
     >>> frame["pid"] //= 3
-    >>> method = PersonShares("any(ill == 'yes') * sex", within="sex", covers="population")
+    >>> method = DistinctShares("any(ill == 'yes') * sex", within="sex", inference="population")
     >>> cf.infer(cf.release(method, cf.read(frame, schema), cf.GDP(1.0), ledger=None)).status
     'valid'
     """
 
-    name: ClassVar[str] = "person_shares"
+    name: ClassVar[str] = "distinct_shares"
     numbers: ClassVar[Mapping[str, str]] = {"": "share"}
     intervals: ClassVar[str] = (
         "shares of the units of a population (binomial sampling and noise) or of the data set (noise)"
     )
-    verb: ClassVar[str] = "person_shares"
-    shown_as: ClassVar[type[CellTable]] = PersonShareTable
+    verb: ClassVar[str] = "distinct_shares"
+    shown_as: ClassVar[type[CellTable]] = DistinctShareTable
 
 
 #: Numbers of rows that the table compares.
@@ -233,7 +233,7 @@ _NAME = "units"
 
 
 @dataclass(frozen=True)
-class Contributions(Method):
+class RowsPerUnit(Method):
     """Units by the number of their rows: which share of rows each `rows` of `cf.Unit` keeps, and what it costs.
 
     The schema must enforce a unit.
@@ -243,12 +243,12 @@ class Contributions(Method):
     >>> frame = schema.sample(3_000, seed=1)
     >>> frame["person_id"] //= 3
     >>> noise = cf.noise.SimulatedNoise(1)  # for an example that is always the same
-    >>> table = cf.contributions(cf.read(frame, schema), privacy=cf.GDP(1.0), ledger=None, noise=noise)
+    >>> table = cf.tables.rows_per_unit_table(cf.read(frame, schema), privacy=cf.GDP(1.0), ledger=None, noise=noise)
     >>> bool(abs(table.kept[0] - 1 / 3) < 0.2)
     True
     """
 
-    name: ClassVar[str] = "contributions"
+    name: ClassVar[str] = "rows_per_unit"
     example: ClassVar[str] = ""
     family: ClassVar[str] = "tables"
     source: ClassVar[str] = "exact histogram; Dong, Roth, Su 2022, Theorem 2"
@@ -270,15 +270,15 @@ class Contributions(Method):
     def facts(self, about: Any) -> Mapping[str, Any]:
         return {
             "target": f"values of {about.unit.column} by the number of their rows",
-            "covers": self.intervals,
+            "intervals_for": self.intervals,
             "constants": {WHOLE: about.unit.column},
         }
 
-    def table(self, release: Release, about: Any, question: ResultOptions) -> ContributionTable:
+    def table(self, release: Release, about: Any, options: ResultOptions) -> RowsPerUnitTable:
         noisy = release[_NAME]
         sd = sqrt(float(noisy.scale)) * float(noisy.step)
         found = [histogram.Counted.of(noisy.decode(), sd, k) for k in _ROWS]
-        return ContributionTable.of(
+        return RowsPerUnitTable.of(
             release,
             response=f"rows of each {about.unit.column}",
             rows=_ROWS,
@@ -297,7 +297,7 @@ class _Own(histogram.Contributions):
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ContributionTable(BaseResult):
+class RowsPerUnitTable(BaseResult):
     """What each `rows` in `cf.Unit` would keep and cost: the share of rows that count, and the noise of a mean beside that of rows=1.
 
     Rows of a cell are taken to be spread evenly over it, so that shares are right up to that. histogram: noisy numbers of units with 1, 2,
@@ -321,9 +321,9 @@ class ContributionTable(BaseResult):
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """rows, kept, its noise, noise of a mean; one row for each k."""
         return (
-            Column("name", tuple(f"rows={k}" for k in self.rows), "name"),
-            Column("kept", self.kept, "share", head="rows kept"),
-            Column("kept_sd", self.kept_sd, "share", head="its noise"),
+            Column("term", tuple(f"rows={k}" for k in self.rows), "name"),
+            Column("rows_kept", self.kept, "share", head="rows kept"),
+            Column("noise_sd", self.kept_sd, "share", head="its noise"),
             Column("noise", self.noise, "number", head="noise of a mean"),
         )
 

@@ -55,24 +55,24 @@ _NOBODY = (
 )
 
 
-def fraction_counted(reading: str, size: float, population: int | None) -> float:
+def fraction_counted(inference: str, size: float, population: int | None) -> float:
     """The share of the sampling variance that counts: 0 for the data set, 1 - n/N where N is public, else 1."""
-    if reading == "dataset":
+    if inference == "dataset":
         return 0.0
     return 1.0 if population is None else 1.0 - min(max(size, 0.0), population) / population
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CellNumbers(BaseResult):
-    """The numbers of a table. layout, margins: what was asked and what was released; reading: "population" or "dataset"; population: the
-    public size of a finite population, or None; target: what is estimated; covers: what intervals account for.
+    """The numbers of a table. layout, margins: what was asked and what was released; inference: "population" or "dataset"; population: the
+    public size of a finite population, or None; target: what is estimated; intervals_for: what the intervals account for.
 
     A subclass gives `measured` (the names of its columns), `points`, `ends`, `marks` and the deviations behind joint intervals.
     """
 
     layout: Layout
     margins: Margins
-    reading: str  # type: ignore[misc]  # of the class in families of one reading
+    inference: str  # type: ignore[misc]  # of the class in families of one target
     population: int | None = None
 
     kind: ClassVar[str] = "table"
@@ -148,7 +148,7 @@ class CellNumbers(BaseResult):
     @property
     def part(self) -> float:
         """The share of the sampling variance that counts."""
-        return fraction_counted(self.reading, self.size, self.population)
+        return fraction_counted(self.inference, self.size, self.population)
 
     @cached_property
     def _places(self) -> tuple[tuple[Axes, int], ...]:

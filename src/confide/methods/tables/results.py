@@ -61,8 +61,8 @@ def missing_lines(
     >>> import confide as cf
     >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"]), "wage": cf.Numeric(0, 90, on_missing="midpoint")})
     >>> data = cf.read(schema.sample(1_000, seed=1), schema)
-    >>> release = cf.release(cf.tables.Counts("sex", covers="population"), data, cf.GDP(1.0), ledger=None)
-    >>> missing_lines(release, cf.tables.Counts("sex", covers="population").about(schema))[0][1].split("; ")[:2]
+    >>> release = cf.release(cf.tables.Counts("sex", inference="population"), data, cf.GDP(1.0), ledger=None)
+    >>> missing_lines(release, cf.tables.Counts("sex", inference="population").about(schema))[0][1].split("; ")[:2]
     ['records with missing sex are left out', 'a label that is not declared counts as missing']
     """
     crossing = layout.crossing
@@ -196,7 +196,7 @@ class CellTable(CellNumbers):
     rows_are: ClassVar[str] = "cell"
     rows_called: ClassVar[str] = "cells"
     own_columns: ClassVar[tuple[str, ...]] = (
-        "estimate", "std_err", "low", "high", "cv", "privacy_share", "flag"
+        "estimate", "std_err", "ci_low", "ci_high", "privacy_share", "cv", "flags"
     )  # fmt: skip
     #: What the numbers are called in the title.
     noun: ClassVar[str] = "Estimates"
@@ -208,18 +208,18 @@ class CellTable(CellNumbers):
     whole: ClassVar[bool] = False
 
     @classmethod
-    def read(cls, release: Release, layout: Layout, margins: Margins, reading: str, **others: Any) -> Self:
+    def read(cls, release: Release, layout: Layout, margins: Margins, inference: str, **others: Any) -> Self:
         """The table of a release."""
-        whose = "the population" if reading == "population" else "these records"
+        whose = "the population" if inference == "population" else "these records"
         # a subgroup stands at the end of the plan's target already
         target = release.plan.target if release.plan.where else f"{release.plan.target}, of {whose}"
         return cls.of(
             release,
             layout=layout,
             margins=margins,
-            reading=reading,
+            inference=inference,
             target=target,
-            covers=_READING_WORDS[reading],
+            intervals_for=_READING_WORDS[inference],
             legend=missing_lines(release, layout, margins, others.get("rows")),
             **others,
         )
@@ -236,11 +236,11 @@ class CellTable(CellNumbers):
         size = f"{self.size:,.0f}" if sd == 0 else f"{self.size:,.0f} (noise sd {sd:,.3g})"
         named = whose_words(self.layout.crossing.schema)
         own = [
-            ("Covers", self.reading),
+            ("Intervals for", self.inference),
             (f"Values{named.removeprefix(' of values')}, added up" if named else self._counted, size),
         ]
         if self.layout.weight is not None:
-            own = [("Covers", self.reading), *self._weighted_head()]
+            own = [("Intervals for", self.inference), *self._weighted_head()]
         return (*own, ("Population size", f"{self.population:,}")) if self.population is not None else tuple(own)
 
     @property
@@ -300,11 +300,11 @@ class CellTable(CellNumbers):
             *(Column(name, sizes, "number", whole=True) for name, sizes in self._counts_of_rows().items()),
             Column("estimate", frame["estimate"].to_numpy(), head=self.rows_hold, whole=self.whole),
             Column("std_err", frame["std_err"].to_numpy(), "std_err", head="std. err."),
-            Column("low", frame["low"].to_numpy(), "interval", head=low),
-            Column("high", frame["high"].to_numpy(), "interval", head=high),
-            Column("cv", frame["cv"].to_numpy(), "number", printed=False),
+            Column("ci_low", frame["ci_low"].to_numpy(), "interval", head=low),
+            Column("ci_high", frame["ci_high"].to_numpy(), "interval", head=high),
             Column("privacy_share", frame["privacy_share"].to_numpy(), "share", head="privacy share"),
-            Column("flag", frame["flag"].to_numpy(), "text", head="flag"),
+            Column("cv", frame["cv"].to_numpy(), "number", printed=False),
+            Column("flags", frame["flags"].to_numpy(), "text", head="flags"),
         )
 
     def displayed(self, estimates: Array) -> Array:
@@ -375,7 +375,7 @@ class CellTable(CellNumbers):
         return {
             "kind": self.kind,
             "formula": self.layout.formula,
-            "reading": self.reading,
+            "inference": self.inference,
             "population_size": self.population,
             **(
                 {}
@@ -461,7 +461,7 @@ def _dots(result: Cells, frame: Any, levels: NDArray[np.int64], ax: PlotAxes) ->
     rows = frame.iloc[:_ROWS]
     labels = [_label(result, row) for row in levels[:, :_ROWS].T]
     places = np.arange(len(rows))[::-1]
-    low, high = rows["low"].to_numpy(), rows["high"].to_numpy()
+    low, high = rows["ci_low"].to_numpy(), rows["ci_high"].to_numpy()
     ax.hlines(places, low, np.where(np.isfinite(high), high, rows["estimate"]), colors="#d1772e", linewidths=2)
     ax.scatter(rows["estimate"], places, s=28, color="#1f4e79", zorder=3)
     ax.set_yticks(places, [short(clean(label)) for label in labels], **LITERAL)
@@ -481,7 +481,7 @@ def _map(result: Cells, frame: Any, levels: NDArray[np.int64], ax: PlotAxes) -> 
     shape = result.layout.crossing.shape((0, 1))
     attributes = result.layout.crossing.attributes
     inner = frame[(levels < np.array(shape)[:, None]).all(axis=0)]
-    values, flags = inner["estimate"].to_numpy().reshape(shape), inner["flag"].to_numpy().reshape(shape)
+    values, flags = inner["estimate"].to_numpy().reshape(shape), inner["flags"].to_numpy().reshape(shape)
     picture = ax.imshow(values, aspect="auto", cmap="viridis")
     figure = ax.get_figure(root=True)
     if figure is not None:

@@ -155,7 +155,7 @@ class _Ranks(Method):
         shape = about.shape(first.decode(), first.variance)
         return about, shape, about.scored(shape, second.decode(), second.variance)
 
-    def table(self, release: Release, about: RankAbout, question: ResultOptions) -> RankTest:
+    def table(self, release: Release, about: RankAbout, options: ResultOptions) -> RankTest:
         """The test, with what it tests: an estimate and its interval, or mean ranks."""
         about, shape, scored = self._rounds(release)
         generator = keyed_generator(release.drawn_sha256, "rank test")
@@ -263,12 +263,12 @@ class MannWhitney(_Ranks):
         return about
 
     def facts(self, about: RankAbout) -> Mapping[str, Any]:
-        """Target and covers."""
+        """Estimand and what intervals account for."""
         one, other = about.groups
         y = about.first.measure.name
         return {
             "target": f"P({y} of {one} > {y} of {other}), ties counted half, less 1/2; null hypothesis of the test: equal laws",
-            "covers": "two independent groups of independent records, any laws, unequal sizes and spreads; sampling and privacy noise",
+            "intervals_for": "two independent groups of independent records, any laws, unequal sizes and spreads; sampling and privacy noise",
         }
 
     def reference(self, frame: Any) -> Mapping[str, float]:
@@ -306,10 +306,10 @@ class Kruskal(_Ranks):
         return _by_group(self.formula, schema, self._example)
 
     def facts(self, about: RankAbout) -> Mapping[str, Any]:
-        """Target and covers."""
+        """Estimand and what intervals account for."""
         return {
             "target": f"mean rank of {about.first.measure.name} in {len(about.groups)} groups; null hypothesis of the test: equal laws",
-            "covers": "the test: independent groups of independent records, any law; it is of equal laws, and also finds unequal spreads",
+            "intervals_for": "the test: independent groups of independent records, any law; it is of equal laws, and also finds unequal spreads",
         }
 
     def reference(self, frame: Any) -> Mapping[str, float]:
@@ -354,11 +354,11 @@ class Wilcoxon(_Ranks):
         return RankAbout(first, ScoreRows(crossing, (), measure, bins, _count("add-remove")), ("",))
 
     def facts(self, about: RankAbout) -> Mapping[str, Any]:
-        """Target and covers."""
+        """Estimand and what intervals account for."""
         return {
             "target": f"P(d + d' > 0) - 1/2 for two independent differences d = {about.first.measure.name}; null hypothesis of "
             "the test: a law that is symmetric about 0",
-            "covers": "independent records, any law; sampling and privacy noise",
+            "intervals_for": "independent records, any law; sampling and privacy noise",
         }
 
     def reference(self, frame: Any) -> Mapping[str, float]:

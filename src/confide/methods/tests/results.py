@@ -81,11 +81,11 @@ class RankEstimate(RankTest):
         found, known = self.found, self.status == "valid"
         estimate = found.estimate if self.status != "imprecise" else nan
         return (
-            Column("name", [self.name], "name", head=self.rows_are),
+            Column("term", [self.name], "name", head=self.rows_are),
             Column("estimate", [estimate]),
             Column("std_err", [found.se if known else nan], "std_err", head="std. err."),
-            Column("low", [below], "interval", head=low),
-            Column("high", [above], "interval", head=high),
+            Column("ci_low", [below], "interval", head=low),
+            Column("ci_high", [above], "interval", head=high),
             Column("privacy_share", self._share if known else [nan], "share", head="privacy share"),
         )
 
@@ -136,9 +136,9 @@ class MeanRanks(RankTest):
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """mean rank and records of each group."""
         return (
-            Column("name", self.groups, "name", head=self.rows_are),
+            Column("term", self.groups, "name", head=self.rows_are),
             Column("mean_rank", self.ranks, head="mean rank"),
-            Column("records", self.sizes, "number", whole=True),
+            Column("n", self.sizes, "number", whole=True),
         )
 
 

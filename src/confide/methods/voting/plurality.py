@@ -108,9 +108,9 @@ class Vote(Answered):
         """The rule's chances by gap."""
         return (
             Column("gap", self.gaps, "number", head="gap"),
-            Column("right", np.maximum(1 - self.wrong - self.silent, 0.0), "share", head="right"),
-            Column("wrong", self.wrong, "share", head="wrong"),
-            Column("silent", self.silent, "share", head="no answer"),
+            Column("p_correct", np.maximum(1 - self.wrong - self.silent, 0.0), "share", head="P(correct)"),
+            Column("p_wrong", self.wrong, "share", head="P(wrong)"),
+            Column("p_none", self.silent, "share", head="P(no label)"),
         )
 
     @property
@@ -172,7 +172,9 @@ def errors(
     for name in rules or (RULES if isinstance(privacy, ApproxDP) else RULES[:2]):
         found = vote_rule(name, privacy, privacy.relation or "add-remove").chances(at)
         frames.append(
-            pd.DataFrame({"rule": name, "gap": at, "right": found.right, "wrong": found.wrong, "silent": found.silent})
+            pd.DataFrame(
+                {"rule": name, "gap": at, "p_correct": found.right, "p_wrong": found.wrong, "p_none": found.silent}
+            )
         )
     return pd.concat(frames, ignore_index=True)
 
@@ -226,7 +228,7 @@ class PluralityVote(Answered):
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """votes and noise_sd, one row for each level."""
         return (
-            Column("name", self.levels, "name"),
+            Column("term", self.levels, "name"),
             Column("votes", self.votes, head="votes"),
             Column("noise_sd", np.full(len(self.levels), self.noise_sd), "std_err", head="noise sd"),
         )
@@ -308,7 +310,7 @@ class Plurality(ColumnVote):
             "n": n,
             "constants": {"rule": rule},
             "target": f"the most frequent of {', '.join(labels)} in {self.column}",
-            "covers": self.intervals,
+            "intervals_for": self.intervals,
         }
         if rule == "noisy_max":
             allowance = Allowance.of(privacy, self, schema)
@@ -367,7 +369,7 @@ class Plurality(ColumnVote):
         assert isinstance(level, PureDP | ApproxDP)
         return vote_rule(_rule_of(plan), level, plan.relation)
 
-    def table(self, release: Release, about: Crossing, question: ResultOptions) -> PluralityVote | Vote:
+    def table(self, release: Release, about: Crossing, options: ResultOptions) -> PluralityVote | Vote:
         labels = about.attributes[0].labels
         if _rule_of(release.plan) == "noisy_max":
             return self._counted(release, labels)

@@ -71,7 +71,7 @@ class VotedLabels(BaseResult):
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """How many public records were given each class."""
         counts = np.array([float(np.sum(self.labels == one)) for one in self.classes])
-        return (Column("name", self.classes, "name"), Column("records", counts, "number", head="public records"))
+        return (Column("term", self.classes, "name"), Column("n", counts, "number", head="public records"))
 
     def head(self) -> tuple[tuple[str, str], ...]:
         given = sum(one is not None for one in self.labels)
@@ -348,7 +348,7 @@ class TeacherLabels(Method):
             },
             "public_inputs": {"public records": self.public.digest},
             "target": f"{self.label} of {self.public.queries} public records",
-            "covers": self.intervals,
+            "intervals_for": self.intervals,
             "warnings": notes,
         }
         plan = Plan.of(self, schema, made, event, {"labels": Total(record, nonnegative=True)}, n=n, **facts)
@@ -504,7 +504,7 @@ class TeacherLabels(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def table(self, release: Release, about: Any, question: ResultOptions) -> VotedLabels:
+    def table(self, release: Release, about: Any, options: ResultOptions) -> VotedLabels:
         facts = release.plan.constants
         status, reason = ("valid", "") if release.status == "released" else ("declined", _REFUSED)
         own = np.array([int(v) for v in release["labels"].values], dtype=np.int64)

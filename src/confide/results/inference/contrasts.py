@@ -74,16 +74,16 @@ class Combinations:
         return pd.DataFrame({0: self.effect - width, 1: self.effect + width}, index=list(self.names))
 
     def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
-        """estimate, se, t, p, low, high; one row for each combination."""
+        """estimate, std_err, statistic, p_value, ci_low, ci_high; one row for each combination."""
         limits = self.conf_int(alpha)
         return pd.DataFrame(
             {
                 "estimate": self.effect,
-                "se": self.sd,
-                "t": self.tvalue,
-                "p": self.pvalue,
-                "low": limits[0],
-                "high": limits[1],
+                "std_err": self.sd,
+                "statistic": self.tvalue,
+                "p_value": self.pvalue,
+                "ci_low": limits[0],
+                "ci_high": limits[1],
             },
             index=list(self.names),
         )

@@ -18,7 +18,7 @@ from confide._helpers import clean, is_flag, severity, status_severity
 from confide.core import STATUSES, Release
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
-from confide.schema import Categorical, Design
+from confide.schema import Categorical, ModelMatrix
 from confide.schema.columns import Column as SchemaColumn
 from confide.schema.formulas.terms import Indicator, Value
 
@@ -67,7 +67,7 @@ class Shown:
     """What every result says of itself.
 
     method: name and version; response: what the table is about ("" when nothing fits); status and reason ("" when ok); flags; the
-    requested and the guarantee of the release, both with their relation; target: what is estimated; covers: what the intervals account
+    requested and the guarantee of the release, both with their relation; target: what is estimated; intervals_for: what the intervals account
     for; facts: further lines of the head; legend: what they mean, below the table; heading: what the title adds, where a line is not the
     usual one; kept: which rows of a unit are counted, where the others are left out, which every title says; simulated: whether a seed made
     the noise, which protects nobody; drawn_sha256: the key of the draws that its numbers may need.
@@ -83,7 +83,7 @@ class Shown:
     requested: Guarantee
     guarantee: Guarantee
     target: str
-    covers: str
+    intervals_for: str
     release_sha256: str
     drawn_sha256: str = ""
     facts: tuple[tuple[str, str], ...] = ()
@@ -101,7 +101,7 @@ class Shown:
     #: What several of them are.
     rows_called: ClassVar[str] = "estimates"
     #: What its intervals are about, where that is all records of these two (`INTERVALS_FOR`); a field in families that are read both ways.
-    reading: ClassVar[str] = ""
+    inference: ClassVar[str] = ""
     #: The columns of its frames and files, where columns of the records stand beside them by their own names (`check_names`).
     own_columns: ClassVar[tuple[str, ...]] = ()
 
@@ -130,7 +130,7 @@ class Shown:
             "requested": plan.requested,
             "guarantee": release.charged,
             "target": plan.target,
-            "covers": plan.covers,
+            "intervals_for": plan.intervals_for,
             "release_sha256": release.sha256,
             "drawn_sha256": release.drawn_sha256,
             "simulated": release.simulated,
@@ -445,9 +445,9 @@ def notes(result: Shown) -> tuple[tuple[str, str], ...]:
         ("Estimated", result.target),
         (
             "Intervals",
-            result.covers
+            result.intervals_for
             if result.has_intervals or result.status == "valid"
-            else f"none at this status; at status valid they account for: {result.covers}",
+            else f"none at this status; at status valid they account for: {result.intervals_for}",
         ),
         *bias_words(result),
         *(_SHARE if any(column.kind == "share" for column in result.columns(0.5)) else ()),
@@ -492,9 +492,9 @@ def brief(result: Shown, *, alone: bool = True) -> tuple[tuple[str, str], ...]:
     own = [(label, text) for label, text in (*result.head(), *result.facts, *result.notes(), *result.legend) if text]
     lines = [("Status", _status_line(result)), *_warnings(result, own)]
     if result.has_intervals:
-        lines.append(("Intervals for", INTERVALS_FOR.get(result.reading, result.covers)))
+        lines.append(("Intervals for", INTERVALS_FOR.get(result.inference, result.intervals_for)))
     elif result.status == "valid":  # what they are about says here why there is none
-        lines.append(("Intervals", result.covers))
+        lines.append(("Intervals", result.intervals_for))
     lines += [("Privacy", privacy_line(result))] if alone else []
     for label, text in own:
         if label in _BRIEF:
@@ -513,14 +513,14 @@ def _status_line(result: Shown) -> str:
         return f"{said}: {result.reason}"
     if not result.has_intervals:
         return f"{said}: {result.status_said}"
-    assumed = _ASSUMED.search(result.covers)
+    assumed = _ASSUMED.search(result.intervals_for)
     return said if assumed is None else f"{said}; {assumed[0]}"
 
 
 def _warnings(result: Shown, own: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Flags of the result and of its rows that are a caution or an alarm, in words."""
     found = [(flag, f"{flag.replace('_', ' ')}: {flag_words(flag)}") for flag in result.flags]
-    marks = [str(mark).split() for one in result.columns(0.05) if one.name == "flag" for mark in one.values if mark]
+    marks = [str(mark).split() for one in result.columns(0.05) if one.name == "flags" for mark in one.values if mark]
     found += _of_rows(marks, own) if marks else []
     lines = [(severity(flag).capitalize(), words) for flag, words in found]
     return sorted((line for line in lines if line[0] != "Note"), key=lambda line: line[0] != "Alarm")
@@ -601,7 +601,7 @@ def thousands(axis: Any) -> None:
     axis.set_major_formatter(lambda value, _: f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:,.6g}")
 
 
-def missing_words(columns: Mapping[str, SchemaColumn], design: Design) -> str:
+def missing_words(columns: Mapping[str, SchemaColumn], design: ModelMatrix) -> str:
     """The schema's rules for missing values of the columns that a design uses, which are public. Rules, and no word on records.
 
     A value that is put in for a missing one is the one that is used, on the column's grid.
@@ -631,7 +631,7 @@ def missing_rules(used: Mapping[str, SchemaColumn], *, derived: bool = False) ->
     return "; ".join(parts)
 
 
-def base_words(columns: Mapping[str, SchemaColumn], design: Design) -> str:
+def base_words(columns: Mapping[str, SchemaColumn], design: ModelMatrix) -> str:
     """Which level of each categorical column the others are compared with: the one without a term of its own; "" where there is none.
 
     >>> from confide.schema import Categorical, Design, Numeric, Schema

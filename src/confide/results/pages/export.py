@@ -53,7 +53,7 @@ def document(result: Shown, alpha: float) -> Document:
     flags = f", flagged {', '.join(result.flags)}" if result.flags else ""
     status = f"Status {result.status}{flags}: {result.status_said}."
     guarantee = seen.simulated or f"Differential privacy: {result.guarantee}."
-    note = f"{status} {guarantee} Intervals: {result.covers}. Release {result.release_sha256}."
+    note = f"{status} {guarantee} Intervals: {result.intervals_for}. Release {result.release_sha256}."
     heads = tuple(head or "name" for head in seen.heads)
     return Document(seen.title, seen.rows, heads, clean(note), max(seen.labels, 1))
 

@@ -54,7 +54,7 @@ class Report:
     requested: Guarantee
     guarantee: Guarantee
     target: str
-    covers: str
+    intervals_for: str
     simulated: bool
 
     @classmethod
@@ -81,7 +81,7 @@ class Report:
             requested=plan.requested,
             guarantee=release.charged,
             target=plan.target,
-            covers=plan.covers,
+            intervals_for=plan.intervals_for,
             simulated=release.simulated,
         )
 
@@ -141,7 +141,7 @@ class Report:
             for name in self.statuses
         }
         heads = ["status", "budget_share", "privacy_share", "where", "target"]
-        return pd.DataFrame.from_dict(rows, orient="index", columns=heads).rename_axis("question")
+        return pd.DataFrame.from_dict(rows, orient="index", columns=heads).rename_axis("analysis")
 
     def to_json(self) -> str:
         """Contents and all results as strict JSON."""
@@ -151,9 +151,9 @@ class Report:
             "flags": list(self.flags),
             "guarantee": self.guarantee.to_dict(),
             "target": self.target,
-            "covers": self.covers,
+            "intervals_for": self.intervals_for,
             "simulated": self.simulated,
-            "questions": {
+            "analyses": {
                 name: {
                     "status": self.statuses[name],
                     "budget_share": self.shares[name],
@@ -247,7 +247,7 @@ class Report:
         failed = [(name, FAILED) for name, status in self.statuses.items() if status == "failed"]
         return [
             ("Status", f"{self.status}; each interval has its level by itself, not all at once"),
-            ("Intervals for", self.covers),
+            ("Intervals for", self.intervals_for),
             ("Privacy", f"{privacy_line(self)}; for all {len(self)} together"),
             *failed,
             ("Release ID", self.release_sha256 if whole else self.release_sha256[:8]),

@@ -24,7 +24,7 @@ WIDEST = 80
 _LEAST = 18  # of the first column, which wraps, where it is that wide
 _INDENT = 15  # of notes
 DASH = "n/a"  # where there is no valid number
-_FLAG = "flag"  # the head of a column that says what the rows are worth
+_FLAG = "flags"  # the head of a column that says what the rows are worth
 OPEN = "none"  # an end that an interval does not have
 
 # Facts and notes whose content stands in the few lines below every table.

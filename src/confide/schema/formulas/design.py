@@ -109,9 +109,9 @@ _BLOCK = 4096
 
 
 @dataclass(frozen=True)
-class Design:
+class ModelMatrix:
     """The model matrix of a formula: `terms` (columns without the intercept), `response`, `intercept`. Made by
-    `Design.of`.
+    `ModelMatrix.of`.
 
     >>> schema = Schema({"y": {"kind": "numeric", "low": 0, "high": 9}, "a": {"kind": "integer", "low": 0, "high": 5}})
     >>> design = Design.of("y ~ a + log1p(a)", schema)
@@ -127,7 +127,7 @@ class Design:
     term_bounds: tuple[tuple[str, Bounds], ...]
 
     @classmethod
-    def of(cls, formula: str, schema: Schema, *, term_bounds: Mapping[str, Any] | None = None) -> Design:
+    def of(cls, formula: str, schema: Schema, *, term_bounds: Mapping[str, Any] | None = None) -> ModelMatrix:
         """The design of a formula over a schema.
 
         formula: "y ~ a + b" (see `confide.schema.formulas.formula` for the operations); term_bounds: public bounds of
@@ -315,7 +315,7 @@ class Design:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], schema: Schema) -> Design:
+    def from_dict(cls, data: Mapping[str, Any], schema: Schema) -> ModelMatrix:
         """The inverse of `to_dict`, to the bit, over the same schema; `PlanError` when anything in it differs."""
         try:
             bounds = {name: tuple(map(float.fromhex, ends)) for name, ends in data["term_bounds"].items()}

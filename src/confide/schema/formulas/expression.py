@@ -51,7 +51,7 @@ def summary_words(formula: str) -> str:
     >>> summary_words("prop(smoker) ~ sex").partition("write ")[2]
     "cf.tables.shares('sex * smoker', within='sex', ...)"
     >>> summary_words("count(ill == 'yes')").partition("cf.tables.")[2][:43]
-    'person_counts has those with so many of the'
+    'distinct_counts has those with so many of the'
     >>> summary_words("y ~ mean(x)")
     ''
     """
@@ -63,7 +63,7 @@ def summary_words(formula: str) -> str:
     if meant is _COUNTS and re.search("[=<>]", found[2]):
         wanted = f"number({found[2].strip()}, 1, 2, 5)"
         return (
-            f"{found[1]} is of many records and no function of one: of persons with several rows cf.tables.person_counts has those with so "
+            f"{found[1]} is of many records and no function of one: of persons with several rows cf.tables.distinct_counts has those with so "
             f"many of them, written {wanted}, and any({found[2].strip()}) for one at least; a table of the column has the numbers of "
             "records"
         )

@@ -297,7 +297,7 @@ def not_in_file(what: str, name: Any, again: str) -> PlanError:
 
     what: what it is called, such as "sampler"; again: the call that hands it over again.
 
-    >>> raise not_in_file("sampler", "os:system", "cf.private_block_posterior(sampler, data, ...)")
+    >>> raise not_in_file("sampler", "os:system", "cf.intervals.block_posterior(sampler, data, ...)")
     Traceback (most recent call last):
     confide.errors.PlanError: the plan was made with the live sampler 'os:system', which no file can hold; hand it over again: ...
     """

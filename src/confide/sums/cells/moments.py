@@ -35,7 +35,7 @@ from scipy import special
 from confide._arrays import Array, Whole
 from confide.core.exact import digest
 from confide.errors import PlanError
-from confide.schema import CodedFrame, Design, Integer, Numeric, Schema
+from confide.schema import CodedFrame, Integer, ModelMatrix, Numeric, Schema
 from confide.schema.formulas.design import checked_bounds
 from confide.schema.formulas.expression import parse_expression
 from confide.schema.formulas.terms import Term, numeric_term
@@ -73,7 +73,7 @@ class Measure:
     (4.0, 4.0, [-1.0, 0.0, 1.0])
     """
 
-    design: Design
+    design: ModelMatrix
 
     @classmethod
     def of(
@@ -96,7 +96,7 @@ class Measure:
             )
         bounds = checked_bounds(term_bounds)
         term = numeric_term(expression, schema, shown, bounds)
-        return cls(Design(shown, schema, term, (), False, tuple(sorted(bounds.items()))))
+        return cls(ModelMatrix(shown, schema, term, (), False, tuple(sorted(bounds.items()))))
 
     @property
     def term(self) -> Term:

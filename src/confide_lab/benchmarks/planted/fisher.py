@@ -19,13 +19,13 @@ from confide.methods.regression.glm.fisher_families import PROBIT, Counts, Probi
 from confide.methods.regression.glm.fisher_rows import FisherRows, FisherScores
 from confide.methods.regression.glm.sums import Excess, FisherSum
 from confide.methods.regression.sums.whitened_rows import Frame
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import BOUND, Box, Codes
 from confide_lab.benchmarks.planted.scores import searched
 
 __all__ = ["FISHER_FAULTS"]
 
-_DESIGN = Design.of("y ~ a + b", cf.Schema({"a": cf.Numeric(0, 1), "b": cf.Numeric(0, 1), "y": cf.Integer(0, 1)}))
+_DESIGN = ModelMatrix.of("y ~ a + b", cf.Schema({"a": cf.Numeric(0, 1), "b": cf.Numeric(0, 1), "y": cf.Integer(0, 1)}))
 
 
 def _records(generator: np.random.Generator, many: int = 60) -> Codes:
@@ -141,7 +141,7 @@ def _apart(faulty: bool, generator: np.random.Generator) -> tuple[Any, Codes]:
     return FisherSum(rows.at(_frame(generator), 10.0, 10.0 ** generator.uniform(-3, 0))), codes
 
 
-def _family(wrong: Any, right: Any, design: Design) -> Callable[..., tuple[Any, Codes]]:
+def _family(wrong: Any, right: Any, design: ModelMatrix) -> Callable[..., tuple[Any, Codes]]:
     """The score and information of a family, as rows that are not cut on the integers."""
 
     def build(faulty: bool, generator: np.random.Generator) -> tuple[Any, Codes]:
@@ -176,7 +176,9 @@ def _positive(faulty: bool, generator: np.random.Generator) -> tuple[Any, Codes]
     return (_Positive if faulty else FisherSum)(rows), codes
 
 
-_COUNTED = Design.of("y ~ a + b", cf.Schema({"a": cf.Numeric(0, 1), "b": cf.Numeric(0, 1), "y": cf.Integer(0, 40)}))
+_COUNTED = ModelMatrix.of(
+    "y ~ a + b", cf.Schema({"a": cf.Numeric(0, 1), "b": cf.Numeric(0, 1), "y": cf.Integer(0, 40)})
+)
 
 FISHER_FAULTS = [
     searched(

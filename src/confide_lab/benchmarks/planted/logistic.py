@@ -121,7 +121,7 @@ def _moved(kind: type[RoundedMinimiser], relation: str = "add-remove") -> Findin
     Rows are y z in two features, without an intercept: one or three records of one corner, a record of twice the bound, and two records
     that both misfit a slope that many others hold.
     """
-    labelled = LabelledRows(cf.Design.of("y ~ 0 + a + b", _PAIR))
+    labelled = LabelledRows(cf.schema.ModelMatrix.of("y ~ 0 + a + b", _PAIR))
     held = [(0.0, -1.0)] * 400
     pairs = [
         ([], [(0.7, 0.7)]),
@@ -153,7 +153,7 @@ def evaluations(minimise: Callable[[Any, Any, Any], Any]) -> set[int]:
     """How many Newton steps a solver takes on data sets of one size: easy, separable, all alike, a rare outcome."""
     g = np.random.default_rng(2)
     x = g.uniform(-1, 1, (2, 400))
-    labelled = LabelledRows(cf.Design.of("y ~ a", _SCHEMA))
+    labelled = LabelledRows(cf.schema.ModelMatrix.of("y ~ a", _SCHEMA))
     signs = (np.sign(g.uniform(-1, 1, 400)), np.sign(x[1]), np.ones(400), np.where(np.arange(400) < 2, 1.0, -1.0))
     seen = set()
     for sign in signs:
@@ -199,7 +199,7 @@ class _Quarter(LeastCurvature):
 def _eigenvalue(kind: type[LeastCurvature]) -> Finding:
     """The largest change of the statistic over small data sets and one record more, over its stated sensitivity."""
     g = np.random.default_rng(3)
-    labelled = LabelledRows(cf.Design.of("y ~ a", _SCHEMA))
+    labelled = LabelledRows(cf.schema.ModelMatrix.of("y ~ a", _SCHEMA))
     statistic = kind(labelled, 1.0, 2 * labelled.longest * (1 + 2.0**-20))
     stated = float(statistic.sensitivity_squared("add-remove")) ** 0.5
     worst = 0.0

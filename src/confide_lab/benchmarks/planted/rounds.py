@@ -15,7 +15,7 @@ from confide.audit.verdict import Audit
 from confide.core import Allowance, Branches, BudgetItem, Composed, Event, Gram, Meter, Plan, Source
 from confide.methods.regression.sums.linear_rows import BlockGram, RangeCells
 from confide.methods.regression.sums.whitened_rows import LeverageCells, WhitenedRows
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide_lab.benchmarks.planted.kinds import Fault
 from confide_lab.methods.huber.huber_line import HuberLine
 
@@ -87,7 +87,7 @@ class FaultyHuberLine(HuberLine):
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         public = dict(super().draw(source, plan, meter))
-        design = Design.of(self.formula, source.schema)
+        design = ModelMatrix.of(self.formula, source.schema)
         if self.fault == "exact whitening":
             (gram,) = source.aggregate(Gram(WhitenedRows(design), entry_bits=20))
             public["transform"] = np.linalg.pinv(np.asarray(gram[:-1, :-1], dtype=float))

@@ -32,7 +32,7 @@ from confide.methods.regression.ssp.draw import BoxLeverage
 from confide.methods.regression.sums.linear_rows import BlockGram, BlockRows, LinearRows, block_numbers, together
 from confide.methods.regression.sums.scores import SCORE_CELLS, LimitedFeatures, LimitedScores, SizeIndices, SquareOf
 from confide.methods.regression.sums.whitened_rows import Coordinates, Frame, LeverageCells
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.coding import Box, Codes
 from confide_lab.benchmarks.planted.kinds import Fault, bounded
@@ -43,7 +43,7 @@ _LINE = cf.Schema({"a": cf.Numeric(0, 1), "b": cf.Numeric(0, 1), "y": cf.Numeric
 _LEVELS = cf.Schema(
     {"f": cf.Categorical(["p", "q", "r"]), "g": cf.Categorical(["s", "t", "u", "v"]), "y": cf.Numeric(0, 1, steps=1025)}
 )
-_DESIGN = Design.of("y ~ a + b + a:b", _LINE)
+_DESIGN = ModelMatrix.of("y ~ a + b + a:b", _LINE)
 
 
 # maps and their bounds ---------------------------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ def searched(
     return Fault(name, what, "search on the integers at hostile frames", audit, of)
 
 
-def _records(design: Design, generator: np.random.Generator, many: int = 60) -> Codes:
+def _records(design: ModelMatrix, generator: np.random.Generator, many: int = 60) -> Codes:
     """Codes at the ends of the columns and between; the second half is the first with the other end of the response."""
     sizes = [design.schema[name].steps for name in design.columns]
     codes = np.array([generator.choice([0, size - 1, size // 3], many) for size in sizes], dtype=np.float64)
@@ -160,7 +160,7 @@ def _cells(faulty_kind: Any) -> Callable[..., tuple[Any, Codes]]:
     return build
 
 
-def _in_doubles(design: Design, frame: Frame, codes: Codes) -> Codes:
+def _in_doubles(design: ModelMatrix, frame: Frame, codes: Codes) -> Codes:
     """The map of a frame as a product of doubles, not of integers."""
     made = Coordinates.of(design, frame)
     return np.asarray((made.matrix / 3 * made.scale[:, None]) @ codes + made.shift[:, None])
@@ -207,7 +207,7 @@ class _Charged(LevelSums):
 
 
 def _means(formula: str) -> FactorMeans:
-    found = FactorMeans.of("planted", _LEVELS, Design.of(formula, _LEVELS))
+    found = FactorMeans.of("planted", _LEVELS, ModelMatrix.of(formula, _LEVELS))
     assert found is not None
     return found
 
@@ -285,7 +285,7 @@ def _residual_cells(levels: FactorLevels, faulty: bool) -> ResidualCells:
 # leverages and meats of a shared release -----------------------------------------------------------------------------------
 
 _PAIR = cf.Schema({"a": cf.Numeric(0, 1), "y1": cf.Numeric(0, 1), "y2": cf.Numeric(0, 1)})
-_JOINED = together(tuple(Design.of(f"{name} ~ a", _PAIR) for name in ("y1", "y2")), "y1 + y2 ~ a")
+_JOINED = together(tuple(ModelMatrix.of(f"{name} ~ a", _PAIR) for name in ("y1", "y2")), "y1 + y2 ~ a")
 
 
 @dataclass(frozen=True)

@@ -166,7 +166,7 @@ class Toy(Method):
             dict.fromkeys(names, statistic),
             n=n,
             target=f"moments of {self.column}",
-            covers="-",
+            intervals_for="-",
         )
 
     def draw(self, source: Any, plan: Plan, meter: Meter) -> Mapping[str, Any]:

@@ -86,8 +86,8 @@ class Counted:
     @cached_property
     def _read(self) -> tuple[Any, Any, Any]:
         own = self.case
-        release, table = _template(Counts(own.crossing, covers="population"), own, 1.0, self.mu)
-        _, shares = _template(Shares(own.crossing, covers="population"), own, 1.0, self.mu)
+        release, table = _template(Counts(own.crossing, inference="population"), own, 1.0, self.mu)
+        _, shares = _template(Shares(own.crossing, inference="population"), own, 1.0, self.mu)
         return release, table, shares
 
     @cached_property
@@ -212,7 +212,7 @@ class Measured:
     @cached_property
     def _read(self) -> tuple[Any, Any]:
         formula = f"{' + '.join(self.case.measures)} ~ {self.case.recipe.group}"
-        return _template(Means(formula, covers="population"), self.case, self.widened, self.mu)
+        return _template(Means(formula, inference="population"), self.case, self.widened, self.mu)
 
     @property
     def table(self) -> Any:

@@ -21,20 +21,20 @@ def _each(method: str, asked: Mapping[str, Method]) -> Mapping[tuple[str, str], 
 def _groups(kind: type) -> Mapping[str, Method]:
     """Cells of a rare level, of fifteen uneven ones, and of two real columns."""
     return {
-        "rare-level": kind("f", covers="population"),
-        "fifteen-uneven": kind("f", covers="population"),
-        "adult": kind("sex * income", covers="population"),
+        "rare-level": kind("f", inference="population"),
+        "fifteen-uneven": kind("f", inference="population"),
+        "adult": kind("sex * income", inference="population"),
     }
 
 
 def _measured(kind: type) -> Mapping[str, Method]:
     """A measure in groups: a rare level, skewed values with zeros in fifteen levels, long tails, and real columns."""
     return {
-        "rare-level": kind("y ~ f", covers="population"),
-        "fifteen-uneven": kind("y ~ f", covers="population"),
-        "heavy": kind("y", covers="population"),
-        "adult": kind("hours_per_week ~ sex", covers="population"),
-        "bike": kind("cnt", covers="population"),
+        "rare-level": kind("y ~ f", inference="population"),
+        "fifteen-uneven": kind("y ~ f", inference="population"),
+        "heavy": kind("y", inference="population"),
+        "adult": kind("hours_per_week ~ sex", inference="population"),
+        "bike": kind("cnt", inference="population"),
     }
 
 
@@ -47,10 +47,10 @@ ANSWERS: Mapping[tuple[str, str], Method] = {
     **_each(
         "ratios",
         {
-            "skew": cf.tables.Ratios("y / x", covers="population"),
-            "fifteen-mixed": cf.tables.Ratios("y / x ~ f", covers="population"),
-            "adult": cf.tables.Ratios("hours_per_week / age ~ sex", covers="population"),
-            "bike": cf.tables.Ratios("cnt / temp", covers="population"),
+            "skew": cf.tables.Ratios("y / x", inference="population"),
+            "fifteen-mixed": cf.tables.Ratios("y / x ~ f", inference="population"),
+            "adult": cf.tables.Ratios("hours_per_week / age ~ sex", inference="population"),
+            "bike": cf.tables.Ratios("cnt / temp", inference="population"),
         },
     ),
     **_each(
@@ -165,8 +165,8 @@ _PERSONS = "samples of records have no persons, and `reference` refuses them; "
 #: Registered methods with intervals that are in no cell, and why.
 ELSEWHERE: Mapping[str, str] = {
     "within": _PERSONS + "`confide lab bench within` measures panels",
-    "person_counts": _PERSONS + "intervals are those of counts, of persons: tests/methods/tables/test_persons.py",
-    "person_shares": _PERSONS + "intervals are those of shares, of persons: tests/methods/tables/test_persons.py",
+    "distinct_counts": _PERSONS + "intervals are those of counts, of persons: tests/methods/tables/test_persons.py",
+    "distinct_shares": _PERSONS + "intervals are those of shares, of persons: tests/methods/tables/test_persons.py",
     "block_posterior": "its estimand is a sampler's, a process for each block: tests/methods/intervals/test_block_posterior.py",
     "publication": "its intervals are those of its questions",
     "logistic_objective": "kept for comparison: `confide lab bench logistic`",

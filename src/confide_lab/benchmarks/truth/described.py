@@ -20,7 +20,7 @@ import pandas as pd
 
 import confide as cf
 from confide.core import Method, Release, ResultOptions
-from confide.schema import Categorical, CodedFrame, Design, Integer, Numeric, Schema
+from confide.schema import Categorical, CodedFrame, Integer, ModelMatrix, Numeric, Schema
 from confide_lab.benchmarks.outside import Outside, lacking, records_of
 
 __all__ = ["DESCRIBED", "QUESTIONS", "frame_of", "missing", "schema_of"]
@@ -131,8 +131,8 @@ def frame_of(case: str) -> pd.DataFrame:
 class _T(cf.tables.Means):
     """The t test of two groups' means, and its interval."""
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> Any:
-        found: Any = super().infer(release, question)
+    def infer(self, release: Release, options: ResultOptions | None = None) -> Any:
+        found: Any = super().infer(release, options)
         return found.test("t")
 
     def reference(self, frame: Any) -> Mapping[str, float]:
@@ -148,8 +148,8 @@ class _T(cf.tables.Means):
 class _F(cf.tables.Means):
     """The F test of equal means: 0 where it does not reject."""
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> Any:
-        found: Any = super().infer(release, question)
+    def infer(self, release: Release, options: ResultOptions | None = None) -> Any:
+        found: Any = super().infer(release, options)
         return _number(found.test("f"), lambda own: 0.0 if own.pvalue >= 0.05 else 1.0, "F")
 
     def reference(self, frame: Any) -> Mapping[str, float]:
@@ -162,12 +162,12 @@ class _RSquared(cf.regression.LeastSquares):
 
     name: ClassVar[str] = "r_squared"  # for the interval without privacy, a bootstrap's
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> Any:
-        found = super().infer(release, question)
+    def infer(self, release: Release, options: ResultOptions | None = None) -> Any:
+        found = super().infer(release, options)
         return _number(found, lambda own: own.rsquared, "R squared", lambda own: own.rsquared_interval)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        x, y = CodedFrame.checked(frame).rows(Design.of(self.formula, frame.schema))
+        x, y = CodedFrame.checked(frame).rows(ModelMatrix.of(self.formula, frame.schema))
         rest = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
         return {"R squared": 1 - float(rest @ rest) / float(((y - y.mean()) ** 2).sum())}
 
@@ -202,13 +202,15 @@ QUESTIONS: Mapping[tuple[str, str], Method] = {
     **_each(
         "t_test",
         {
-            "students": _T("tothrs ~ athlete", covers="population"),
-            "alumni": _T("exper ~ female", covers="population"),
-            "young-men": _T("hours ~ union", covers="population"),
-            "trainees98": _T("earn98 ~ married", covers="population"),
+            "students": _T("tothrs ~ athlete", inference="population"),
+            "alumni": _T("exper ~ female", inference="population"),
+            "young-men": _T("hours ~ union", inference="population"),
+            "trainees98": _T("earn98 ~ married", inference="population"),
         },
     ),
-    **_each("f_test", {case: _F(f"{_REST} ~ {group}", covers="population") for case, (_, group) in _CENTRED.items()}),
+    **_each(
+        "f_test", {case: _F(f"{_REST} ~ {group}", inference="population") for case, (_, group) in _CENTRED.items()}
+    ),
     **_each(
         "correlation",
         {

@@ -96,10 +96,10 @@ DOMAINS: Mapping[str, _Sampled] = {
 
 #: What is asked, by name.
 ASKED: Mapping[str, Method] = {
-    "means": cf.tables.Means("y ~ domain", covers="population"),
-    "shares": cf.tables.Means("high ~ domain", covers="population"),
-    "subgroup": cf.tables.Means("y ~ 1", covers="population", where="domain == 'in 8'"),
-    "subgroup_of_one": cf.tables.Means("y ~ 1", covers="population", where="domain == 'in 1'"),
+    "means": cf.tables.Means("y ~ domain", inference="population"),
+    "shares": cf.tables.Means("high ~ domain", inference="population"),
+    "subgroup": cf.tables.Means("y ~ 1", inference="population", where="domain == 'in 8'"),
+    "subgroup_of_one": cf.tables.Means("y ~ 1", inference="population", where="domain == 'in 1'"),
     "subgroup_line": LeastSquares("y ~ x", where="domain == 'in 8'"),
 }
 

@@ -19,7 +19,7 @@ from confide.methods.classification.design import ClassDesign
 from confide.methods.regression.glm.coefficients import binary_design
 from confide.methods.regression.glm.fisher_families import PROBIT, Counts, Family
 from confide.methods.regression.reference import likeliest_line, log_odds_line
-from confide.schema import CodedFrame, Design
+from confide.schema import CodedFrame, ModelMatrix
 
 __all__ = ["plain_intervals"]
 
@@ -67,7 +67,7 @@ def line(method: Any, sample: CodedFrame, weight: Callable[[Array], Array] | Non
 
     weight: rows of the terms -> weights of the records, where the line is a weighted one.
     """
-    design = Design.of(method.formula, sample.schema, term_bounds=method.term_bounds)
+    design = ModelMatrix.of(method.formula, sample.schema, term_bounds=method.term_bounds)
     x, y = sample.rows(design)
     if weight is not None:
         root = np.sqrt(weight(x))
@@ -93,7 +93,7 @@ def line(method: Any, sample: CodedFrame, weight: Callable[[Array], Array] | Non
 
 def certified_line(method: Any, sample: CodedFrame) -> Ends:
     """The same of the line with public leverage weights."""
-    design = Design.of(method.formula, sample.schema, term_bounds=method.term_bounds)
+    design = ModelMatrix.of(method.formula, sample.schema, term_bounds=method.term_bounds)
     return line(method, sample, method.weights(design))
 
 
@@ -116,7 +116,7 @@ def logistic(method: Any, sample: CodedFrame) -> Ends:
 
 def poisson(method: Any, sample: CodedFrame) -> Ends:
     """The likeliest Poisson model with a sandwich covariance."""
-    design = Design.of(method.formula, sample.schema, term_bounds=method.term_bounds)
+    design = ModelMatrix.of(method.formula, sample.schema, term_bounds=method.term_bounds)
     high = float(design.response.high)
     return _sandwich(design, Counts(high, high), sample)
 
@@ -126,7 +126,7 @@ def probit(method: Any, sample: CodedFrame) -> Ends:
     return _sandwich(binary_design(method.formula, sample.schema, method.term_bounds)[0], PROBIT, sample)
 
 
-def _sandwich(design: Design, family: Family, sample: CodedFrame) -> Ends:
+def _sandwich(design: ModelMatrix, family: Family, sample: CodedFrame) -> Ends:
     """HC0 of a model's own likelihood."""
     try:
         found = np.array(list(likeliest_line(sample, design, family).values()))
@@ -171,7 +171,7 @@ def classes(method: Any, sample: CodedFrame) -> Ends:
 
 def curve(method: Any, sample: CodedFrame) -> Ends:
     """The sandwich of sum K y / sum K at each point of the reference."""
-    design = Design.of(method.formula, sample.schema, term_bounds=method.term_bounds)
+    design = ModelMatrix.of(method.formula, sample.schema, term_bounds=method.term_bounds)
     x, y = sample.rows(design)
     x, h = x[:, int(design.intercept) :], np.atleast_1d(np.asarray(method.bandwidth, dtype=np.float64))
     found = {}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from confide.methods.regression.certified.reading import chart
 from confide.methods.regression.evidence.normal_equations import to_units
-from confide.schema import CodedFrame, Design
+from confide.schema import CodedFrame, ModelMatrix
 from confide_lab.methods.posterior_sampling import PosteriorSampling
 
 __all__ = ["ridge_line"]
@@ -22,7 +22,7 @@ def ridge_line(method: PosteriorSampling, sample: CodedFrame, penalty: float) ->
 
     For formulas with an intercept and the method's default cap.
     """
-    design = Design.of(method.formula, sample.schema, term_bounds=method.term_bounds)
+    design = ModelMatrix.of(method.formula, sample.schema, term_bounds=method.term_bounds)
     x, y = sample.rows(design)
     middle, half, y_middle, y_half = chart(design)
     terms = len(design.terms)

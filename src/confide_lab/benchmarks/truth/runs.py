@@ -24,7 +24,7 @@ from confide.core import Method, Plan, seal
 from confide.curves import EfficientPTRKernel, Kernel
 from confide.errors import PlanError
 from confide.regression import SSP, EfficientPTR, LeastSquares, Logistic
-from confide.schema import Categorical, CodedFrame, Design, Schema
+from confide.schema import Categorical, CodedFrame, ModelMatrix, Schema
 from confide_lab.benchmarks.outside_tables import OUTCOMES
 from confide_lab.benchmarks.truth import domains as truth_domains
 from confide_lab.benchmarks.truth.answers import ANSWERS
@@ -185,7 +185,7 @@ def truth(case: str, name: str) -> _Truth:
     method = made(Cell(case, name, 0, 1.0, "add-remove"))
     whole = CodedFrame(schema_of(case, name), population(case).practice.codes)
     if isinstance(method, PosteriorSampling):  # the line of each sample at its released penalty, `ridge_line`
-        names = Design.of(method.formula, population(case).schema).names
+        names = ModelMatrix.of(method.formula, population(case).schema).names
         return _Truth(names, np.full(len(names), nan), True)
     titled = not isinstance(method, BinAgg)  # whose intervals no table prints
     try:

@@ -16,7 +16,7 @@ from typing import ClassVar
 from confide.errors import PlanError
 from confide.guarantees.validation import is_finite
 from confide.methods.regression.least_squares.method import LineMethod, LinePath
-from confide.schema import Design, Schema
+from confide.schema import ModelMatrix, Schema
 from confide_lab.methods.huber.robust_line import HuberPath
 
 __all__ = ["HuberLine"]
@@ -67,5 +67,5 @@ class HuberLine(LineMethod):
             )
         super().__post_init__()
 
-    def _way(self, schema: Schema, design: Design, label: str) -> LinePath:
+    def _way(self, schema: Schema, design: ModelMatrix, label: str) -> LinePath:
         return HuberPath(label, schema, design, self.objective == "inference", self.slope_bound, self.clipping_check)

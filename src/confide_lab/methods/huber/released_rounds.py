@@ -10,7 +10,7 @@ import numpy as np
 from confide.core import Noisy
 from confide.methods.regression.sums.linear_rows import BlockGram, multipliers
 from confide.methods.regression.sums.whitened_rows import Frame, Round, WhitenedRows, split_of
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import Box
 
 __all__ = ["first_round", "last_round", "round_names"]
@@ -21,7 +21,9 @@ def round_names(rounds: int) -> tuple[str, ...]:
     return tuple(f"{'short ' if rounds == 2 else ''}round {k + 1}" for k in range(rounds))
 
 
-def first_round(design: Design, statistics: Mapping[str, Noisy], public: Mapping[str, Any], relation: str) -> Round:
+def first_round(
+    design: ModelMatrix, statistics: Mapping[str, Noisy], public: Mapping[str, Any], relation: str
+) -> Round:
     """The first round of a release: moments of (z, t) themselves, whose residuals are clipped by the response's bounds alone."""
     long = round_names(3)
     names = long if long[0] in statistics else round_names(2)
@@ -31,7 +33,7 @@ def first_round(design: Design, statistics: Mapping[str, Noisy], public: Mapping
     return Round.decoded(statistics[names[0]], planned, frame, float(np.asarray(public["cap"])[0]))
 
 
-def last_round(design: Design, statistics: Mapping[str, Noisy], public: Mapping[str, Any], relation: str) -> Round:
+def last_round(design: ModelMatrix, statistics: Mapping[str, Noisy], public: Mapping[str, Any], relation: str) -> Round:
     """The round that an interval is read from: of a release's statistics and public numbers.
 
     Raises `KeyError` when the release ended with a descent, which has no rounds.

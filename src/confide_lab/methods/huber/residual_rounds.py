@@ -45,7 +45,7 @@ from confide.methods.regression.sums.whitened_rows import (
     split_of,
 )
 from confide.noise import keyed_generator
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import Box
 from confide_lab.aggregates.scores import descend, plan_descent
 from confide_lab.methods.huber.released_rounds import round_names
@@ -74,7 +74,7 @@ _FAR = 1e6
 
 
 def plan_line(
-    design: Design,
+    design: ModelMatrix,
     allowance: Allowance,
     objective: str,
     *,
@@ -113,7 +113,7 @@ def plan_line(
 
 
 def _long_branch(
-    design: Design, allowance: Allowance, rest: Fraction, taken: Fraction
+    design: ModelMatrix, allowance: Allowance, rest: Fraction, taken: Fraction
 ) -> tuple[Event, dict[str, Statistic]]:
     found = bool(ranged(design))
     scale = rest if found else rest / (1 - _RANGES)
@@ -128,7 +128,7 @@ def _long_branch(
 
 
 def _short_branch(
-    design: Design, allowance: Allowance, rest: Fraction, taken: Fraction
+    design: ModelMatrix, allowance: Allowance, rest: Fraction, taken: Fraction
 ) -> tuple[Event, dict[str, Statistic]]:
     first, last = round_names(2)
     statistics: dict[str, Statistic] = {
@@ -143,11 +143,11 @@ def _spent(allowance: Allowance, statistics: dict[str, Statistic], shares: dict[
     return Composed(tuple(allowance.spend(name, statistics[name], part) for name, part in shares.items()))
 
 
-def _round_statistic(design: Design, allowance: Allowance, *, last: bool) -> BlockGram:
+def _round_statistic(design: ModelMatrix, allowance: Allowance, *, last: bool) -> BlockGram:
     return BlockGram(WhitenedRows(design), multipliers(*split_of(allowance.relation, last=last)))
 
 
-def _descent_clip(design: Design) -> float:
+def _descent_clip(design: ModelMatrix) -> float:
     return 0.5 * sqrt(1 + len(design.terms) / 3)
 
 
@@ -160,7 +160,7 @@ def _reach(s2: float, mu: float, count: float, cap: float) -> float:
     return reach if np.isfinite(reach) else 1.0
 
 
-def draw_line(design: Design, meter: Meter, source: Source, plan: Plan) -> dict[str, NDArray[Any]]:
+def draw_line(design: ModelMatrix, meter: Meter, source: Source, plan: Plan) -> dict[str, NDArray[Any]]:
     """Draw what `plan_line` planned; the public numbers between the rounds, by name, for `Release.public`."""
     first = [name for name in ("count", "clipping", "ranges") if name in plan.statistics]
     sums = dict(zip(first, source.aggregate(*map(plan.statistic, first)), strict=True))
@@ -208,7 +208,7 @@ def _packed(box: Box) -> Array:
 class _Rounds:
     """One run through the rounds of a branch."""
 
-    design: Design
+    design: ModelMatrix
     meter: Meter
     source: Source
     plan: Plan

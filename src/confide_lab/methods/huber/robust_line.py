@@ -29,7 +29,7 @@ from confide.methods.regression.evidence.normal_equations import coefficient_nam
 from confide.methods.regression.evidence.sample_size_advice import count_text, few_records
 from confide.methods.regression.linear_estimates import kept, legend
 from confide.noise import keyed_generator
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Categorical, ModelMatrix, Schema
 from confide_lab.methods.huber.released_rounds import last_round
 from confide_lab.methods.huber.residual_rounds import draw_line, plan_line
 from confide_lab.methods.huber.results import HuberEstimates
@@ -48,7 +48,7 @@ class HuberPath:
 
     label: str
     schema: Schema
-    design: Design
+    design: ModelMatrix
     inference: bool = True
     slope_bound: float | None = None
     clipping_check: bool = True
@@ -67,7 +67,7 @@ class HuberPath:
             if self.inference
             else {},
             "target": self._target(self.design.names),
-            "covers": self._covers(),
+            "intervals_for": self._intervals_for(),
             "warnings": ()
             if self.clipping_check or not self.inference
             else ("responses outside their bounds are clipped and not counted: clipping_check=False",),
@@ -77,7 +77,7 @@ class HuberPath:
         line = TARGET_WORDS if self.inference else "for prediction"
         return f"linear regression of {self.design.response.name} on {', '.join(names)}, {line}"
 
-    def _covers(self) -> str:
+    def _intervals_for(self) -> str:
         if not self.inference:
             return "nothing: a line for prediction, without intervals"
         return (
@@ -90,17 +90,17 @@ class HuberPath:
         """Noisy sums in the order of the plan; the noisy count chooses the branch."""
         return draw_line(self.design, meter, source, plan)
 
-    def table(self, release: Release, question: ResultOptions) -> HuberEstimates:
+    def table(self, release: Release, options: ResultOptions) -> HuberEstimates:
         """The table; a subset's covariance assumes equal residual variances, as the released meat belongs to the full model.
 
         The end of a descent has no subsets.
         """
-        keep = kept(self.design, question)
+        keep = kept(self.design, options)
         if "meat" not in release.statistics:
-            return self._points(release, question, keep)
-        return RoundReading(self.label, self.slope_bound, release, question, self.design, keep).table()
+            return self._points(release, options, keep)
+        return RoundReading(self.label, self.slope_bound, release, options, self.design, keep).table()
 
-    def _points(self, release: Release, question: ResultOptions, keep: list[int]) -> HuberEstimates:
+    def _points(self, release: Release, options: ResultOptions, keep: list[int]) -> HuberEstimates:
         """The table of a line for prediction: the shrunken line of the last round, or where a descent ended."""
         design, box = self.design, box_of(release)
         whole = line_of(design, keep, box)

@@ -9,12 +9,12 @@ import numpy as np
 from confide._arrays import Array
 from confide.methods.regression.evidence.normal_equations import allowed_lines
 from confide.methods.regression.sums.whitened_rows import Round, first_variance, shrunken
-from confide.schema import Design
+from confide.schema import ModelMatrix
 
 __all__ = ["RoundLines", "restriction"]
 
 
-def restriction(design: Design) -> tuple[Array | None, Array | None]:
+def restriction(design: ModelMatrix) -> tuple[Array | None, Array | None]:
     """Where a descent starts and what its steps are projected on, in the public box: (None, None) with an intercept.
 
     Without one the lines are an affine set; the start is its point nearest 0.

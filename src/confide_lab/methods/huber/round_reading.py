@@ -45,7 +45,7 @@ from confide.noise import keyed_generator
 from confide.results.inference.simulated_null import JointLaw
 from confide.results.pages.content import Flag
 from confide.results.pages.table import DASH
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import Box
 from confide_lab.methods.huber.bias_aware import BiasAware, bias_aware
 from confide_lab.methods.huber.released_rounds import first_round, last_round
@@ -83,7 +83,7 @@ def box_of(release: Release) -> Box:
     return Box(tuple(map(float, middle)), tuple(map(float, half)))
 
 
-def slope_bound(declared: float | None, design: Design, *, private: bool) -> float | None:
+def slope_bound(declared: float | None, design: ModelMatrix, *, private: bool) -> float | None:
     """B: as declared; else 2 where every half-width is a private range or a binary feature's, and none elsewhere."""
     if declared is not None:
         return float(declared)
@@ -97,8 +97,8 @@ class RoundReading:
     label: str
     declared: float | None
     release: Release
-    question: ResultOptions
-    design: Design
+    options: ResultOptions
+    design: ModelMatrix
     keep: list[int]
 
     def table(self) -> HuberEstimates:
@@ -284,9 +284,9 @@ class RoundReading:
         ok = status == "valid"
         bounds = numbers.get("bias_aware")
         share, interval = numbers.get("rsquared", nan), numbers.get("rsquared_interval", (nan, nan))
-        covers = plan.covers if meat is not None else _SUBSET_COVERS
+        intervals_for = plan.intervals_for if meat is not None else _SUBSET_INTERVALS_FOR
         if bounds is not None:
-            covers += f"; assumed: no slope moves the response by more than {bounds.bound:g} half-ranges for one half-width of its feature"
+            intervals_for += f"; assumed: no slope moves the response by more than {bounds.bound:g} half-ranges for one half-width of its feature"
         return HuberEstimates(
             heading=HEADING,
             method=self.label,
@@ -300,7 +300,7 @@ class RoundReading:
             guarantee=self.release.charged,
             target=f"Huber-type line of {self.design.response.name} on {', '.join(names)} (leverage-weighted, residuals limited at "
             f"{self._limit(done):.4g}), not the least-squares line",
-            covers=covers,
+            intervals_for=intervals_for,
             release_sha256=self.release.sha256,
             facts=(
                 ("Cov. type", "classical" if meat is None else "robust"),
@@ -324,7 +324,7 @@ _BIAS_AWARE = (
     "the released Gram matrix does not stand above its noise in every direction, so normal intervals are not valid; ask for fewer "
     "terms, tighter bounds, more records or a larger budget"
 )
-_SUBSET_COVERS = (
+_SUBSET_INTERVALS_FOR = (
     "the weighted linear projection on these columns alone; sampling of records and privacy noise, equal residual variances "
     "in the smaller model assumed, independent records"
 )

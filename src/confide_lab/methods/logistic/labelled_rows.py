@@ -18,13 +18,13 @@ import numpy as np
 from confide._arrays import Array
 from confide.core.exact import digest, pack
 from confide.methods.regression.glm.coefficients import log_odds as from_scaled
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import BITS, Box, CodedRows, Codes, only, round_within, scaled, steps
 
 __all__ = ["CurvatureRows", "LabelledRows", "log_odds", "record_weights"]
 
 
-def log_odds(design: Design) -> Array:
+def log_odds(design: ModelMatrix) -> Array:
     """J: coefficients in the data's units are J theta, in the order of `design.names`. Without an intercept features are measured from 0,
     in the largest |x| within the bounds.
     """
@@ -41,7 +41,7 @@ class LabelledRows(CodedRows):
     The outcome is 1 from the middle of the response's bounds on, else -1.
     """
 
-    design: Design
+    design: ModelMatrix
     kind: ClassVar[str] = "labelled rows"
 
     @property
@@ -94,7 +94,7 @@ class CurvatureRows(CodedRows):
     theta: tuple[float, ...] = ()
 
     @property
-    def design(self) -> Design:  # type: ignore[override]
+    def design(self) -> ModelMatrix:  # type: ignore[override]
         return self.labelled.design
 
     @property

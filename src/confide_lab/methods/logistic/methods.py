@@ -59,7 +59,7 @@ from confide.methods.regression.glm.results import LogisticEstimates
 from confide.methods.regression.linear_estimates import legend
 from confide.methods.regression.reference import log_odds_line
 from confide.methods.regression.sums.linear_rows import Present
-from confide.schema import CodedFrame, Design, Schema
+from confide.schema import CodedFrame, ModelMatrix, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.blocks.record_block import Collected
 from confide.sums.coding import outcome_pairs
@@ -73,7 +73,7 @@ __all__ = ["LogisticObjective", "LogisticOutput", "LogisticPTR", "PerturbedLogis
 _CURVATURE_SHARE = Fraction(15, 100)
 _COUNT_SHARE = Fraction(1, 100)
 _SAFETY_SHARE = Fraction(20, 100)
-_COVERS = (
+_INTERVALS_FOR = (
     "coefficients of the logistic model of the population; sampling of records, privacy noise and the ridge, independent records; it is "
     "assumed that the model holds"
 )
@@ -119,26 +119,26 @@ class PerturbedLogistic(Method):
     def _no_interval(self) -> str:
         return "the Hessian was not released (inference=False)"
 
-    def _facts(self, design: Design, levels: tuple[str, str], n: int | None) -> dict[str, Any]:
+    def _facts(self, design: ModelMatrix, levels: tuple[str, str], n: int | None) -> dict[str, Any]:
         """What every plan says."""
         return {
             "n": n,
             "target": f"logistic regression of {design.response.name} = {levels[1]} on {', '.join(design.names)}",
-            "covers": _COVERS if self._share else f"no interval: {self._no_interval}",
+            "intervals_for": _INTERVALS_FOR if self._share else f"no interval: {self._no_interval}",
             "warnings": parse_formula(design.formula, design.schema).notes,
         }
 
-    def _design(self, schema: Any) -> tuple[Design, tuple[str, str]]:
+    def _design(self, schema: Any) -> tuple[ModelMatrix, tuple[str, str]]:
         whole = Schema.of(schema)
         return binary_design(self.formula, whole, self.term_bounds)
 
-    def _cut(self, design: Design) -> float:
+    def _cut(self, design: ModelMatrix) -> float:
         """B."""
         return float(self.row_bound or sqrt(int(design.intercept) + max(len(design.terms), 1) / 3))
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> LogisticEstimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> LogisticEstimates:
         """The table of log-odds in the units of the data. A question has nothing to ask: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         design, levels = self._design(release.plan.declared)
         reading, ridge, noise = self._read(release, design)
         matrix = log_odds(design)
@@ -171,7 +171,7 @@ class PerturbedLogistic(Method):
             levels=levels,
         )
 
-    def _read(self, release: Release, design: Design) -> tuple[Reading, float, str]:
+    def _read(self, release: Release, design: ModelMatrix) -> tuple[Reading, float, str]:
         """The reading, lam, and the noise that decides, in words."""
         raise NotImplementedError
 
@@ -266,7 +266,7 @@ class LogisticObjective(PerturbedLogistic):
             **facts,
         )
 
-    def _perturbed(self, design: Design, level: ApproxDP) -> PerturbedObjective:
+    def _perturbed(self, design: ModelMatrix, level: ApproxDP) -> PerturbedObjective:
         labelled, cut = LabelledRows(design), self._cut(design)
         relation, curvature = str(level.relation), cut * labelled.longest
         usual = curvature / level.epsilon * (2 if relation == "substitute" else 1)
@@ -291,7 +291,7 @@ class LogisticObjective(PerturbedLogistic):
         meter.opaque("logistic", perturbed.steps(drawn), perturbed.step)
         return {}
 
-    def _read(self, release: Release, design: Design) -> tuple[Reading, float, str]:
+    def _read(self, release: Release, design: ModelMatrix) -> tuple[Reading, float, str]:
         level = release.plan.requested
         assert isinstance(level, ApproxDP)
         own = self._perturbed(design, level)
@@ -310,11 +310,11 @@ class _Gaussian(PerturbedLogistic):
     #: Of mu^2, for what is drawn first: the name of the draw and its share.
     first: ClassVar[tuple[str, Fraction]]
 
-    def _ridge(self, design: Design, count: float = 1.0, noise: float = 0.0) -> float:
+    def _ridge(self, design: ModelMatrix, count: float = 1.0, noise: float = 0.0) -> float:
         """lam."""
         raise NotImplementedError
 
-    def _statistics(self, design: Design) -> dict[str, Statistic]:
+    def _statistics(self, design: ModelMatrix) -> dict[str, Statistic]:
         """What is drawn, in order."""
         labelled, cut = LabelledRows(design), self._cut(design)
         ridge = self._ridge(design)
@@ -324,7 +324,7 @@ class _Gaussian(PerturbedLogistic):
         }
         return {**found, "curvature": Gram(CurvatureRows(labelled, cut))} if self._share else found
 
-    def _first(self, design: Design, ridge: float) -> Statistic:
+    def _first(self, design: ModelMatrix, ridge: float) -> Statistic:
         raise NotImplementedError
 
     def plan(
@@ -350,7 +350,7 @@ class _Gaussian(PerturbedLogistic):
     def _event(self, schema: Schema, allowance: Allowance, spends: dict[str, Any]) -> Event:
         return Composed(tuple(spends.values()))
 
-    def _constants(self, design: Design) -> Mapping[str, float]:
+    def _constants(self, design: ModelMatrix) -> Mapping[str, float]:
         return {}
 
     def _fitted(self, source: Source, meter: Meter, minimiser: RoundedMinimiser, plan: Plan) -> Mapping[str, Any]:
@@ -365,7 +365,7 @@ class _Gaussian(PerturbedLogistic):
             meter.draw("curvature", bent)
         return public
 
-    def _read(self, release: Release, design: Design) -> tuple[Reading, float, str]:
+    def _read(self, release: Release, design: ModelMatrix) -> tuple[Reading, float, str]:
         noisy, step = release["minimiser"], float(release.public["step"][0])
         theta, ridge = noisy.decode() * step, float(release.public["ridge"][0])
         output = sqrt(noisy.variance) * step
@@ -402,7 +402,7 @@ class LogisticOutput(_Gaussian):
     def _no_interval(self) -> str:
         return "the ridge pulls the coefficients by an amount that is not known"
 
-    def _ridge(self, design: Design, count: float = 1.0, noise: float = 0.0) -> float:
+    def _ridge(self, design: ModelMatrix, count: float = 1.0, noise: float = 0.0) -> float:
         """lam, from a noisy count.
 
         A ridge costs about lam^2 |theta|^2/(2 n a) of the log-likelihood, noise of sd s/lam n a p s^2/(2 lam^2), a near 1/10 the curvature
@@ -412,7 +412,7 @@ class LogisticOutput(_Gaussian):
             return float(self.ridge)
         return sqrt(max(count, 1.0) * max(noise, self._cut(design)) * sqrt(LabelledRows(design).width) / 10)
 
-    def _first(self, design: Design, ridge: float) -> Statistic:
+    def _first(self, design: ModelMatrix, ridge: float) -> Statistic:
         return Total(Present(design), nonnegative=True)
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
@@ -455,13 +455,13 @@ class LogisticPTR(_Gaussian):
     def _share(self) -> Fraction:
         return _CURVATURE_SHARE if self.inference else Fraction(0)
 
-    def _ridge(self, design: Design, count: float = 1.0, noise: float = 0.0) -> float:
+    def _ridge(self, design: ModelMatrix, count: float = 1.0, noise: float = 0.0) -> float:
         """lam, the least certified one."""
         if self.ridge is not None:
             return float(self.ridge)
         return 2 * self._cut(design) * LabelledRows(design).longest * (1 + 2.0**-20)
 
-    def _first(self, design: Design, ridge: float) -> Statistic:
+    def _first(self, design: ModelMatrix, ridge: float) -> Statistic:
         return LeastCurvature(LabelledRows(design), self._cut(design), ridge)
 
     def _allowance(self, schema: Schema, privacy: Guarantee) -> Allowance:
@@ -475,7 +475,7 @@ class LogisticPTR(_Gaussian):
         certificate = spends.pop("eigenvalue")
         return allowance.certify(certificate, Composed(tuple(spends.values())))
 
-    def _constants(self, design: Design) -> Mapping[str, float]:
+    def _constants(self, design: ModelMatrix) -> Mapping[str, float]:
         return {"ridge": self._ridge(design)}
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:

@@ -70,10 +70,10 @@ class Intervals(BaseResult):
         """estimate, low, high; one row for each name."""
         low, high = level_heads(alpha)
         return (
-            Column("name", self.names, "name", head=self.rows_are),
+            Column("term", self.names, "name", head=self.rows_are),
             Column("estimate", self.estimates),
-            Column("low", self.low, "interval", head=low),
-            Column("high", self.high, "interval", head=high),
+            Column("ci_low", self.low, "interval", head=low),
+            Column("ci_high", self.high, "interval", head=high),
         )
 
     def notes(self) -> tuple[tuple[str, str], ...]:

@@ -196,7 +196,7 @@ class Quantile(Method):
             {"records": records, "ranks": ranks},
             n=n,
             target=f"quantiles of {self.column} at {', '.join(f'{q:g}' for q in self.qs)}",
-            covers=(
+            intervals_for=(
                 f"population quantiles of {self.column} clipped to its declared bounds, at {self.level:.0%} each; independent records, "
                 "any distribution, finite n; sampling of records and privacy noise"
             ),
@@ -256,9 +256,9 @@ class Quantile(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> Intervals:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> Intervals:
         """Estimates and intervals in the column's units. There is no question to ask: `PlanError` for one."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         column = release.plan.declared[self.column]
         assert not isinstance(column, Categorical)
         chosen = np.array([int(release[name].values[0]) for q in self.qs for name in _names(q)])

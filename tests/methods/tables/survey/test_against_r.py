@@ -186,7 +186,7 @@ def check(name: str, what: str, estimate: float, se: float, close: float = CLOSE
 
 @pytest.mark.parametrize("name", list(DESIGNS))
 def test_means_and_differences(name: str) -> None:
-    found = table(name, cf.tables.Means("y ~ sex", covers="population"))
+    found = table(name, cf.tables.Means("y ~ sex", inference="population"))
     check(name, "mean", found.params["y"], found.bse["y"])
     for k in "fm":
         check(name, f"mean {k}", found.params[f"y | sex={k}"], found.bse[f"y | sex={k}"])
@@ -203,13 +203,13 @@ def test_means_and_differences(name: str) -> None:
 @pytest.mark.parametrize("name", list(DESIGNS))
 def test_totals_numbers_shares_and_ratios(name: str) -> None:
     close = CLOSE if name == "strata" else DIFFERENCE
-    total = table(name, cf.tables.Totals("y ~ 1", covers="population"))
+    total = table(name, cf.tables.Totals("y ~ 1", inference="population"))
     check(name, "total", total.params["y"], total.bse["y"], close)
-    number = table(name, cf.tables.Counts("sex", covers="population"))
+    number = table(name, cf.tables.Counts("sex", inference="population"))
     check(name, "number f", number.params["sex=f"], number.bse["sex=f"], close)
-    share = table(name, cf.tables.Shares("sex", covers="population"))
+    share = table(name, cf.tables.Shares("sex", inference="population"))
     check(name, "share f", share.params["sex=f"], share.bse["sex=f"])
-    ratio = table(name, cf.tables.Ratios("y / x", covers="population"))
+    ratio = table(name, cf.tables.Ratios("y / x", inference="population"))
     check(name, "ratio", ratio.params["y / x"], ratio.bse["y / x"])
 
 
@@ -238,7 +238,7 @@ def test_the_command_line_moves_releases_to_public_totals(
     monkeypatch.chdir(tmp_path)
     Path("sex.csv").write_text("sex,persons\nf,51000\nm,49000\n")
     Path("margins.csv").write_text(MARGINS)
-    released(name, cf.tables.Means("y ~ sex", covers="population")).save("means.json")
+    released(name, cf.tables.Means("y ~ sex", inference="population")).save("means.json")
     released(name, cf.regression.LeastSquares("y ~ sex + group", limit="none"), 1e9).save("line.json")
     (one,) = good("infer", "means.json", "--poststratify", "sex=sex.csv", "--json").json["poststratified"]
     check(name, "poststratified", one["estimate"], one["std_err"])
@@ -261,7 +261,7 @@ def test_lines_of_an_outcome(name: str, link: str) -> None:
 
 @pytest.mark.parametrize("name", ["clusters", "strata"])
 def test_subgroups_keep_all_psus(name: str) -> None:
-    found = table(name, cf.tables.Means("y ~ 1", covers="population", where="age == 1"))
+    found = table(name, cf.tables.Means("y ~ 1", inference="population", where="age == 1"))
     check(name, "subgroup", found.params["y"], found.bse["y"])
 
 
@@ -272,8 +272,8 @@ def test_the_guide_shows_what_its_file_gives(tmp_path: Path, monkeypatch: pytest
     exec(guide.partition("```python\n")[2].partition("```")[0], made)
     data, shown = cf.read(made["survey"], made["schema"]), {}
     for method in (
-        cf.tables.Means("income ~ sex", covers="population"),
-        cf.tables.Ratios("income / hours ~ 1", covers="population"),
+        cf.tables.Means("income ~ sex", inference="population"),
+        cf.tables.Ratios("income / hours ~ 1", inference="population"),
     ):
         own = cf.infer(cf.release(method, data, cf.GDP(1e6), ledger=None, noise=ZeroNoise()))
         shown |= {name: (own.params[name], own.bse[name]) for name in own.params.index}

@@ -48,7 +48,7 @@ def people(seed: int, mean: float = 22.0, between: float = 3.0) -> pd.DataFrame:
 
 
 def table(schema: cf.Schema, seed: int, method: Any = None, mu: float = 3.0) -> SurveyTable:
-    own = method or cf.tables.Means("y ~ d", covers="population")
+    own = method or cf.tables.Means("y ~ d", inference="population")
     found: SurveyTable = simulated(own, cf.read(people(seed), schema), cf.GDP(mu), seed)
     return found
 
@@ -80,7 +80,7 @@ def test_domains_have_the_degrees_of_freedom_of_their_own_psus(name: str) -> Non
 def test_a_whole_table_of_domains_in_one_psu_each_is_weak() -> None:
     frame = people(1)
     frame = frame[frame["d"].isin(LABELS[:2])]
-    found = simulated(cf.tables.Means("y ~ d", covers="population"), cf.read(frame, IDS), cf.GDP(3.0), 1)
+    found = simulated(cf.tables.Means("y ~ d", inference="population"), cf.read(frame, IDS), cf.GDP(3.0), 1)
     assert found.status == "imprecise" and "more than three PSUs" in found.reason
     assert "few psus (" in found.summary()
 
@@ -90,10 +90,10 @@ def test_a_subgroup_has_its_own_psus(schema: cf.Schema) -> None:
     """Of one PSU of about 100 persons, with 6 or 29 degrees of freedom before: never a finite interval without an alarm."""
     small = cf.Schema(COLUMNS, cluster=cf.Clusters("v", size=15)) if schema is IDS else schema
     for seed in range(10):
-        found = table(small, seed, cf.tables.Means("y ~ 1", covers="population", where="d == 'in 1'"))
+        found = table(small, seed, cf.tables.Means("y ~ 1", inference="population", where="d == 'in 1'"))
         assert found.status in ("imprecise", "no_information") and "more than three PSUs" in found.reason
         assert "few_psus" in found.to_frame()["flag"][0]
-    many = table(schema, 1, cf.tables.Means("y ~ 1", covers="population", where="d == 'in 23'"))
+    many = table(schema, 1, cf.tables.Means("y ~ 1", inference="population", where="d == 'in 23'"))
     assert many.status == "valid" and not many.to_frame()["flag"].str.contains("few_psus").any()
     assert 9 < many.df.iloc[0] <= 22
 
@@ -101,14 +101,14 @@ def test_a_subgroup_has_its_own_psus(schema: cf.Schema) -> None:
 def test_a_share_rests_on_those_who_are_not_in_it_as_well() -> None:
     """A level that all PSUs but one have is known no better than that of the other one."""
     frame = people(2).assign(s=lambda own: np.where(own["d"] == LABELS[0], "f", "m"))
-    for method in (cf.tables.Shares("s", covers="population"), cf.tables.Counts("s", covers="population")):
+    for method in (cf.tables.Shares("s", inference="population"), cf.tables.Counts("s", inference="population")):
         schema = cf.Schema(COLUMNS, design=cf.SurveyDesign(psu="v", size=100, count=len(PSUS)))
         found = simulated(method, cf.read(frame, schema), cf.GDP(3.0), 1)
         own = found.to_frame()
         assert own[own["s"].isin(["f", "m"])]["flag"].str.contains("few_psus").all()
     # the total of a column where it is in 29 PSUs is as good as these
     total = simulated(
-        cf.tables.Totals("y ~ s", covers="population"),
+        cf.tables.Totals("y ~ s", inference="population"),
         cf.read(frame, cf.Schema(COLUMNS, cluster=cf.Clusters("v", size=100))),
         cf.GDP(3.0),
         1,
@@ -129,12 +129,12 @@ def test_no_sum_over_levels_of_which_one_is_in_one_psu() -> None:
     found = table(IDS, 1)
     with refuses(NoResult):
         found.poststratify(dict.fromkeys(LABELS, 1.0), "d")
-    plain = table(IDS, 1, cf.tables.Means("y ~ s", covers="population"))
+    plain = table(IDS, 1, cf.tables.Means("y ~ s", inference="population"))
     assert 9 < plain.poststratify({"f": 1, "m": 1}, "s")["df"].iloc[0] <= 29
 
 
 def test_these_records_alone_need_no_psus() -> None:
-    found = table(IDS, 1, cf.tables.Means("y ~ d", covers="dataset"))
+    found = table(IDS, 1, cf.tables.Means("y ~ d", inference="dataset"))
     assert not found.to_frame()["flag"].str.contains("few_psus").any() and np.isinf(found.df).all()
 
 

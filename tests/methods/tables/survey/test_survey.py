@@ -49,11 +49,11 @@ LISTED = cf.Schema(
 IDS = cf.Schema(COLUMNS, design=cf.SurveyDesign(weight="w", psu="v", size=4))
 PERSONS = cf.Schema(COLUMNS, design=cf.SurveyDesign(weight="w"))
 METHODS: dict[str, Any] = {
-    "means": cf.tables.Means("y + x ~ sex", covers="population"),
-    "totals": cf.tables.Totals("y ~ sex", covers="population"),
-    "shares": cf.tables.Shares("h * sex", within="h", covers="population"),
-    "counts": cf.tables.Counts("sex", covers="population"),
-    "ratios": cf.tables.Ratios("y / x ~ sex", covers="population"),
+    "means": cf.tables.Means("y + x ~ sex", inference="population"),
+    "totals": cf.tables.Totals("y ~ sex", inference="population"),
+    "shares": cf.tables.Shares("h * sex", within="h", inference="population"),
+    "counts": cf.tables.Counts("sex", inference="population"),
+    "ratios": cf.tables.Ratios("y / x ~ sex", inference="population"),
 }
 
 
@@ -122,11 +122,11 @@ def test_a_design_that_does_not_fit_its_schema_is_refused(design: cf.SurveyDesig
 
 def test_methods_whose_intervals_know_no_design_refuse_it() -> None:
     with refuses(PlanError):
-        cf.plan(cf.tables.Quantiles("y ~ sex", covers="population"), PERSONS, cf.GDP(1.0))
+        cf.plan(cf.tables.Quantiles("y ~ sex", inference="population"), PERSONS, cf.GDP(1.0))
     with refuses(PlanError):
-        cf.plan(cf.tables.Means("y ~ 1", covers="population", weights="w"), PERSONS, cf.GDP(1.0))
+        cf.plan(cf.tables.Means("y ~ 1", inference="population", weights="w"), PERSONS, cf.GDP(1.0))
     with refuses(PlanError):
-        cf.plan(cf.tables.Means("y ~ 1", covers="population", population_size=9), PERSONS, cf.GDP(1.0))
+        cf.plan(cf.tables.Means("y ~ 1", inference="population", population_size=9), PERSONS, cf.GDP(1.0))
 
 
 # how far one person moves what is drawn ---------------------------------------------------------------------------------
@@ -399,7 +399,7 @@ def test_few_heavy_persons_are_told_with_what_chance_leaves_of_them() -> None:
     times as much; and squares of cut scores that noise nearly hides do not make the variance small. Fixed seeds.
     """
     schema = cf.Schema({"y": cf.Numeric(15, 95), "w": cf.Numeric(0, 33)}, design=cf.SurveyDesign(weight="w"))
-    method, told, cuts = cf.tables.Means("y ~ 1", covers="population"), [], 0
+    method, told, cuts = cf.tables.Means("y ~ 1", inference="population"), [], 0
     for seed in range(20, 50):
         g, heavy = np.random.default_rng(seed), np.arange(5_000) < 25
         frame = pd.DataFrame({"y": 50 + 10 * g.standard_normal(5_000) + 20 * heavy, "w": np.where(heavy, 33.0, 1.0)})
@@ -445,11 +445,11 @@ def test_every_kind_is_planned_drawn_and_read_again(kind: str, schema: cf.Schema
 def test_a_public_population_makes_totals_of_means() -> None:
     schema = cf.Schema(COLUMNS, design=cf.SurveyDesign(weight="w", population=50_000, cap="full"))
     data = cf.read(records().drop(columns="v").dropna(), schema)
-    total = simulated(cf.tables.Totals("y ~ 1", covers="population"), data, cf.GDP(1e5), 1)
-    mean = simulated(cf.tables.Means("y ~ 1", covers="population"), data, cf.GDP(1e5), 1)
+    total = simulated(cf.tables.Totals("y ~ 1", inference="population"), data, cf.GDP(1e5), 1)
+    mean = simulated(cf.tables.Means("y ~ 1", inference="population"), data, cf.GDP(1e5), 1)
     assert total.params["y"] == pytest.approx(50_000 * mean.params["y"], rel=1e-4)
     assert total.bse["y"] == pytest.approx(50_000 * mean.bse["y"], rel=1e-3)
-    number = simulated(cf.tables.Counts("sex", covers="population"), data, cf.GDP(1e5), 1)
+    number = simulated(cf.tables.Counts("sex", inference="population"), data, cf.GDP(1e5), 1)
     assert number.params["total"] == pytest.approx(50_000, rel=1e-9)
 
 
@@ -458,8 +458,8 @@ def test_a_public_population_is_not_that_of_a_subgroup() -> None:
     for method in (cf.tables.Totals, cf.tables.Counts):
         with refuses(PlanError):
             formula = "y ~ 1" if method is cf.tables.Totals else "sex"
-            cf.plan(method(formula, covers="population", where="sex == 'f'"), schema, cf.GDP(1.0))
-    cf.plan(cf.tables.Means("y ~ 1", covers="population", where="sex == 'f'"), schema, cf.GDP(1.0))
+            cf.plan(method(formula, inference="population", where="sex == 'f'"), schema, cf.GDP(1.0))
+    cf.plan(cf.tables.Means("y ~ 1", inference="population", where="sex == 'f'"), schema, cf.GDP(1.0))
 
 
 @pytest.mark.parametrize(
@@ -479,8 +479,8 @@ def test_standard_errors_of_totals_are_never_below_binders(psus: dict[str, Any],
     )
     data = cf.read(frame if psus else frame.drop(columns="v"), schema)
     for method, z in (
-        (cf.tables.Totals("y ~ 1", covers="population", where=where), frame["w"] * frame["y"] * inside),
-        (cf.tables.Counts("sex", covers="population", where=where), frame["w"] * inside),
+        (cf.tables.Totals("y ~ 1", inference="population", where=where), frame["w"] * frame["y"] * inside),
+        (cf.tables.Counts("sex", inference="population", where=where), frame["w"] * inside),
     ):
         table = cf.infer(cf.release(method, data, cf.GDP(1e4), ledger=None, noise=ZeroNoise()))
         sums = z.groupby(frame["v"]).sum()
@@ -496,7 +496,7 @@ def test_a_cut_of_weights_takes_nothing_from_a_sum() -> None:
     g = np.random.default_rng(3)
     frame = pd.DataFrame({"w": np.minimum(g.lognormal(0, 1.1, 2_000), 100), "sex": "f", "y": 50.0})
     columns = {"y": cf.Numeric(0, 100), "sex": COLUMNS["sex"], "w": cf.Numeric(0, 100)}
-    for method in (cf.tables.Totals("y ~ 1", covers="population"), cf.tables.Counts("sex", covers="population")):
+    for method in (cf.tables.Totals("y ~ 1", inference="population"), cf.tables.Counts("sex", inference="population")):
         for population, cap in ((None, 1), (20_000, CELLS)):
             schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w", population=population))
             plan = cf.plan(method, schema, cf.GDP(0.3))
@@ -522,7 +522,7 @@ def test_heavy_tails_beyond_the_cut_are_made_up_for() -> None:
     n = 6_000
     frame = pd.DataFrame({"y": np.minimum(g.lognormal(0, 1.2, n), 100), "v": np.repeat(np.arange(n // 20), 20)})
     schema = cf.Schema({"y": cf.Numeric(0, 100)}, cluster=cf.Clusters("v", size=20, largest=20, icc=0.05))
-    method = cf.tables.Means("y ~ 1", covers="population")
+    method = cf.tables.Means("y ~ 1", inference="population")
     release = cf.release(method, cf.read(frame, schema), cf.GDP(0.5), ledger=None, noise=ZeroNoise())
     assert release.public["limits (total)"][3] == 0
     sums = frame.assign(z=frame.y - frame.y.mean()).groupby("v").z.sum()
@@ -538,7 +538,7 @@ def test_differences_count_psus_that_both_cells_lie_in() -> None:
     frame = pd.DataFrame({"sex": g.choice(["f", "m"], 4_000), "v": village})
     frame["x"] = np.clip(5 + g.normal(size=200)[village] + 0.5 * g.normal(size=4_000), 1, 9)
     schema = cf.Schema({k: COLUMNS[k] for k in ("sex", "x")}, cluster=cf.Clusters("v", size=20, largest=20))
-    found = simulated(cf.tables.Means("x ~ sex", covers="population"), cf.read(frame, schema), cf.GDP(2.0), 1)
+    found = simulated(cf.tables.Means("x ~ sex", inference="population"), cf.read(frame, schema), cf.GDP(2.0), 1)
     low, high = found.diff({"sex": "f"}, {"sex": "m"}).iloc[0][["low", "high"]]
     apart = np.sqrt((found.bse[["x | sex=f", "x | sex=m"]] ** 2).sum())
     assert high - low < 0.5 * 2 * 1.96 * apart
@@ -617,14 +617,14 @@ def test_weights_are_cut_where_their_bound_is_far_and_nothing_is_paid_for_it_els
     for high, cut in ((50.0, True), (2.0, False)):
         frame = pd.DataFrame({"y": g.normal(50, 10, n), "w": np.minimum(w, high)})
         schema = cf.Schema({"y": cf.Numeric(0, 100), "w": cf.Numeric(0, high)}, design=cf.SurveyDesign(weight="w"))
-        own = simulated(cf.tables.Means("y ~ 1", covers="population"), cf.read(frame, schema), cf.GDP(0.5), 1)
+        own = simulated(cf.tables.Means("y ~ 1", inference="population"), cf.read(frame, schema), cf.GDP(0.5), 1)
         assert ("weights_trimmed" in own.flags) == cut == (own.layout.heaviest < high)
 
 
 @pytest.mark.parametrize("kind", ["lognormal", "pareto", "a group", "equal"])
 def test_what_a_table_says_is_lost_is_rarely_less_than_what_is(kind: str) -> None:
     schema = cf.Schema({"y": cf.Numeric(0, 1), "w": cf.Numeric(0, 50)}, design=cf.SurveyDesign(weight="w"))
-    method, under, reps = cf.tables.Means("y ~ 1", covers="population"), 0, 60
+    method, under, reps = cf.tables.Means("y ~ 1", inference="population"), 0, 60
     for seed in range(reps):
         w = weights_of(kind, np.random.default_rng(seed))
         own = simulated(method, cf.read(pd.DataFrame({"y": w > 2, "w": w}), schema), cf.GDP(1.0), seed)
@@ -643,7 +643,7 @@ def test_where_noise_hides_how_far_a_cell_spreads_what_is_lost_counts_by_the_who
     schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w"))
     hidden = 0
     for seed in range(12):
-        own = simulated(cf.tables.Means("y ~ g", covers="population"), cf.read(frame, schema), cf.GDP(0.3), seed)
+        own = simulated(cf.tables.Means("y ~ g", inference="population"), cf.read(frame, schema), cf.GDP(0.3), seed)
         of, every = own.estimated[(0,), 0], own.estimated[(), 0]
         told, whole = (50 * np.sqrt(one.moments.plain_variance) for one in (of, every))
         distance = of.unsure / (of.unsure[0] * (of.x[0] + of.over)) * (of.x + of.over)
@@ -662,8 +662,8 @@ def test_what_is_lost_may_be_all_of_one_group() -> None:
     columns = {"g": cf.Categorical(["a", "b"]), "y": cf.Numeric(-5, 5), "w": cf.Numeric(0, 50)}
     schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w"))
     for method, cell in (
-        (cf.tables.Means("y ~ g", covers="population"), 1),
-        (cf.tables.Shares("g", covers="population"), 1),
+        (cf.tables.Means("y ~ g", inference="population"), 1),
+        (cf.tables.Shares("g", inference="population"), 1),
     ):
         release = cf.release(method, cf.read(frame, schema), cf.GDP(0.3), ledger=None, noise=ZeroNoise())
         table = cf.infer(release)
@@ -785,7 +785,7 @@ def test_sums_of_psus_that_are_skewed_and_closer_than_declared_count_as_far_as_n
     w, y = frame.w.to_numpy(), frame.y.clip(0, 100).to_numpy()
     sums = pd.Series(w * (y - np.average(y, weights=w)) / w.sum()).groupby(frame.v).sum()
     known = float(np.sqrt(count / (count - 1) * (sums**2).sum()))
-    method = cf.tables.Means("y ~ 1", covers="population")
+    method = cf.tables.Means("y ~ 1", inference="population")
     release = cf.release(method, cf.read(frame, schema), cf.GDP(1.0), ledger=None, noise=ZeroNoise())
     table = cf.infer(release)
     own = table.estimated[(), 0]
@@ -813,7 +813,7 @@ def test_psus_that_are_larger_and_closer_than_declared_are_made_up_for(what: str
     columns: dict[str, Any] = {"y": cf.Numeric(-6, 6), "x": cf.Numeric(-5, 5), "w": cf.Numeric(0, 1)}
     method: Any = {
         "line": cf.regression.LeastSquares("y ~ x"),
-        "mean": cf.tables.Means("y ~ 1", covers="population"),
+        "mean": cf.tables.Means("y ~ 1", inference="population"),
     }.get(what)
     if what == "logit":
         frame["y"], columns["y"], method = (y > 0).astype(int), cf.Integer(0, 1), cf.regression.Logistic("y ~ x")
@@ -850,7 +850,7 @@ def test_plans_of_many_cells_warn_of_the_psus_that_each_cell_needs() -> None:
     schema = cf.Schema(COLUMNS, design=cf.SurveyDesign(psu="v", size=4, largest=4, count=200))
     warned = []
     for right in ("1", "cut(x, 2, 3, 4, 5, 6, 7, 8)"):
-        plan = cf.plan(cf.tables.Means(f"y ~ {right}", covers="population"), schema, cf.GDP(1.0))
+        plan = cf.plan(cf.tables.Means(f"y ~ {right}", inference="population"), schema, cf.GDP(1.0))
         warned.append([one for one in plan.warnings if "too few PSUs" in one])
     assert not warned[0] and "in each of 8 cells" in warned[1][0]
 
@@ -864,7 +864,7 @@ def test_titles_name_a_design_and_nothing_that_nobody_said() -> None:
         (cf.SurveyDesign(deff=3), ", declared design effect 3"),
     ):
         schema = cf.Schema(columns, design=design)
-        found = simulated(cf.tables.Ratios("y / x", covers="population"), cf.read(frame, schema), cf.GDP(1.0), 1)
+        found = simulated(cf.tables.Ratios("y / x", inference="population"), cf.read(frame, schema), cf.GDP(1.0), 1)
         assert found.title == f"Ratios of y / x{words}" and words in found.target
         assert ("design effect" in found.title + found.target) == (design is not None and design.deff is not None)
         assert any("replicate weights" in text for _, text in found.notes()) == bool(words)
@@ -921,7 +921,7 @@ def test_public_totals_come_from_a_mapping_or_a_file(tmp_path: Path) -> None:
     ):
         with refuses(PlanError):
             found.poststratify(wrong, "sex")
-    for other in (METHODS["totals"], cf.tables.Shares("sex", covers="population")):
+    for other in (METHODS["totals"], cf.tables.Shares("sex", inference="population")):
         with refuses(PlanError):
             simulated(other, data, cf.GDP(2.0), 1).poststratify({"f": 1, "m": 1}, "sex")
     with refuses(PlanError):
@@ -954,7 +954,7 @@ def test_one_skewed_level_is_no_skewed_mean_of_all() -> None:
 
 
 def test_a_publication_asks_each_table_apart() -> None:
-    asked = {"a": METHODS["means"], "b": METHODS["counts"], "c": cf.tables.Shares("sex", covers="population")}
+    asked = {"a": METHODS["means"], "b": METHODS["counts"], "c": cf.tables.Shares("sex", inference="population")}
     data = cf.read(records().drop(columns="v"), PERSONS)
     report = cf.infer(cf.release(cf.Publication(asked), data, cf.GDP(3.0), ledger=None, noise=SimulatedNoise(2)))
     assert report["b"].verb == "counts" and np.isfinite(report["a"].bse).all()
@@ -1030,6 +1030,6 @@ def test_the_mu_that_would_do_is_rounded_up():
 def test_a_plan_of_a_design_for_n_persons_says_that_nothing_is_forecast():
     columns = {"y": cf.Numeric(0, 1), "w": cf.Numeric(0, 2), "x": cf.Numeric(0, 1)}
     schema = cf.Schema(columns, design=cf.SurveyDesign(weight="w"))
-    for method in (cf.tables.Means("y ~ 1", covers="population"), cf.regression.LeastSquares("y ~ x")):
+    for method in (cf.tables.Means("y ~ 1", inference="population"), cf.regression.LeastSquares("y ~ x")):
         assert any("not forecast" in note for note in cf.plan(method, schema, cf.GDP(1.0), n=500).notes)
         assert not any("not forecast" in note for note in cf.plan(method, schema, cf.GDP(1.0)).notes)

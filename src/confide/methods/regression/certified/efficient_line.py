@@ -64,7 +64,7 @@ from confide.methods.regression.certified.reading import (
     LeastEigenvalue,
     ResidualSquares,
     Safety,
-    covers_of,
+    intervals_for_of,
     target_of,
     weights_of,
 )
@@ -72,7 +72,7 @@ from confide.methods.regression.evidence.normal_equations import to_units
 from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.methods.regression.reference import least_squares
 from confide.methods.regression.sums.linear_rows import Present
-from confide.schema import CodedFrame, Design, Schema
+from confide.schema import CodedFrame, ModelMatrix, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
 
@@ -170,12 +170,12 @@ class EfficientPTR(FormulaMethod):
             }
             | ({} if law is None else {"planned reply": law.promised}),
             "target": target_of(line),
-            "covers": covers_of(line),
+            "intervals_for": intervals_for_of(line),
             "warnings": (*parse_formula(self.formula, schema).notes, *self._warnings(law)),
         }
         return Plan.of(self, schema, allowance, event, statistics, n=n, **facts)
 
-    def _line(self, design: Design) -> CertifiedLine:
+    def _line(self, design: ModelMatrix) -> CertifiedLine:
         """The line and its rows at lam0, or where lam is least (a weighted row's own squared length)."""
         cap = int(design.intercept) + len(design.terms) / 3 if self.leverage_cap is None else float(self.leverage_cap)
         if design.intercept and cap < 1:
@@ -240,9 +240,9 @@ class EfficientPTR(FormulaMethod):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> LinearEstimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> LinearEstimates:
         """The regression table, or a result with status "declined". A question has nothing to ask: `PlanError`."""
-        (question or ResultOptions()).only()
+        (options or ResultOptions()).only()
         line = self._line(self._design(release.plan.declared))
         return CertifiedReading(f"{self.name} {self.version}", release, line, self.mode == "adaptive").table()
 
@@ -251,7 +251,7 @@ class EfficientPTR(FormulaMethod):
         design = self._design(CodedFrame.checked(frame).schema)
         return least_squares(frame, design, self.weights(design))
 
-    def weights(self, design: Design) -> Callable[[Array], Array]:
+    def weights(self, design: ModelMatrix) -> Callable[[Array], Array]:
         """Rows of the terms, in the units of the data, (records, p) -> the public weights of their records."""
         return weights_of(self._line(design))
 

@@ -49,7 +49,7 @@ from confide.methods.regression.certified.sums import smallest_eigenvalue
 from confide.methods.regression.evidence.normal_equations import to_units
 from confide.methods.regression.linear_estimates import LinearEstimates, legend
 from confide.results.pages.content import Flag
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import BITS, Box, CodedRows, Codes, only, residual, round_within, scaled, steps, weights
 from confide.sums.integer_functions import FunctionOf
 from confide.sums.safety_bounds import ols_alpha
@@ -57,7 +57,7 @@ from confide.sums.safety_bounds import ols_alpha
 _FINE = 1 << BITS
 
 
-def chart(design: Design) -> tuple[Array, Array, float, float]:
+def chart(design: ModelMatrix) -> tuple[Array, Array, float, float]:
     """(middle, half, middle of y, half of y): where rows are measured from, in the data's units; from 0 without an intercept."""
     low = np.array([float(term.low) for term in (*design.terms, design.response)])
     high = np.array([float(term.high) for term in (*design.terms, design.response)])
@@ -67,7 +67,7 @@ def chart(design: Design) -> tuple[Array, Array, float, float]:
     return middle[:-1], half[:-1], float(middle[-1]), float(half[-1])
 
 
-def _measured(design: Design, codes: Codes) -> tuple[Codes, NDArray[np.bool_] | None]:
+def _measured(design: ModelMatrix, codes: Codes) -> tuple[Codes, NDArray[np.bool_] | None]:
     """Rows (z, t) in the units of `chart`, shape (coefficients + 1, records), and which records count (None: all)."""
     if design.intercept:
         return scaled(design, codes)
@@ -86,7 +86,7 @@ class JointRows(CodedRows):
     `longest` is U, `largest` T, `steps` S, as above. cap: at least 1 with an intercept, above 0 without.
     """
 
-    design: Design
+    design: ModelMatrix
     cap: float
     kind: ClassVar[str] = "joint rows"
 
@@ -145,7 +145,7 @@ class ResidualSquares(CodedRows):
     A response and a line within the bounds are up to two half-ranges apart, and with two-valued responses they often are.
     """
 
-    design: Design
+    design: ModelMatrix
     phi: tuple[float, ...] = ()
     unit: ClassVar[int] = _FINE // 4
 
@@ -336,7 +336,7 @@ def target_of(line: CertifiedLine) -> str:
     return f"linear regression of {design.response.name} on {', '.join(design.names)}, {kind}"
 
 
-def covers_of(line: CertifiedLine) -> str:
+def intervals_for_of(line: CertifiedLine) -> str:
     """What intervals account for, and under which assumptions."""
     weighted = "weighted least-squares line" if weighs(line) else "least-squares line"
     return (
@@ -369,7 +369,7 @@ class CertifiedReading:
     adaptive: bool
 
     @property
-    def design(self) -> Design:
+    def design(self) -> ModelMatrix:
         return self.line.map.design
 
     def table(self) -> LinearEstimates:
@@ -386,7 +386,7 @@ class CertifiedReading:
             legend=legend(design, release.plan.declared)[1:],
             design=design,
             heading="least squares with public leverage weights" if weighs(line) else "",
-            **({"covers": covers_of(line)} | shown),
+            **({"intervals_for": intervals_for_of(line)} | shown),
         )
 
     def _declined(self, level: float) -> dict[str, Any]:
@@ -430,7 +430,7 @@ class CertifiedReading:
         most = sigma2 / line.lam * nobs * line.map.least / line.lam
         price = sqrt((max(most, sampling) + error**2) / (sampling + error**2))
         return {
-            "covers": f"{covers_of(line)}; for any variances intervals would be {price:.1f} times as wide",
+            "intervals_for": f"{intervals_for_of(line)}; for any variances intervals would be {price:.1f} times as wide",
             "covariance": inner * (sampling + error**2) * shown,
             "noise_variance": np.diag(inner) * (sampling - plain / line.lam + error**2) * shown,
             "estimates": matrix @ (phi * min(1.0, line.radius / max(length, line.radius))) + shift,
@@ -471,7 +471,7 @@ def _status(phi: Array, error: float, nobs: float, radius: float) -> tuple[str, 
     return "valid", ""
 
 
-def _units(design: Design) -> tuple[Array, Array]:
+def _units(design: ModelMatrix) -> tuple[Array, Array]:
     """(J, shift): coefficients in the data's units are J phi + shift."""
     if design.intercept:
         return to_units(design, list(range(len(design.terms))))

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from confide.core import Gram
 from confide.core.exact import pack
 from confide.errors import PlanError
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import BITS, BOUND, CodedRows, Codes, only, residual, round_within, scaled, shortening, steps
 from confide.sums.integer_functions import FunctionOf
 
@@ -37,7 +37,7 @@ _KINDS = ("features", "response", "eigenvalue")
 _UNIT = 1 << BITS
 
 
-def largest_length(design: Design) -> float:
+def largest_length(design: ModelMatrix) -> float:
     """sqrt(1 + terms): no z = (1, x~) within the public bounds is longer."""
     return sqrt(1 + len(design.terms))
 
@@ -50,13 +50,13 @@ class BoundedRows(CodedRows):
     code it with one S, so that |(m, r)|^2 <= 2^40. Without `joint` |m|^2 <= 2^40 and r^2 <= 2^40. `steps` is S.
 
     >>> import numpy as np, confide as cf
-    >>> design = cf.Design.of("y ~ x", cf.Schema({"x": cf.Numeric(0, 1, steps=3), "y": cf.Numeric(0, 1, steps=3)}))
+    >>> design = cf.schema.ModelMatrix.of("y ~ x", cf.Schema({"x": cf.Numeric(0, 1, steps=3), "y": cf.Numeric(0, 1, steps=3)}))
     >>> rows = BoundedRows(design, 1.0)
     >>> np.round(rows(np.array([[2.0], [0.0]])) / [[rows.steps], [rows.steps], [2**20]], 3).T  # z = (1, 1), t = -1
     array([[ 0.707,  0.707, -1.   ]])
     """
 
-    design: Design
+    design: ModelMatrix
     length: float
     joint: bool = False
     kind: ClassVar[str] = "bounded rows"
@@ -116,7 +116,7 @@ class ClippedResidualRows(CodedRows):
     `unit` is the number of integer steps in one scaled unit.
     """
 
-    design: Design
+    design: ModelMatrix
     length: float
     clip: float
     theta: tuple[float, ...] = ()

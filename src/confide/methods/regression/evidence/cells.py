@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.schema import Categorical, Design
+from confide.schema import Categorical, ModelMatrix
 from confide.schema.formulas.terms import Indicator, Value
 
 # Crossings of more rows than this are not looked at: so few records are in each that the table has no answer anyway.
@@ -79,7 +79,7 @@ class DistinctRows:
     sizes: tuple[int, ...]
     row_of: NDArray[np.int64]
 
-    def named(self, design: Design, among: _Rows) -> tuple[str, str]:
+    def named(self, design: ModelMatrix, among: _Rows) -> tuple[str, str]:
         """What these rows are called, as the column and the name of a cell."""
         return _named(design, _grid(design, self.columns, _FEW), among[self.row_of])
 
@@ -94,7 +94,7 @@ def cell_words(column: str, name: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def design_cells(design: Design) -> tuple[DesignCell, ...]:
+def design_cells(design: ModelMatrix) -> tuple[DesignCell, ...]:
     """The cells of a design with an intercept, in the order of its terms.
 
     >>> from confide.schema import Integer, Numeric, Schema
@@ -111,14 +111,14 @@ def design_cells(design: Design) -> tuple[DesignCell, ...]:
     return tuple(cell for one in largest for cell in _cells(design, columns, one))
 
 
-def all_records(design: Design) -> DesignCell:
+def all_records(design: ModelMatrix) -> DesignCell:
     """The cell of all records: every coefficient hangs on it."""
     k = len(design.terms) + 1
     return DesignCell("", "", np.eye(k)[0], np.eye(k), tuple(range(k)), ())
 
 
 @lru_cache(maxsize=64)
-def distinct_rows(design: Design) -> DistinctRows | None:
+def distinct_rows(design: ModelMatrix) -> DistinctRows | None:
     """The distinct rows of a design with an intercept, where these are few and no combination of its columns tells each of them apart.
 
     None where some column of the formula has many values, where there are more rows than can be counted, and where each is a cell of
@@ -161,7 +161,7 @@ class _Column:
     high: float
 
     @classmethod
-    def of(cls, design: Design, place: int, few: int = 2) -> _Column:
+    def of(cls, design: ModelMatrix, place: int, few: int = 2) -> _Column:
         if place == 0:
             return cls((), (), (), 1.0, 1.0)
         term = design.terms[place - 1]
@@ -178,7 +178,7 @@ class _Column:
         return found if self.rest else np.clip(found, self.low, self.high)
 
 
-def _values(design: Design, name: str, few: int = 2) -> Sequence[float]:
+def _values(design: ModelMatrix, name: str, few: int = 2) -> Sequence[float]:
     """What a factor or a column of at most so many values can be, places of levels or values; nothing for other columns."""
     column: Any = design.schema[name]
     if isinstance(column, Categorical):
@@ -186,13 +186,13 @@ def _values(design: Design, name: str, few: int = 2) -> Sequence[float]:
     return np.linspace(column.low, column.high, column.steps).tolist() if column.steps <= few else ()
 
 
-def _grid(design: Design, names: Sequence[str], few: int = 2) -> dict[str, Array]:
+def _grid(design: ModelMatrix, names: Sequence[str], few: int = 2) -> dict[str, Array]:
     """Every combination of the values of these columns, by column."""
     rows = list(product(*(_values(design, name, few) for name in names)))
     return dict(zip(names, np.array(rows, dtype=np.float64).reshape(len(rows), len(names)).T, strict=True))
 
 
-def _is_told(design: Design, part: Indicator | Value, few: int) -> bool:
+def _is_told(design: ModelMatrix, part: Indicator | Value, few: int) -> bool:
     """Whether a factor is a number at each of few values of its columns."""
     told = all(_values(design, name, few) for name in part.columns)
     return told and bool(np.isfinite(_factor(part, _grid(design, part.columns, few))).all())
@@ -205,7 +205,7 @@ def _factor(part: Indicator | Value, values: Mapping[str, Array]) -> Array:
     return found if part.bounds is None else np.clip(found, *part.bounds)
 
 
-def _cells(design: Design, columns: Sequence[_Column], crossed: tuple[str, ...]) -> list[DesignCell]:
+def _cells(design: ModelMatrix, columns: Sequence[_Column], crossed: tuple[str, ...]) -> list[DesignCell]:
     """The cells of a set of columns."""
     k, values = len(columns), _grid(design, crossed)
     number = prod(len(_values(design, name)) for name in crossed)
@@ -274,7 +274,7 @@ def _smallest(rows: Array) -> list[_Rows]:
     return list({tuple(one): one for one in known if one.any()}.values())
 
 
-def _named(design: Design, values: Mapping[str, Array], here: _Rows) -> tuple[str, str]:
+def _named(design: ModelMatrix, values: Mapping[str, Array], here: _Rows) -> tuple[str, str]:
     """What a set of rows of a grid is called: ("f", "u"), ("a:b", "0:0 or 1:0"), without columns that it does not depend on."""
     sizes = [len(np.unique(of)) for of in values.values()]
     cube, kept = here.reshape(sizes), dict[str, Array]()
@@ -288,6 +288,6 @@ def _named(design: Design, values: Mapping[str, Array], here: _Rows) -> tuple[st
     return ":".join(kept), " or ".join(listed) + (f" or {more} more" if more > 0 else "")
 
 
-def _value(design: Design, name: str, value: float) -> str:
+def _value(design: ModelMatrix, name: str, value: float) -> str:
     column: Any = design.schema[name]
     return column.levels[int(value)] if isinstance(column, Categorical) else f"{value:g}"

@@ -23,7 +23,7 @@ from confide.errors import PlanError
 from confide.methods.regression.sums.whitened_rows import NoisySums
 from confide.results.base import sampling_alone
 from confide.results.inference.simulated_null import NoisyMiddleMatrix
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import Box
 
 # (1 + z^2)/2 at the usual z = 1.96: a t quantile with k degrees is about z (1 + (1 + z^2)/(4 k))
@@ -261,11 +261,11 @@ def identified(moments: NoisyMoments, line: Line, hides: str = "") -> tuple[str,
 PRIOR = 0.5
 
 
-def coefficient_names(design: Design, keep: list[int]) -> tuple[str, ...]:
+def coefficient_names(design: ModelMatrix, keep: list[int]) -> tuple[str, ...]:
     return (*(("Intercept",) if design.intercept else ()), *(design.terms[j].name for j in keep))
 
 
-def allowed_lines(design: Design, keep: list[int] | None = None, box: Box | None = None) -> tuple[Array, Array]:
+def allowed_lines(design: ModelMatrix, keep: list[int] | None = None, box: Box | None = None) -> tuple[Array, Array]:
     """(origin, lines), shapes (p,), (p, k): free in the kept columns; without an intercept, through y = 0 at x = 0 in the data's units.
 
     box: where z was measured from, the public bounds when left out.
@@ -283,12 +283,12 @@ def allowed_lines(design: Design, keep: list[int] | None = None, box: Box | None
     return origin, columns
 
 
-def line_of(design: Design, keep: list[int] | None = None, box: Box | None = None) -> Line:
+def line_of(design: ModelMatrix, keep: list[int] | None = None, box: Box | None = None) -> Line:
     """`allowed_lines` as a `Line`."""
     return Line(*allowed_lines(design, keep, box))
 
 
-def to_units(design: Design, keep: list[int], box: Box | None = None) -> tuple[Array, Array]:
+def to_units(design: ModelMatrix, keep: list[int], box: Box | None = None) -> tuple[Array, Array]:
     """(J, shift): coefficients in the data's units are J theta + shift, in the order of `coefficient_names`.
 
     box: where z was measured from, the public bounds when left out.
@@ -306,14 +306,14 @@ def to_units(design: Design, keep: list[int], box: Box | None = None) -> tuple[A
     return matrix[rows], shift[rows]
 
 
-def extent(design: Design, box: Box | None = None) -> tuple[Array, Array]:
+def extent(design: ModelMatrix, box: Box | None = None) -> tuple[Array, Array]:
     """From where to where each x~ of a box goes within the public bounds, shapes (terms,): -1 to 1 in the public box itself."""
     middle, half = Box.of(design).arrays
     own_middle, own_half = (box or Box.of(design)).arrays
     return (middle - half - own_middle) / own_half, (middle + half - own_middle) / own_half
 
 
-def _check_units(design: Design) -> None:
+def _check_units(design: ModelMatrix) -> None:
     """Refuse bounds so large, small or far apart in size that a variance in their units is no finite double."""
     for term in (*design.terms, design.response):
         sizes = (abs(_middle(term)), _half(term))

@@ -40,7 +40,7 @@ from confide.methods.regression.evidence.sandwich import Sandwich
 from confide.methods.regression.least_squares.sums import Layout, Limits, Metric, line_range
 from confide.methods.regression.sums.whitened_rows import Frame
 from confide.results.pages.table import DASH, with_interval
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import BOUND
 
 _SDS = 1.959963984540054
@@ -164,7 +164,7 @@ class Influence:
     lost: float = 0.0
 
     @classmethod
-    def of(cls, design: Design, frame: Frame, metric: Metric, gram: Array, rss: float) -> Influence:
+    def of(cls, design: ModelMatrix, frame: Frame, metric: Metric, gram: Array, rss: float) -> Influence:
         """At the line of a frame, from the noisy A and the noisy sum of squared residuals; |h| as far out as the public box allows."""
         matrix, kept = metric.matrix, len(gram)
         axis, line = np.linalg.solve(matrix.T, np.eye(len(matrix))[0]), np.linalg.solve(matrix.T, frame.line)

@@ -30,7 +30,7 @@ from confide.core import Noisy, Release
 from confide.methods.regression.sums.linear_rows import CELLS, ClippedRows
 from confide.results.base import LevelCount, level_remarks
 from confide.results.pages.content import Flag
-from confide.schema import Design, Integer, Numeric, Schema
+from confide.schema import Integer, ModelMatrix, Numeric, Schema
 
 # Coefficients that a sentence names; a factor may have hundreds.
 _NAMED = 4
@@ -363,7 +363,7 @@ def short_tail(
     return bool(max(float(counts[own].sum()), 0.0) + doubt * noise <= _SHARE * records)
 
 
-def too_wide(design: Design, schema: Schema) -> Iterator[str]:
+def too_wide(design: ModelMatrix, schema: Schema) -> Iterator[str]:
     """What a plan says beforehand of features whose bounds reach far beyond their typical spread."""
     for term in design.terms:
         column = schema[term.plain] if term.plain is not None else None

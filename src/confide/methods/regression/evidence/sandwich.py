@@ -23,7 +23,7 @@ from confide.methods.regression.evidence.sample_size_advice import short_tail
 from confide.methods.regression.sums.linear_rows import ranged
 from confide.results.base import sampling_alone
 from confide.results.inference.simulated_null import JointLaw, NoisyMiddleMatrix
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.clusters.cluster_covariance import Counting
 from confide.sums.coding import Box
 
@@ -216,8 +216,8 @@ class ReleaseReader:
     """One release read with one question."""
 
     release: Release
-    question: ResultOptions
-    design: Design
+    options: ResultOptions
+    design: ModelMatrix
 
     def _public(self, name: str) -> Array:
         return np.asarray(self.release.public[name], dtype=np.float64)

@@ -35,7 +35,7 @@ from confide.methods.regression.evidence.sandwich import USABLE, Sandwich
 from confide.methods.regression.least_squares.sums import Cell, Layout
 from confide.methods.regression.sums.whitened_rows import Round
 from confide.results.base import LevelCount, level_remarks
-from confide.schema import Categorical, Design
+from confide.schema import Categorical, ModelMatrix
 from confide.schema.formulas.terms import Indicator
 from confide.sums.coding import Box
 
@@ -209,7 +209,7 @@ def totals_of_gram(gram: Array, sd: float, transform: Array | None = None) -> tu
 
 
 def unseen_levels(
-    design: Design,
+    design: ModelMatrix,
     totals: tuple[Array, Array],
     *,
     box: Box | None = None,
@@ -226,7 +226,7 @@ def unseen_levels(
 
 
 def counted_levels(
-    design: Design,
+    design: ModelMatrix,
     totals: tuple[Array, Array],
     *,
     box: Box | None = None,
@@ -247,7 +247,7 @@ def counted_levels(
     ]
 
 
-def base_levels(design: Design) -> dict[str, str]:
+def base_levels(design: ModelMatrix) -> dict[str, str]:
     """Column -> the one level of it that has no feature, with which the coefficients of the others compare."""
     found: dict[str, set[int]] = {}
     for term in design.terms:
@@ -260,7 +260,9 @@ def base_levels(design: Design) -> dict[str, str]:
     return {name: columns[name].levels[places[0]] for name, places in left.items() if len(places) == 1}
 
 
-def _levels(design: Design, middle: Array, half: Array, keep: Sequence[int] | None) -> Iterator[tuple[str, str, Array]]:
+def _levels(
+    design: ModelMatrix, middle: Array, half: Array, keep: Sequence[int] | None
+) -> Iterator[tuple[str, str, Array]]:
     """(column, level, c) with c'z = 1 at the level and 0 elsewhere, for every level whose count follows from the features."""
     found: dict[str, dict[int, int]] = {}
     for j, term in enumerate(design.terms):

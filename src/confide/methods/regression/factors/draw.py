@@ -28,7 +28,7 @@ import numpy as np
 from confide._arrays import Array
 from confide.core import Allowance, Composed, Gram, Meter, Plan, Release, ResultOptions, Source, Statistic, Total
 from confide.methods.regression.factors.reading import LevelFit, LevelTables, TailCounts, largest_fit
-from confide.methods.regression.factors.results import COVERS, TARGET, read
+from confide.methods.regression.factors.results import INTERVALS_FOR, TARGET, read
 from confide.methods.regression.factors.sums import (
     FactorLevels,
     Fits,
@@ -43,7 +43,7 @@ from confide.methods.regression.factors.sums import (
 from confide.methods.regression.linear_estimates import SharedEstimates, kept
 from confide.methods.regression.reference import least_squares
 from confide.methods.regression.sums.linear_rows import ClippedRows
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Categorical, ModelMatrix, Schema
 from confide.schema.coded_frame import CodedFrame
 from confide.sums.coding import ends
 from confide.sums.columns import columns_of
@@ -73,12 +73,12 @@ class FactorMeans:
 
     label: str
     schema: Schema
-    design: Design
+    design: ModelMatrix
     levels: FactorLevels
     clipping_check: bool = True
 
     @classmethod
-    def of(cls, label: str, schema: Schema, design: Design, clipping_check: bool = True) -> FactorMeans | None:
+    def of(cls, label: str, schema: Schema, design: ModelMatrix, clipping_check: bool = True) -> FactorMeans | None:
         """None for a design that has other terms than factors, or more levels than tables can hold."""
         levels = FactorLevels.of(design)
         return None if levels is None else cls(label, schema, design, levels, clipping_check)
@@ -101,7 +101,7 @@ class FactorMeans:
             "passes": 1 if self.levels.told_by_sums else 3,
             "constants": {},
             "target": f"linear regression of {self.design.response.name} on {', '.join(self.design.names)}, {TARGET}",
-            "covers": COVERS.format(self.design.response.name),
+            "intervals_for": INTERVALS_FOR.format(self.design.response.name),
             "warnings": ()
             if self.clipping_check
             else ("responses outside their bounds are clipped and not counted: clipping_check=False",),
@@ -219,10 +219,10 @@ class FactorMeans:
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def table(self, release: Release, question: ResultOptions) -> SharedEstimates:
+    def table(self, release: Release, options: ResultOptions) -> SharedEstimates:
         """The table; a subset's covariance assumes equal residual variances, as the released meat belongs to the full model."""
         return read(
-            release, self.design, self.levels, self.rows(str(release.charged.relation)), kept(self.design, question)
+            release, self.design, self.levels, self.rows(str(release.charged.relation)), kept(self.design, options)
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:

@@ -25,7 +25,7 @@ from confide.methods.regression.linear_estimates import SharedEstimates, legend
 from confide.results.base import LevelCount, level_legend, level_remarks, sampling_alone
 from confide.results.inference.simulated_null import JointLaw, NoisyMiddleMatrix
 from confide.results.pages.table import DASH, with_interval
-from confide.schema import Design
+from confide.schema import ModelMatrix
 
 linalg = later("scipy.linalg")
 
@@ -38,7 +38,7 @@ class LevelFigures:
     """One release, read for some of the coefficients. All in half-ranges of the response."""
 
     release: Release
-    design: Design
+    design: ModelMatrix
     levels: FactorLevels
     tables: LevelTables
     columns: NDArray[np.int64]
@@ -275,7 +275,7 @@ def _lifted(sampled: Array, least: Array) -> Array:
 
 
 TARGET = "least squares of all complete records"
-COVERS = (
+INTERVALS_FOR = (
     "coefficients of the population's least-squares line for {} clipped to its declared bounds; sampling of records and privacy noise, "
     "unequal residual variances allowed, independent records"
 )
@@ -288,7 +288,9 @@ _NORMAL = float(special.ndtri(0.975))
 _LISTED = 12
 
 
-def read(release: Release, design: Design, levels: FactorLevels, rows: LevelRows, keep: list[int]) -> SharedEstimates:
+def read(
+    release: Release, design: ModelMatrix, levels: FactorLevels, rows: LevelRows, keep: list[int]
+) -> SharedEstimates:
     """The table of a release of `FactorMeans`. keep: the terms of a smaller model."""
     tables = LevelTables.of(levels, rows, release["sums"])
     shift = int(design.intercept)
@@ -443,7 +445,7 @@ class Reading(LevelFigures):
             reason=reason,
             flags=(*flags, *small, *few),
             target=f"linear regression of {response} on {', '.join(names)}, {TARGET}",
-            covers=_SUBSET if self.subset else COVERS.format(response),
+            intervals_for=_SUBSET if self.subset else INTERVALS_FOR.format(response),
             facts=(
                 ("Cov. type", "classical" if self.subset else "robust"),
                 ("n", f"{self.tables.count:,.0f} ± {_NORMAL * self.tables.count_sd:,.0f}"),

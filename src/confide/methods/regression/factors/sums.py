@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array, Whole
 from confide.core import RecordMap
 from confide.core.exact import digest
-from confide.schema import Categorical, Design
+from confide.schema import Categorical, ModelMatrix
 from confide.schema.formulas.terms import Indicator, Term
 from confide.sums.cells.cell_sums import Histogram, WholeSums
 from confide.sums.coding import BITS, BOUND, Codes, round_within, steps
@@ -85,7 +85,7 @@ class Block:
         return ":".join(self.columns) or "1"
 
     @classmethod
-    def of(cls, design: Design, columns: tuple[str, ...], terms: tuple[int, ...]) -> Block:
+    def of(cls, design: ModelMatrix, columns: tuple[str, ...], terms: tuple[int, ...]) -> Block:
         """The block of some columns, with the terms whose values it decides."""
         sizes = tuple(design.schema[name].steps for name in columns)
         places: dict[tuple[float, ...], int] = {}
@@ -113,11 +113,11 @@ class FactorLevels:
     ((3, 3), ((0, 1),))
     """
 
-    design: Design
+    design: ModelMatrix
     blocks: tuple[Block, ...]
 
     @classmethod
-    def of(cls, design: Design) -> FactorLevels | None:
+    def of(cls, design: ModelMatrix) -> FactorLevels | None:
         """The blocks of a design; None where a term is no product of indicators and 0/1 columns, where no combination of terms is the
         constant 1 (a formula without an intercept and without all levels of a factor), or where there are too many levels.
         """
@@ -239,7 +239,7 @@ class FactorLevels:
         return digest(["levels of factors", self.design.to_dict(), [list(block.columns) for block in self.blocks]])
 
     @cached_property
-    def _bare(self) -> Design:
+    def _bare(self) -> ModelMatrix:
         return replace(self.design, terms=(), term_bounds=())
 
     @cached_property
@@ -274,7 +274,7 @@ def _largest(sets: Iterable[frozenset[str]]) -> list[frozenset[str]]:
     return [one for one in found if not any(one < other for other in found)]
 
 
-def _known(design: Design, term: Term) -> bool:
+def _known(design: ModelMatrix, term: Term) -> bool:
     """Whether the levels of a term's columns decide it: each is categorical or a 0/1 column."""
     return all(
         isinstance(column, Categorical) or (column.low, column.high, column.steps) == (0, 1, 2)
@@ -283,7 +283,7 @@ def _known(design: Design, term: Term) -> bool:
 
 
 def _values(
-    design: Design, columns: tuple[str, ...], sizes: tuple[int, ...], terms: tuple[int, ...]
+    design: ModelMatrix, columns: tuple[str, ...], sizes: tuple[int, ...], terms: tuple[int, ...]
 ) -> list[list[float]]:
     """What each of `terms` is at each combination of levels, the first column changing slowest: products of factors that are 0 or 1."""
     at = dict(zip(columns, np.indices(sizes).reshape(len(sizes), prod(sizes)), strict=True))
@@ -295,7 +295,7 @@ def _values(
     return [list(map(float, row)) for row in found.tolist()]
 
 
-def _label(design: Design, name: str, level: int) -> str:
+def _label(design: ModelMatrix, name: str, level: int) -> str:
     column = design.schema[name]
     return column.levels[level] if isinstance(column, Categorical) else str(level)
 

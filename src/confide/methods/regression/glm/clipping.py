@@ -42,7 +42,7 @@ from confide.methods.regression.glm.fisher_families import Counts
 from confide.methods.regression.glm.fisher_rows import FisherRows
 from confide.methods.regression.glm.sums import count_edges
 from confide.methods.regression.sums.linear_rows import ranged
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import BOUND, Box
 
 _KAPPAS = (1.5, 2.0, 3.0, 4.5)
@@ -249,19 +249,19 @@ def _power(density: float, index: float, middle: float, cut: float, high: float)
     return float(((values[1:] + values[:-1]) / 2 * np.diff(y)).sum())
 
 
-def spacing(design: Design) -> float:
+def spacing(design: ModelMatrix) -> float:
     """How far apart the counts of a design are on their grid."""
     return float(design.response.high) / (design.response.steps - 1)
 
 
-def missing(release: Release, design: Design, family: Counts, records: float) -> float:
+def missing(release: Release, design: ModelMatrix, family: Counts, records: float) -> float:
     """The bound on the sum of (y - c)+ at the cut of a release, in units of the cut."""
     if family.cut >= family.high:
         return 0.0
     return _read(release, design, family, records).beyond(family.cut) / family.cut
 
 
-def _read(release: Release, design: Design, family: Counts, records: float) -> CountCut:
+def _read(release: Release, design: ModelMatrix, family: Counts, records: float) -> CountCut:
     """The histogram of a release."""
     noisy, last = release["counts"], release["last" if "last" in release.statistics else "short last"]
     k, mu = len(design.terms) + 1, BOUND / sqrt(last.variance)
@@ -285,7 +285,7 @@ def cut_assumption(family: Counts, noise: Array) -> list[str]:
     ]
 
 
-def wide_words(release: Release, design: Design, family: Counts, records: float) -> list[str]:
+def wide_words(release: Release, design: ModelMatrix, family: Counts, records: float) -> list[str]:
     """The sentence on a declared bound of counts that lies far beyond those that are seen; none where it does not."""
     seen = _read(release, design, family, records).seen
     if family.high <= _FAR_BOUND * seen:
@@ -366,7 +366,9 @@ _FULL = 1.1
 _DIGITS = 3
 
 
-def reaches(design: Design, box: Box, mean: Array, sd: Array, *, private: bool) -> Mapping[int, tuple[float, float]]:
+def reaches(
+    design: ModelMatrix, box: Box, mean: Array, sd: Array, *, private: bool
+) -> Mapping[int, tuple[float, float]]:
     """By place among the terms of more than two values: how far its public bounds lie from its private mean in private sds, and from
     the middle of its private range in half-widths of sqrt(3) sds. mean, sd: of the features in units of `box`; private: whether that is a
     private range; else both are from the moments.
@@ -397,7 +399,9 @@ def beyond(ends: Array, bound: float) -> Array:
     return np.where(ends > _FULL * bound, np.maximum(ends / bound - 1, 1.0), 0.0)
 
 
-def lengths_at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, *, private: bool) -> tuple[Array, Array]:
+def lengths_at_ends(
+    design: ModelMatrix, rows: FisherRows, mean: Array, sd: Array, *, private: bool
+) -> tuple[Array, Array]:
     """(M, N), (terms,) each: the largest of a record at either end of a feature's bounds, 0 of features at risk and of two values; of rows
     at a line. M is the length that its score can have, over the part of a bound that scores count in full within.
     """
@@ -408,7 +412,9 @@ def lengths_at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, *,
     return np.round(most / (rows.family.score_part or 1.0), _DIGITS), np.round(whole, _DIGITS)
 
 
-def missed_at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, moments: Array, *, private: bool) -> Array:
+def missed_at_ends(
+    design: ModelMatrix, rows: FisherRows, mean: Array, sd: Array, moments: Array, *, private: bool
+) -> Array:
     """What the score of a record at either end of a feature's bounds misses at most, in units of the bound, (terms,): all others where
     they are on average there, as a square is with what it is the square of; residuals up to the largest outcome. 0 as above.
 
@@ -429,7 +435,9 @@ def missed_at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, mom
     return np.round(_largest(rows.missed(*rows.sizes_of(z)[1:]), safe, len(design.terms)), _DIGITS)
 
 
-def _at_ends(design: Design, rows: FisherRows, mean: Array, sd: Array, *, private: bool) -> tuple[list[int], Array]:
+def _at_ends(
+    design: ModelMatrix, rows: FisherRows, mean: Array, sd: Array, *, private: bool
+) -> tuple[list[int], Array]:
     """Features that are not at risk without it, and z of a record at the lower end of each, then at the upper, all others at their means,
     (2 features, k).
     """

@@ -46,7 +46,7 @@ from confide.methods.regression.glm.noise_floor import UnidentifiedLevels, level
 from confide.methods.regression.sums.whitened_rows import Frame
 from confide.noise import keyed_generator
 from confide.results.base import sampling_alone
-from confide.schema import Categorical, Design, Integer, Schema
+from confide.schema import Categorical, Integer, ModelMatrix, Schema
 from confide.schema.formulas.formula import cut
 from confide.schema.formulas.names import column_named, sides
 from confide.sums.clusters.cluster_covariance import TruncationBias, independent_of
@@ -55,7 +55,7 @@ from confide.sums.coding import BOUND, Box
 
 def binary_design(
     formula: str, schema: Schema, term_bounds: Mapping[str, tuple[float, float]] | None = None
-) -> tuple[Design, tuple[str, str]]:
+) -> tuple[ModelMatrix, tuple[str, str]]:
     """The design and the two levels of its outcome, the base first.
 
     The outcome is a categorical column of two levels, whose second one counts as 1 (the design then holds it as Integer(0, 1), which has
@@ -73,7 +73,7 @@ def binary_design(
         levels = (column.levels[0], column.levels[1])
         columns = {key: Integer(0, 1) if key == name else own for key, own in schema.columns.items()}
         schema = schema.with_columns(columns)
-    design = Design.of(formula, schema, term_bounds=term_bounds)
+    design = ModelMatrix.of(formula, schema, term_bounds=term_bounds)
     response = design.response
     if (response.low, response.high) != (0.0, 1.0):
         raise PlanError(
@@ -87,7 +87,7 @@ def binary_design(
     return design, levels
 
 
-def log_odds(design: Design, box: Box | None = None) -> Array:
+def log_odds(design: ModelMatrix, box: Box | None = None) -> Array:
     """J: coefficients in the data's units are J theta, in the order of `design.names`. box: where z was measured from, the public bounds
     when left out; the design has an intercept.
     """

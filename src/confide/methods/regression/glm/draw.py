@@ -61,7 +61,7 @@ from confide.methods.regression.sums.linear_rows import (
 from confide.methods.regression.sums.scores import UnitFisherScores
 from confide.methods.regression.sums.whitened_rows import Frame, NoisySystem, Round, WhitenedRows, choose_prior, wiener
 from confide.noise import keyed_generator
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.clusters.cluster_covariance import Counting, meat_of, ruler_of, scores_of, with_scores
 from confide.sums.coding import BOUND, Box
@@ -75,7 +75,7 @@ _LONGEST = 1.5
 FAR = 1e6
 
 
-def cap_of(design: Design) -> float:
+def cap_of(design: ModelMatrix) -> float:
     """R2: what |z|^2 counts up to in the linear round."""
     return 1 + len(design.terms) / 3
 
@@ -121,20 +121,20 @@ class FisherRound:
         return np.asarray(delta) if (np.abs(delta) <= FAR).all() else np.zeros(len(delta))
 
 
-def scored(design: Design, release: Any) -> FisherRound:
+def scored(design: ModelMatrix, release: Any) -> FisherRound:
     """The last round of a release."""
     rows = FisherRows(design, alpha=float(release.public["alpha"][0]), bound=float(release.public["bound"][0]))
     name = "last" if "last" in release.statistics else "short last"
     return FisherRound.decoded(release[name], rows)
 
 
-def linear_round(design: Design, release: Any, box: Box) -> Round:
+def linear_round(design: ModelMatrix, release: Any, box: Box) -> Round:
     """The linear round of a release, with features measured from `box`."""
     name = "linear" if "linear" in release.statistics else "short linear"
     return Round.decoded(release[name], linear_sums(design), Frame.start(box), cap_of(design))
 
 
-def linear_sums(design: Design) -> BlockGram:
+def linear_sums(design: ModelMatrix) -> BlockGram:
     """The statistic of the linear round."""
     return BlockGram(WhitenedRows(design), multipliers(*_SPLIT))
 
@@ -151,7 +151,7 @@ _NARROWEST = 1e-3
 
 
 def made_points(
-    design: Design, box: Box, moments: Array, generator: np.random.Generator, number: int = _POINTS
+    design: ModelMatrix, box: Box, moments: Array, generator: np.random.Generator, number: int = _POINTS
 ) -> Array:
     """z of made records, shape (number, p). moments: second moments of z per record, (p, p) with 1 in the corner."""
     mean = moments[0, 1:]
@@ -257,7 +257,7 @@ class FisherRounds:
     counting: how rows of a unit count, where several do: then the meat is one of units.
     """
 
-    design: Design
+    design: ModelMatrix
     family: Family = LOGIT
     counting: Counting | None = None
 
@@ -353,7 +353,7 @@ class _Draw:
     weighing: FisherWeights
 
     @property
-    def design(self) -> Design:
+    def design(self) -> ModelMatrix:
         return self.of.design
 
     @property

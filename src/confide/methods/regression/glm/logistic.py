@@ -24,7 +24,7 @@ from confide.methods.regression.glm.results import LogisticEstimates
 from confide.methods.regression.glm.survey import SurveyFisherLine
 from confide.methods.regression.reference import likeliest_line, log_odds_line
 from confide.methods.regression.survey_scores import SampleDesign
-from confide.schema import CodedFrame, Design, Schema
+from confide.schema import CodedFrame, ModelMatrix, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.clusters.cluster_covariance import Counting
 from confide.sums.coding import outcome_pairs
@@ -113,7 +113,7 @@ class Logistic(Method):
             **planned,
         )
 
-    def _design(self, schema: Any) -> tuple[Design, tuple[str, str]]:
+    def _design(self, schema: Any) -> tuple[ModelMatrix, tuple[str, str]]:
         whole = Schema.of(schema)
         return binary_design(self.formula, whole, self.term_bounds)
 
@@ -125,11 +125,11 @@ class Logistic(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> LogisticEstimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> LogisticEstimates:
         """The table of log-odds in the units of the data. A question has nothing to ask: `PlanError`."""
-        question = question or ResultOptions()
-        question.only()
-        return cast(LogisticEstimates, self._fisher(release.plan.declared).table(release, question))
+        options = options or ResultOptions()
+        options.only()
+        return cast(LogisticEstimates, self._fisher(release.plan.declared).table(release, options))
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The likeliest model of the link. `PlanError` for target="weighted"."""

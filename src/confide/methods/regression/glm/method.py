@@ -30,14 +30,14 @@ from confide.methods.regression.glm.draw import PASSES, FisherRounds
 from confide.methods.regression.glm.fisher_families import LOGIT, Family
 from confide.methods.regression.glm.reading import FisherReading
 from confide.methods.regression.glm.results import ModelEstimates
-from confide.schema import Design, Schema
+from confide.schema import ModelMatrix, Schema
 from confide.schema.formulas.names import with_intercept
 from confide.sums.clusters.cluster_covariance import OUTCOME, Counting, too_few
 
 _TARGETS = ("mle", "weighted")
 
 
-def has_numbers(design: Design) -> bool:
+def has_numbers(design: ModelMatrix) -> bool:
     """Whether a term has more than two values."""
     return not all(term.binary for term in design.terms)
 
@@ -66,7 +66,7 @@ class FisherLine:
     """
 
     schema: Schema
-    design: Design
+    design: ModelMatrix
     levels: tuple[str, str] | None
     family: Family = LOGIT
     weighted: bool = False
@@ -90,7 +90,7 @@ class FisherLine:
             "statistics": statistics,
             "passes": PASSES,
             "target": f"{'weighted line of ' if self.weighted else ''}{self._model}, maximum likelihood",
-            "covers": self._covers,
+            "intervals_for": self._intervals_for,
             "warnings": few(),
             "notes": few(n=n) if n else (),
         }
@@ -108,7 +108,7 @@ class FisherLine:
         return f"{kind} regression of {response} = {self.levels[1]} on {names}"
 
     @property
-    def _covers(self) -> str:
+    def _intervals_for(self) -> str:
         rest = f"sampling of records and privacy noise, {independent_words(self.schema)}"
         if self.weighted:
             weight = "weight min(1, D/N)" if self.levels else "a weight from min(1, D/N) to 1"
@@ -122,6 +122,6 @@ class FisherLine:
         """Noisy sums in the order of the plan; the noisy count chooses the branch."""
         return self._rounds.draw(source, plan, meter)
 
-    def table(self, release: Release, question: ResultOptions) -> ModelEstimates:
+    def table(self, release: Release, options: ResultOptions) -> ModelEstimates:
         """The table of coefficients."""
-        return FisherReading(release, question, self.design, self.levels, self.family, self.weighted).table()
+        return FisherReading(release, options, self.design, self.levels, self.family, self.weighted).table()

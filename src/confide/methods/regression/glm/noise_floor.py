@@ -63,7 +63,7 @@ from confide.methods.regression.evidence.cells import DesignCell, cell_words, de
 from confide.methods.regression.evidence.sample_size_advice import plain, summary_text
 from confide.methods.regression.evidence.sparse_levels import CORRELATED, base_levels
 from confide.methods.regression.glm.fisher_families import Family
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.coding import Box
 
 # No level with more than this part of the records is held.
@@ -92,7 +92,7 @@ class Level:
         return self.cell.name
 
 
-def levels_of(design: Design, box: Box) -> list[Level]:
+def levels_of(design: ModelMatrix, box: Box) -> list[Level]:
     """Every level that follows from the features."""
     return [level_of(one, box) for one in design_cells(design)]
 
@@ -218,7 +218,7 @@ _NAMED, _NORMAL = 6, 1.96
 
 
 def held_words(
-    design: Design,
+    design: ModelMatrix,
     held: Sequence[Level],
     counts: NDArray[np.float64],
     sds: NDArray[np.float64],

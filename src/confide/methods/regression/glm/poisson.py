@@ -28,7 +28,7 @@ from confide.methods.regression.glm.fisher_families import Counts
 from confide.methods.regression.glm.method import FisherLine, checked_target, no_weighted_reference
 from confide.methods.regression.glm.results import PoissonEstimates
 from confide.methods.regression.reference import likeliest_line
-from confide.schema import Categorical, CodedFrame, Design, Schema
+from confide.schema import Categorical, CodedFrame, ModelMatrix, Schema
 from confide.schema.formulas.formula import cut, parse_formula
 from confide.sums.coding import outcome_pairs
 
@@ -77,8 +77,8 @@ class Poisson(Method):
         high = float(design.response.high)
         return FisherLine(design.schema, design, None, Counts(high, high), self.target == "weighted")
 
-    def _design(self, schema: Schema) -> Design:
-        design = Design.of(self.formula, schema, term_bounds=self.term_bounds)
+    def _design(self, schema: Schema) -> ModelMatrix:
+        design = ModelMatrix.of(self.formula, schema, term_bounds=self.term_bounds)
         low, high = float(design.response.low), float(design.response.high)
         if low != 0.0 or isinstance(schema.columns.get(design.response.name), Categorical):
             raise PlanError(
@@ -108,11 +108,11 @@ class Poisson(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> PoissonEstimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> PoissonEstimates:
         """The table of log-rates in the units of the data. A question has nothing to ask: `PlanError`."""
-        question = question or ResultOptions()
-        question.only()
-        return cast(PoissonEstimates, self._line(release.plan.declared).table(release, question))
+        options = options or ResultOptions()
+        options.only()
+        return cast(PoissonEstimates, self._line(release.plan.declared).table(release, options))
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The likeliest Poisson model of the clipped counts. `PlanError` for target="weighted"."""

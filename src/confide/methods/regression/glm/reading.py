@@ -86,7 +86,7 @@ from confide.methods.regression.glm.results import (
 from confide.methods.regression.linear_estimates import legend
 from confide.noise import keyed_generator
 from confide.results.base import LevelCount
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.clusters.cluster_covariance import independent_of
 from confide.sums.coding import Box
 
@@ -164,7 +164,7 @@ class LevelState:
     numbers: Callable[[Array], tuple[Array, Array]] | None = None
     outcomes: tuple[Array, float] | None = None
 
-    def quiet(self, design: Design) -> list[SparseLevel]:
+    def quiet(self, design: ModelMatrix) -> list[SparseLevel]:
         """The levels and other directions whose number of records with the rarer outcome, or against them, is small or hidden by noise."""
         found = []
         levels = levels_of(design, self.box)
@@ -177,7 +177,7 @@ class LevelState:
                 found.append(SparseLevel(one, look.outcome, level.cell.places))
         return found + self._separated(design)
 
-    def _separated(self, design: Design) -> list[SparseLevel]:
+    def _separated(self, design: ModelMatrix) -> list[SparseLevel]:
         """The directions of separation, by the rows that they move."""
         rows = distinct_rows(design)
         if rows is None or self.outcomes is None:
@@ -194,7 +194,7 @@ class LevelState:
                 least.setdefault(said, count)
         return [SparseLevel(least[said], AGAINST, tuple(sorted(own))) for said, own in places.items()]
 
-    def near(self, design: Design) -> list[NearLevel]:
+    def near(self, design: ModelMatrix) -> list[NearLevel]:
         """The levels that are told although noise could have hidden them."""
         found = []
         for level, look in self._looks(design, levels_of(design, self.box)):
@@ -207,7 +207,7 @@ class LevelState:
                 found.append(NearLevel(noise * look.per**2, (noise + more) * look.per**2, moves))
         return found
 
-    def _looks(self, design: Design, levels: Sequence[Level]) -> Iterator[tuple[Level, _Look]]:
+    def _looks(self, design: ModelMatrix, levels: Sequence[Level]) -> Iterator[tuple[Level, _Look]]:
         """What each level shows."""
         totals, noise = self.surprise
         for level in levels:
@@ -263,7 +263,7 @@ class LevelState:
         at = np.array([eta])
         return float(self.family.slope(at)[0] / self.family.information(at)[0])
 
-    def _mean(self, design: Design, level: Level) -> Array:
+    def _mean(self, design: ModelMatrix, level: Level) -> Array:
         """The mean of z over the records of a level, (k,): exactly in its own columns, as the moments say and within bounds in others."""
         mean = level.weights @ self.moments / max(float(level.weights @ self.moments[0]), _LEAST_SHARE)
         low, high = extent(design, self.box)
@@ -563,7 +563,7 @@ class FisherReading(IndependentRecords, FisherFigures):
             bias=bias if np.nan_to_num(bias).any() else None,
             status="partial" if hidden else "valid",
             reason=self._reasons() if hidden else "",
-            covers="; ".join([self.release.plan.covers, *self._assumptions(hidden)]),
+            intervals_for="; ".join([self.release.plan.intervals_for, *self._assumptions(hidden)]),
             effects=self._effects,
         )
 

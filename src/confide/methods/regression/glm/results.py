@@ -248,12 +248,12 @@ class ModelEstimates(DesignEstimates):
         """exp of the coefficients and of their intervals; that of the intercept is no ratio, and is left out."""
         with np.errstate(over="ignore"):
             limits = np.exp(self.conf_int(alpha))
-            found = pd.DataFrame({self._ratio: np.exp(self.params), "low": limits[0], "high": limits[1]})
+            found = pd.DataFrame({self._ratio: np.exp(self.params), "ci_low": limits[0], "ci_high": limits[1]})
         return found.drop(index="Intercept", errors="ignore")
 
     def _spread(self, alpha: float) -> pd.DataFrame:
         """The frame as it goes into a file: with the ratios and their intervals."""
-        ends = {"low": f"{self._ratio}_low", "high": f"{self._ratio}_high"}
+        ends = {end: f"{self._ratio}_{end}" for end in ("ci_low", "ci_high")}
         return (
             self.to_frame(alpha).join(self._ratios(alpha).rename(columns=ends)) if self._ratio else self.to_frame(alpha)
         )
@@ -336,7 +336,9 @@ class ModelEstimates(DesignEstimates):
             else:
                 said, value, *ends = self._sloped(j, alpha)
             rows.append((name, said, value, *((nan,) * 3 if withheld else ends)))
-        found = pd.DataFrame(rows, columns=["name", "contrast", "dy/dx", "se", "low", "high"]).set_index("name")
+        found = pd.DataFrame(rows, columns=["term", "contrast", "effect", "std_err", "ci_low", "ci_high"]).set_index(
+            "term"
+        )
         found.attrs["note"] = "" if withheld else self.mean_slope.words()
         return found
 

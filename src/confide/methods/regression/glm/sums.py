@@ -27,7 +27,7 @@ from confide._arrays import Array
 from confide.core import Gram, RecordMap, Statistic, Total
 from confide.errors import PlanError
 from confide.methods.regression.glm.fisher_rows import CROSS, FisherMap, FisherParts, FisherRows
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.cells.cell_sums import CellNumber
 from confide.sums.coding import BITS, BOUND, DesignRows, lengths, only
 
@@ -209,7 +209,7 @@ def count_edges(high: float) -> Array:
 class CountIndices(DesignRows):
     """The cell of a record's outcome, from 1 on, up to its upper edge; 0 for a record that is dropped."""
 
-    design: Design
+    design: ModelMatrix
     kind: ClassVar[str] = "count cells"
     width: ClassVar[int] = 1
     cells: ClassVar[int] = COUNT_CELLS
@@ -231,7 +231,7 @@ class OutcomeCells(CellNumber, DesignRows):
     names, sizes: the columns behind the rows, of so many values; row_of: the row of each combination, the last column's changing fastest.
     """
 
-    design: Design
+    design: ModelMatrix
     names: tuple[str, ...]
     sizes: tuple[int, ...]
     row_of: tuple[int, ...]

@@ -66,7 +66,7 @@ from confide.methods.regression.survey_scores import (
     needs_terms,
     of_records,
 )
-from confide.schema import Design, Schema
+from confide.schema import ModelMatrix, Schema
 from confide.sums.cells.weighted_cells import CELLS, WeightCells, moments_of_omega
 from confide.sums.clusters.cluster_covariance import PSU_OUTCOME, Limits, Sampled, unit_caps
 from confide.sums.clusters.psu_covariance import PersonCovariance, PsuCovariance
@@ -88,7 +88,7 @@ class SurveyRounds(FisherRounds):
     sampled: ClassVar[float] = 0.0
 
     @classmethod
-    def of(cls, schema: Schema, design: Design, family: Family) -> SurveyRounds:
+    def of(cls, schema: Schema, design: ModelMatrix, family: Family) -> SurveyRounds:
         """From a schema with a design."""
         return cls(of_records(schema, design), family, drawn=SampleDesign.of(schema))
 
@@ -209,7 +209,7 @@ class SurveyFisherLine(FisherLine):
             "statistics": statistics,
             "passes": PASSES + (WEIGHTS in statistics),
             "target": f"{self._model}, maximum likelihood, {rounds.drawn.design.words}",
-            "covers": (
+            "intervals_for": (
                 "the population's plain maximum-likelihood coefficients, whether or not the model holds; linearised variances; "
                 f"{rounds.drawn.alike}; privacy noise"
             ),
@@ -221,9 +221,9 @@ class SurveyFisherLine(FisherLine):
         """The histogram of weights and the rounds."""
         return self._survey.draw(source, plan, meter)
 
-    def table(self, release: Release, question: ResultOptions) -> ModelEstimates:
+    def table(self, release: Release, options: ResultOptions) -> ModelEstimates:
         """The table of coefficients."""
-        return SurveyFisherReading(release, question, self._survey.design, self.levels, self.family).table()
+        return SurveyFisherReading(release, options, self._survey.design, self.levels, self.family).table()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -27,7 +27,7 @@ from confide.methods.regression.least_squares.reading import LeastSquaresReading
 from confide.methods.regression.least_squares.rounds import LeastSquaresRounds
 from confide.results.hypothesis_tests import HypothesisTests
 from confide.results.inference import simulated_null
-from confide.schema import CodedFrame, Design, Schema
+from confide.schema import CodedFrame, ModelMatrix, Schema
 from confide.schema.formulas.design import checked_bounds
 from confide.schema.formulas.names import parted, sides
 from confide.sums.cells.moments import Measure, practice_places
@@ -89,14 +89,14 @@ class Correlation(Method):
         if first.name == second.name:
             raise PlanError(f"the correlation of {first.name!r} with itself is 1; write two columns, 'x + y'")
         bounds = tuple(sorted(checked_bounds(self.term_bounds).items()))
-        design = Design(self.formula, whole, second.term, (first.term,), True, bounds)
+        design = ModelMatrix(self.formula, whole, second.term, (first.term,), True, bounds)
         to_units(design, [])  # refuses bounds in whose units no variance can be computed
         return _About(first, second, LeastSquaresRounds(whole, design, clipping_check=False))
 
     def facts(self, about: _About) -> Mapping[str, Any]:
         return {
             "target": f"correlation of {about.first.name} and {about.second.name}",
-            "covers": self.intervals,
+            "intervals_for": self.intervals,
             "warnings": (),
         }
 
@@ -113,8 +113,8 @@ class Correlation(Method):
         """Noisy sums in the order of the plan; the noisy count chooses the branch."""
         return self.about(source.schema).way.draw(source, plan, meter)
 
-    def table(self, release: Release, about: _About, question: ResultOptions) -> HypothesisTests:
-        reading = LeastSquaresReading(release, question, about.way.design, [0])
+    def table(self, release: Release, about: _About, options: ResultOptions) -> HypothesisTests:
+        reading = LeastSquaresReading(release, options, about.way.design, [0])
         line = reading.table()
         common: dict[str, Any] = {
             "response": self.formula,
@@ -147,7 +147,7 @@ class Correlation(Method):
 
         return HypothesisTests.of(
             release,
-            covers=line.covers,
+            intervals_for=line.intervals_for,
             statistics=[float(line.tvalues.iloc[1])],
             df=[df],
             pvalues=[float(line.pvalues.iloc[1])],

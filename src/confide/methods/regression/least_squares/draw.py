@@ -68,7 +68,7 @@ from confide.methods.regression.sums.whitened_rows import (
     split_of,
 )
 from confide.noise import keyed_generator
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.clusters.cluster_covariance import Counting, meat_of, ruler_of, scores_of, with_scores
 from confide.sums.coding import BOUND, Box
@@ -225,7 +225,7 @@ class ScoreStatistics:
     count of responses outside their bounds. Where several rows of a unit count, scores are those of units (`regression/sums/scores`).
     """
 
-    design: Design
+    design: ModelMatrix
     limit: str = "auto"
     clipping: bool = True
 
@@ -492,7 +492,7 @@ class _Draw:
         return decoded_sums(drawn, features, scores, limits.square)
 
 
-def _rarer(design: Design, standing: RoundState) -> float | None:
+def _rarer(design: ModelMatrix, standing: RoundState) -> float | None:
     """The noisy number of records with the rarer of two public values of the response; None for a response with more."""
     if design.response.steps != 2:
         return None

@@ -39,7 +39,7 @@ from confide.methods.regression.evidence.normal_equations import to_units
 from confide.methods.regression.factors.sums import FactorLevels
 from confide.methods.regression.least_squares.rounds import LeastSquaresRounds
 from confide.methods.regression.linear_estimates import SharedEstimates
-from confide.schema import CodedFrame, Design, Schema, Unit
+from confide.schema import CodedFrame, ModelMatrix, Schema, Unit
 from confide.schema.formulas.formula import parse_formula
 from confide.schema.formulas.names import parted, sides
 
@@ -55,7 +55,7 @@ class LinePath(Protocol):
         """The noisy numbers in the order of the plan; returns public numbers that follow from them."""
         ...
 
-    def table(self, release: Release, question: ResultOptions) -> SharedEstimates:
+    def table(self, release: Release, options: ResultOptions) -> SharedEstimates:
         """The regression table."""
         ...
 
@@ -83,7 +83,7 @@ class LineMethod(FormulaMethod):
             raise PlanError(f"clipping_check must be True or False, got {self.clipping_check!r}")
 
     @abstractmethod
-    def _way(self, schema: Schema, design: Design, label: str) -> LinePath:
+    def _way(self, schema: Schema, design: ModelMatrix, label: str) -> LinePath:
         """How the line is reached. label: name and version of the method."""
 
     def about(self, schema: Any) -> LinePath:
@@ -111,14 +111,14 @@ class LineMethod(FormulaMethod):
         """Noisy sums in the order of the plan; earlier noisy numbers choose the branch."""
         return self.about(source.schema).draw(source, plan, meter)
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> SharedEstimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> SharedEstimates:
         """The regression table. A question may name a subset of coefficients: `ResultOptions(subset=("age", "educ"))`.
 
         Raises `PlanError` for a name that is no coefficient, and where the release cannot answer for a smaller model.
         """
-        question = question or ResultOptions()
-        question.only(*self.asks)
-        return self.about(release.plan.declared).table(release, question)
+        options = options or ResultOptions()
+        options.only(*self.asks)
+        return self.about(release.plan.declared).table(release, options)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The same line without privacy, on practice records as the schema reads them; `PlanError` where only a release determines it."""
@@ -190,7 +190,7 @@ class LeastSquares(LineMethod):
         """By weight where the line comes of scores; sums by level take one row of each unit, and so does a survey."""
         return self.units if isinstance(self.about(schema), LeastSquaresRounds) else ("keep",)
 
-    def _way(self, schema: Schema, design: Design, label: str) -> LinePath:
+    def _way(self, schema: Schema, design: ModelMatrix, label: str) -> LinePath:
         # each way is loaded where it is taken: a plan must be quick
         if schema.design is not None:
             from confide.methods.regression.least_squares.survey import SurveyLine

@@ -363,9 +363,13 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
             joint=s.law((self.release.drawn_sha256,)),
             status="partial" if hidden else "valid",
             reason=self._reasons() if hidden else "",
-            covers="; ".join(
+            intervals_for="; ".join(
                 part
-                for part in (self.release.plan.covers, self._assumption(), self._allowed(moved, covariance, df, bias))
+                for part in (
+                    self.release.plan.intervals_for,
+                    self._assumption(),
+                    self._allowed(moved, covariance, df, bias),
+                )
                 if part
             ),
             flags=(_UNLIMITED if self.unlimited else _TAIL_ASSUMPTION,),

@@ -29,7 +29,7 @@ from confide.methods.regression.least_squares.draw import PASSES, ScoreStatistic
 from confide.methods.regression.least_squares.reading import LeastSquaresReading
 from confide.methods.regression.linear_estimates import SharedEstimates, kept
 from confide.methods.regression.reference import least_squares
-from confide.schema import Categorical, Design, Schema
+from confide.schema import Categorical, ModelMatrix, Schema
 from confide.schema.formulas.names import with_intercept
 from confide.sums.clusters.cluster_covariance import too_few
 
@@ -42,7 +42,7 @@ class LeastSquaresRounds:
     """
 
     schema: Schema
-    design: Design
+    design: ModelMatrix
     limit: str = "auto"
     clipping_check: bool = True
 
@@ -68,7 +68,7 @@ class LeastSquaresRounds:
             "passes": PASSES,
             "constants": {},
             "target": f"linear regression of {self.design.response.name} on {', '.join(self.design.names)}, least squares",
-            "covers": (
+            "intervals_for": (
                 f"coefficients of the population's least-squares line for {self.design.response.name} clipped to its declared bounds; "
                 f"sampling of records and privacy noise, unequal residual variances and curved means allowed, "
                 f"{independent_words(self.schema)}"
@@ -95,9 +95,9 @@ class LeastSquaresRounds:
         """Noisy sums in the order of the plan; the noisy count chooses the branch."""
         return self._sums.draw(source, plan, meter)
 
-    def table(self, release: Release, question: ResultOptions) -> SharedEstimates:
+    def table(self, release: Release, options: ResultOptions) -> SharedEstimates:
         """The table. A smaller model (`ResultOptions(subset=...)`) has point estimates alone: the released meat belongs to the full one."""
-        return LeastSquaresReading(release, question, self.design, kept(self.design, question)).table()
+        return LeastSquaresReading(release, options, self.design, kept(self.design, options)).table()
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """Least squares without privacy, of practice records as the schema reads them."""

@@ -35,7 +35,7 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.methods.regression.sums.whitened_rows import Frame
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.schema.formulas.terms import factor_name
 from confide.sums.coding import Box
 
@@ -61,7 +61,7 @@ class Layout:
     separate: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, design: Design) -> Layout:
+    def of(cls, design: ModelMatrix) -> Layout:
         """The layout of a design with an intercept."""
         groups: dict[str, list[int]] = {}
         for place, term in enumerate(design.terms):
@@ -212,7 +212,7 @@ def floored_moments(gram: Array, transform: Array, count: float, noise: float) -
     return np.asarray((moments + moments.T) / 2 / moments[0, 0])
 
 
-def _separate(design: Design, group: tuple[int, ...]) -> bool:
+def _separate(design: ModelMatrix, group: tuple[int, ...]) -> bool:
     """Whether the columns of a factor stand in no other term."""
     own = {column for place in group for column in design.terms[place].columns}
     return not any(own & set(term.columns) for place, term in enumerate(design.terms) if place not in group)
@@ -264,7 +264,7 @@ class Maxima:
     residual: float
 
 
-def public_maxima(design: Design, layout: Layout, frame: Frame) -> Maxima:
+def public_maxima(design: ModelMatrix, layout: Layout, frame: Frame) -> Maxima:
     """`Maxima` of the frame's coordinates and line.
 
     |v|^2 and |r| are largest at corners of the box; the levels of a factor exclude each other. Where the corners are too many each
@@ -300,7 +300,7 @@ def public_maxima(design: Design, layout: Layout, frame: Frame) -> Maxima:
     )
 
 
-def line_range(design: Design, layout: Layout, frame: Frame) -> tuple[float, float]:
+def line_range(design: ModelMatrix, layout: Layout, frame: Frame) -> tuple[float, float]:
     """The least and the largest that the line of a frame can be in the public box, a hair more for the floats."""
     public_middle, public_half = Box.of(design).arrays
     middle, half = frame.box.arrays

@@ -110,7 +110,7 @@ from confide.methods.regression.survey_scores import (
 from confide.results import check_alpha
 from confide.results.inference import simulated_null
 from confide.results.population_totals import CALLS, public_margins
-from confide.schema import Categorical, Design, Schema, SurveyDesign
+from confide.schema import Categorical, ModelMatrix, Schema, SurveyDesign
 from confide.sums.cells.weighted_cells import (
     CELLS,
     CappedWeight,
@@ -236,7 +236,7 @@ class SurveySums(ScoreStatistics):
     known: Known = field(default=Known(), kw_only=True)
 
     @classmethod
-    def of(cls, schema: Schema, design: Design, limit: str, clipping: bool) -> SurveySums:
+    def of(cls, schema: Schema, design: ModelMatrix, limit: str, clipping: bool) -> SurveySums:
         """From a schema with a design."""
         return cls(of_records(schema, design), limit, clipping, drawn=SampleDesign.of(schema))
 
@@ -399,7 +399,7 @@ class SurveyEstimates(OfPopulation, SharedEstimates):
         size = sum(next(iter(margins.values())).values())
         mean = np.array([estimate, error, df, estimate - half, estimate + half])
         scale = np.array([1.0, 1.0, 1.0 / size, 1.0, 1.0]) * size
-        named = ("estimate", "std_err", "df", "low", "high")
+        named = ("estimate", "std_err", "df", "ci_low", "ci_high")
         return pd.DataFrame([mean, mean * scale], index=["mean", "total"], columns=list(named))
 
 
@@ -534,7 +534,7 @@ class SurveyLine:
     """The way to a line under the design of a schema."""
 
     schema: Schema
-    design: Design
+    design: ModelMatrix
     limit: str = "auto"
     clipping_check: bool = True
 
@@ -571,7 +571,7 @@ class SurveyLine:
             "target": (
                 f"linear regression of {self.design.response.name} on {', '.join(self.design.names)}, least squares, {self.drawn.words}"
             ),
-            "covers": (
+            "intervals_for": (
                 f"coefficients of the population's least-squares line for {self.design.response.name} clipped to its declared bounds, "
                 f"linearised variances; {sums.drawn.alike}; privacy noise, unequal residual variances and curved means allowed"
             ),
@@ -595,9 +595,9 @@ class SurveyLine:
         """The histogram of weights and the rounds."""
         return self._sums.draw(source, plan, meter)
 
-    def table(self, release: Release, question: ResultOptions) -> SharedEstimates:
+    def table(self, release: Release, options: ResultOptions) -> SharedEstimates:
         """The table. A smaller model has point estimates alone."""
-        return SurveyReading(release, question, self._sums.design, kept(self.design, question)).table()
+        return SurveyReading(release, options, self._sums.design, kept(self.design, options)).table()
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """Least squares without privacy, of practice records in listed PSUs, by their weights."""

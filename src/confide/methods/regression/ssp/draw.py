@@ -44,7 +44,7 @@ from confide.methods.regression.sums.linear_rows import (
     together,
 )
 from confide.methods.regression.sums.whitened_rows import LeverageCells, LeverageIndices
-from confide.schema import Design, Schema
+from confide.schema import ModelMatrix, Schema
 from confide.schema.formulas.design import checked_bounds
 from confide.schema.formulas.formula import parse_formula
 from confide.schema.formulas.names import hidden, restored, sides
@@ -83,7 +83,7 @@ class BoxLeverage(LeverageIndices):
         return digest(["box leverage", self.design.to_dict(), [pack(edge) for edge in _EDGES]])
 
 
-def largest(design: Design, box: Box, within: float = inf) -> float:
+def largest(design: ModelMatrix, box: Box, within: float = inf) -> float:
     """The largest |z|^2 that the public bounds allow in a box: from there on nothing is weighed.
 
     within: bounds further out than this many standard deviations of their feature count as that near.
@@ -91,18 +91,18 @@ def largest(design: Design, box: Box, within: float = inf) -> float:
     return float(1 + (np.minimum(reach(design, box), within) ** 2 / 3).sum())
 
 
-def reach(design: Design, box: Box) -> Array:
+def reach(design: ModelMatrix, box: Box) -> Array:
     """How many of its standard deviations (half-widths of the box over sqrt(3)) each term's public bounds lie away at most, (terms,)."""
     low, high = extent(design, box)
     return np.asarray(sqrt(3) * np.maximum(np.abs(low), np.abs(high)))
 
 
-def unanswered(design: Design, box: Box) -> NDArray[np.bool_]:
+def unanswered(design: ModelMatrix, box: Box) -> NDArray[np.bool_]:
     """Which terms lie out of reach, (terms,)."""
     return np.asarray(reach(design, box) > REACH)
 
 
-def margin(design: Design, box: Box) -> float:
+def margin(design: ModelMatrix, box: Box) -> float:
     """How far the cap lies beyond records that are counted, in squared length."""
     return _WIDE if (reach(design, box) > _NEAR).any() else _MARGIN
 
@@ -219,8 +219,8 @@ class Moments:
 class Layout:
     """The statistics of one shared release and their shares, from public facts."""
 
-    designs: tuple[Design, ...]
-    whole: Design
+    designs: tuple[ModelMatrix, ...]
+    whole: ModelMatrix
     cap: float
     robust: bool
     clipping: bool
@@ -254,7 +254,7 @@ class Layout:
         if len(set(names)) < len(names):
             raise PlanError(f"the formula {formula!r} has a response twice; write each once, as in 'y1 + y2 ~ a'")
         designs = tuple(
-            Design.of(
+            ModelMatrix.of(
                 text,
                 schema,
                 term_bounds={k: v for k, v in given.items() if k == own or k not in names} or None,
@@ -281,7 +281,7 @@ class Layout:
         return self if self.chosen else replace(self, adaptive=True, cap=self.cap if cap is None else float(cap))
 
     @property
-    def design(self) -> Design:
+    def design(self) -> ModelMatrix:
         """The design of the first response; terms are the same in all."""
         return self.designs[0]
 
@@ -405,7 +405,7 @@ class Layout:
         return LeverageCells(BoxLeverage(self._features))
 
     @property
-    def _features(self) -> Design:
+    def _features(self) -> ModelMatrix:
         """The design that the ranges are taken of: a record counts if it does in the moments, but responses have no range."""
         return self.design
 

@@ -56,7 +56,7 @@ from confide.methods.regression.ssp.draw import REACH, Layout, chosen_cap, large
 from confide.methods.regression.ssp.reading import read
 from confide.methods.regression.sums.linear_rows import private_box
 from confide.methods.regression.sums.whitened_rows import Frame
-from confide.schema import Categorical, CodedFrame, Design, Schema
+from confide.schema import Categorical, CodedFrame, ModelMatrix, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import Box
 
@@ -155,7 +155,7 @@ class SSP(Method):
             "passes": 1 + int(self.cov == "robust") + (2 + int(layout.counting)) * int(layout.recentring),
             "constants": constants,
             "target": layout.title(responses, design.names),
-            "covers": self._covers(layout),
+            "intervals_for": self._intervals_for(layout),
             "warnings": (
                 *parse_formula(design.formula, schema).notes,
                 *(
@@ -180,11 +180,11 @@ class SSP(Method):
             products=self.products,
         )
 
-    def _design(self, schema: Any) -> Design:
+    def _design(self, schema: Any) -> ModelMatrix:
         """The design of the first response."""
         return self._layout(schema).design
 
-    def _covers(self, layout: Layout) -> str:
+    def _intervals_for(self, layout: Layout) -> str:
         variances = "unequal residual variances allowed" if self.cov == "robust" else "equal residual variances assumed"
         names = " and ".join(design.response.name for design in layout.designs)
         bounds = "its declared bounds" if layout.outcomes == 1 else "their declared bounds"
@@ -287,16 +287,16 @@ class SSP(Method):
 
     # infer ----------------------------------------------------------------------------------------------------------
 
-    def infer(self, release: Release, question: ResultOptions | None = None) -> SharedEstimates:
+    def infer(self, release: Release, options: ResultOptions | None = None) -> SharedEstimates:
         """The regression table. A question may name a subset of coefficients: `ResultOptions(subset=("age", "educ"))`.
 
         For several responses the table holds all coefficients, named "y1: age", with tests across responses, and `result["y1"]` is the
         table of one. A subset's covariance assumes equal residual variances in the smaller model, whatever `cov` is: the released meat
         belongs to the full one. Raises `PlanError` for a name that is no coefficient.
         """
-        question = question or ResultOptions()
-        question.only(*self.asks)
-        return read(self, self._layout(release.plan.declared), release, question)
+        options = options or ResultOptions()
+        options.only(*self.asks)
+        return read(self, self._layout(release.plan.declared), release, options)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The least-squares line of each clipped response; the coefficients of several are named as in the table, "y1: age"."""
@@ -355,7 +355,7 @@ def _one_matrix(own: Mapping[str, Any], shares: Mapping[str, Fraction], schema: 
     read = (
         "and result['y'] is the table of one"
         if len(lefts) > 1
-        else "smaller models are read by cf.ResultOptions(subset=...), whose covariance assumes equal residual variances"
+        else "smaller models are read by cf.core.ResultOptions(subset=...), whose covariance assumes equal residual variances"
     )
     yield (
         f"{', '.join(own)} are drawn apart; as one question, SSP({formula!r}) with the shares of all, the noise variance of the moments "

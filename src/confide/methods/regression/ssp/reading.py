@@ -49,14 +49,14 @@ from confide.sums.coding import Box
 linalg = later("scipy.linalg")
 
 
-_SUBSET_COVERS = "population's {line} line on these columns alone; sampling of records and privacy noise, {assumed}, independent records"
+_SUBSET_INTERVALS_FOR = "population's {line} line on these columns alone; sampling of records and privacy noise, {assumed}, independent records"
 _EQUAL = "equal residual variances in the smaller model assumed"
 _UNRELATED = "unequal variances about the full model allowed; what was left out is assumed to vary as much at any values of these columns"
 
 
-def read(method: Any, layout: Layout, release: Release, question: ResultOptions) -> SharedEstimates:
+def read(method: Any, layout: Layout, release: Release, options: ResultOptions) -> SharedEstimates:
     """The table of a release: of one response, or the joint one with `tables`."""
-    reading = _Reading.of(method, layout, release, question)
+    reading = _Reading.of(method, layout, release, options)
     fits = [reading.one(k) for k in range(layout.outcomes)]
     return fits[0].table if layout.outcomes == 1 else reading.joined(fits)
 
@@ -76,7 +76,7 @@ class _Reading:
     method: Any
     layout: Layout
     release: Release
-    question: ResultOptions
+    options: ResultOptions
     keep: list[int]
     far: bool
     moments: Moments
@@ -85,9 +85,9 @@ class _Reading:
     out: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, method: Any, layout: Layout, release: Release, question: ResultOptions) -> _Reading:
+    def of(cls, method: Any, layout: Layout, release: Release, options: ResultOptions) -> _Reading:
         design = layout.design
-        keep = kept(design, question)
+        keep = kept(design, options)
         far = any(name.startswith(FAR_BRANCH) for name in release.statistics)
         box = None
         if far:
@@ -104,7 +104,7 @@ class _Reading:
         out = _out_of_reach(layout, release, box)
         if status == "valid" and box is not None and out[keep].any():
             state = _partly(layout, box, keep, out)
-        return cls(method, layout, release, question, keep, far, moments, box, state, out)
+        return cls(method, layout, release, options, keep, far, moments, box, state, out)
 
     @property
     def subset(self) -> bool:
@@ -166,7 +166,7 @@ class _Reading:
             requested=self.release.plan.requested,
             guarantee=self.release.charged,
             target=self.layout.title(design.response.name, names),
-            covers=self._covers(meat),
+            intervals_for=self._intervals_for(meat),
             release_sha256=self.release.sha256,
             facts=(
                 ("Cov. type", "classical" if meat is None else "robust"),
@@ -200,10 +200,10 @@ class _Reading:
         own = self._unclipped(meat, full)
         return replace(own, values=own.values + max(fitted.s2 - full.s2, 0.0) * _symmetric(moments.gram))
 
-    def _covers(self, meat: MiddleMatrix | None) -> str:
+    def _intervals_for(self, meat: MiddleMatrix | None) -> str:
         if not self.subset:
-            return self.release.plan.covers
-        return _SUBSET_COVERS.format(
+            return self.release.plan.intervals_for
+        return _SUBSET_INTERVALS_FOR.format(
             line="leverage-weighted" if self.layout.weighted else "least-squares",
             assumed=_EQUAL if meat is None else _UNRELATED,
         )

@@ -57,7 +57,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.core import Gram, RecordMap
 from confide.core.exact import digest, pack
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.cells.cell_sums import WholeSums
 from confide.sums.coding import (
     BITS,
@@ -77,7 +77,7 @@ from confide.sums.coding import (
 from confide.sums.integer_functions import FunctionOf
 
 
-def together(designs: tuple[Design, ...], formula: str) -> Design:
+def together(designs: tuple[ModelMatrix, ...], formula: str) -> ModelMatrix:
     """One design for several responses: the common terms, then all responses but the last as terms, and the last as response."""
     first = designs[0]
     responses = [design.response for design in designs]
@@ -101,7 +101,7 @@ class LinearRows(CodedRows):
     noisy ranges.
     """
 
-    design: Design
+    design: ModelMatrix
     cap: float
     g2: float = 1.0
     outcomes: int = 1
@@ -267,7 +267,7 @@ _LEVELS = (64, 32, 16, 8)
 _ENOUGH = 0.8
 
 
-def ranged(design: Design) -> tuple[int, ...]:
+def ranged(design: ModelMatrix) -> tuple[int, ...]:
     """The terms that have a range to be found: all that take more than two values."""
     return tuple(j for j, term in enumerate(design.terms) if not term.binary and term.steps > 2)
 
@@ -276,7 +276,7 @@ def ranged(design: Design) -> tuple[int, ...]:
 class Present(IndicatorRows):
     """1 for every record that the design uses, 0 for one that is dropped for a missing value."""
 
-    design: Design
+    design: ModelMatrix
     kind: ClassVar[str] = "present"
 
     def __call__(self, codes: Array) -> Array:
@@ -289,7 +289,7 @@ class Present(IndicatorRows):
 class CellIndices(DesignRows):
     """The cell of each ranged feature, counted from 1; 0 for a record that is dropped. Shape (ranged features, records)."""
 
-    design: Design
+    design: ModelMatrix
     kind: ClassVar[str] = "range cells"
     stated: ClassVar[tuple[int, ...]] = (CELLS,)
 
@@ -357,7 +357,7 @@ class RangeCells(WholeSums):
         return state
 
 
-def private_box(design: Design, histograms: Array, sd: float) -> Box:
+def private_box(design: ModelMatrix, histograms: Array, sd: float) -> Box:
     """The box of noisy histograms: middle = mean, half-width = sqrt(3) standard deviations of the cells above the noise.
 
     histograms: shape (ranged features, 64); sd: of the noise in each cell. A uniform feature keeps its half-width; a feature whose

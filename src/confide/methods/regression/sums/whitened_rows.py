@@ -43,7 +43,7 @@ from confide._arrays import Array
 from confide.core import Beginning, Noisy
 from confide.core.exact import exact_products, product
 from confide.methods.regression.sums.linear_rows import BlockGram
-from confide.schema import Design
+from confide.schema import ModelMatrix
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.coding import (
     BITS,
@@ -124,7 +124,7 @@ class Coordinates:
     shift: Array
 
     @classmethod
-    def of(cls, design: Design, frame: Frame) -> Coordinates:
+    def of(cls, design: ModelMatrix, frame: Frame) -> Coordinates:
         """The map of a frame: T' = M, theta; the frame's scale of residuals is not used."""
         slope, shift = _linear(design, frame)
         codes = np.array([max(term.steps - 1, 1) for term in (*design.terms, design.response)], dtype=np.float64)
@@ -173,7 +173,7 @@ class Coordinates:
         return out
 
 
-def _linear(design: Design, frame: Frame) -> tuple[Array, Array]:
+def _linear(design: ModelMatrix, frame: Frame) -> tuple[Array, Array]:
     """(slopes (p + 1, terms + 1), shift (p + 1,)) of (v, r) in the codes of terms and response."""
     public_middle, public_half = Box.of(design).arrays
     middle, half = frame.box.arrays
@@ -236,7 +236,7 @@ class Locating(Beginning):
     stays: whether later passes ask for the same coordinates, at this line or at another (`core.Beginning`).
     """
 
-    design: Design
+    design: ModelMatrix
     frame: Frame
     stays: bool = field(default=False, compare=False)
 
@@ -284,7 +284,7 @@ class InCoordinates(CodedRows):
     The frame and all limits are left out of the digest: the bounds hold for any, and the plan does not know them yet.
     """
 
-    design: Design
+    design: ModelMatrix
     frame: Frame | None = None
     stays: ClassVar[bool] = False
 

@@ -36,7 +36,7 @@ from confide.methods.regression.within.sums import (
     inner_statistic,
     source_of_deviations,
 )
-from confide.schema import Design, Schema, Unit
+from confide.schema import ModelMatrix, Schema, Unit
 
 _LIMITS = ("auto", "none")
 _NO_LEVEL = (
@@ -63,7 +63,7 @@ class WithinEstimates(SharedEstimates):
         raise NoResult(_NO_LEVEL.format(self.person))
 
 
-def _title(design: Design, person: str) -> str:
+def _title(design: ModelMatrix, person: str) -> str:
     names = ", ".join(term.name for term in design.terms)
     return f"linear regression of {design.response.name} on {names} within each {person} (fixed effects), least squares"
 
@@ -72,12 +72,12 @@ class _Reading(LeastSquaresReading):
     """The line through deviations, read without its intercept, which is 0 but for noise."""
 
     def __init__(
-        self, release: Release, question: ResultOptions, inner: Design, keep: list[int], outer: Design
+        self, release: Release, options: ResultOptions, inner: ModelMatrix, keep: list[int], outer: ModelMatrix
     ) -> None:
-        super().__init__(release, question, inner, keep)
+        super().__init__(release, options, inner, keep)
         object.__setattr__(self, "outer", outer)
 
-    outer: Design
+    outer: ModelMatrix
 
     def _levels(self, *, demanding: bool, told: bool = False) -> str:
         # deviations of a level are numbers like any others
@@ -139,7 +139,7 @@ class WithinPath:
     """The way to the line within the units of a schema. design: of the formula; its intercept is taken by the fixed effects."""
 
     schema: Schema
-    design: Design
+    design: ModelMatrix
     limit: str = "auto"
 
     def __post_init__(self) -> None:
@@ -195,7 +195,7 @@ class WithinPath:
             "responses are clipped before means are taken, and clipped ones not counted",
         )
         facts["target"] = _title(self.design, self.person)
-        facts["covers"] = (
+        facts["intervals_for"] = (
             f"slopes of the population's least-squares line of {self.design.response.name}, clipped to its declared bounds, within each "
             f"{self.person}: on deviations from its own means; sampling of {self.person} and privacy noise, unequal residual variances and "
             f"curved means allowed, {independent_words(self.schema)}"
@@ -208,13 +208,13 @@ class WithinPath:
         inside = source_of_deviations(source, self.deviations)
         return self._inside.draw(inside, replace(plan, statistics=own), meter)
 
-    def table(self, release: Release, question: ResultOptions) -> SharedEstimates:
+    def table(self, release: Release, options: ResultOptions) -> SharedEstimates:
         """The table of slopes. A smaller model has point estimates alone."""
         inner = self.deviations.inner
-        keep = kept(self.design, question)
+        keep = kept(self.design, options)
         if not keep:
             raise PlanError("subset names no slope, and the line within persons has no intercept; name a term")
-        return _Reading(release, question, inner, keep, self.design).table()
+        return _Reading(release, options, inner, keep, self.design).table()
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """`PlanError`: practice records have no ids, and so nobody to be within."""
@@ -261,5 +261,5 @@ class Within(LineMethod):
                 f"limit must be {' or '.join(map(repr, _LIMITS))}, got {self.limit!r}; write cf.regression.Within(formula, limit='auto')"
             )
 
-    def _way(self, schema: Schema, design: Design, label: str) -> WithinPath:
+    def _way(self, schema: Schema, design: ModelMatrix, label: str) -> WithinPath:
         return WithinPath(schema, design, self.limit)

@@ -28,7 +28,7 @@ from confide.core.events import BudgetItem
 from confide.core.exact import digest
 from confide.core.statistic import Codes, MapOver, MappedSource, RecordMap, Source, StatisticOver
 from confide.core.units.privacy_unit import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, Weighted, by_units, of_rows, rows_in_units
-from confide.schema import Design, Numeric, Schema, Unit
+from confide.schema import ModelMatrix, Numeric, Schema, Unit
 from confide.schema.formulas.names import quoted
 
 # Steps between the middle of the grid, which is a deviation of 0, and either end.
@@ -42,18 +42,18 @@ class Deviations:
     design: of the records, of a schema that enforces a unit; weighted: all rows of a unit are there, and count by weight.
     """
 
-    design: Design
+    design: ModelMatrix
     weighted: bool
 
     @cached_property
-    def inner(self) -> Design:
+    def inner(self) -> ModelMatrix:
         """The line through deviations: a numeric column for each term, of the term's name, with an intercept that is 0 without noise."""
         outer = self.design.schema
         ends = {term.name: float(term.high - term.low) for term in (*self.design.terms, self.design.response)}
         columns = {name: Numeric(-width, width, steps=2 * _HALF + 1) for name, width in ends.items()}
         schema = Schema(columns, unit=outer.unit, cluster=outer.cluster, dataset=outer.dataset)
         right = " + ".join(quoted(term.name) for term in self.design.terms)
-        return Design.of(f"{quoted(self.design.response.name)} ~ {right}", schema)
+        return ModelMatrix.of(f"{quoted(self.design.response.name)} ~ {right}", schema)
 
     @property
     def row(self) -> str:

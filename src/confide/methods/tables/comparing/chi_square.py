@@ -57,7 +57,7 @@ def answers(table: Any) -> tuple[TestAnswer, ...]:
     >>> import confide as cf
     >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"]), "gain": cf.Numeric(-9, 9)})
     >>> data = cf.read(schema.sample(1_000, seed=1), schema)
-    >>> table = cf.tables.means("gain ~ sex", data, covers="population", privacy=cf.GDP(1.0), ledger=None)
+    >>> table = cf.tables.means("gain ~ sex", data, inference="population", privacy=cf.GDP(1.0), ledger=None)
     >>> [(answer.call, answer.verb, answer.formula) for answer in answers(table)]
     [("test('t', 'sex')", 'ttest_ind', 'gain ~ sex'), ("test('mean', value=0)", 'ttest_rel', 'gain')]
     """
@@ -438,7 +438,7 @@ def tested(
         requested=table.requested,
         guarantee=table.guarantee,
         target=f"{', '.join(names)}; in the table {table.layout.words}",
-        covers="the population that the records are a sample of: sampling and privacy noise",
+        intervals_for="the population that the records are a sample of: sampling and privacy noise",
         release_sha256=table.release_sha256,
         drawn_sha256=table.drawn_sha256,
         simulated=table.simulated,

@@ -35,7 +35,7 @@ def compared(table: Cells, how: str, first: Any, second: Any, column: int, alpha
     """Columns estimate, low, high, flag (what either cell's numbers are flagged with, and where noise rules the interval of a difference);
     one row for each comparison. how: "diff", "ratio" or "odds"."""
     pairs = _pairs(table, first, second)
-    check_one_level(table.layout, table.reading, pairs)
+    check_one_level(table.layout, table.inference, pairs)
     z = table.quantile(alpha)
     names, rows = [], []
     for axes, one, other in pairs:
@@ -61,7 +61,7 @@ def compared(table: Cells, how: str, first: Any, second: Any, column: int, alpha
         names.append(f"({label(table, axes, one)}) {sign} ({label(table, axes, other)})")
         flags = " ".join(filter(None, (_flag(table, axes, column, (one, other)), *marks)))
         rows.append([*(float(v) for v in found), flags])
-    return pd.DataFrame(rows, index=names, columns=["estimate", "low", "high", "flag"])
+    return pd.DataFrame(rows, index=names, columns=["estimate", "ci_low", "ci_high", "flags"])
 
 
 def differences_alone(table: Cells, first: Any, second: Any, column: int) -> list[float]:
@@ -149,7 +149,7 @@ def standardised(table: Any, weights: Mapping[str, float], over: str, column: in
     share = np.array([float(weights[name]) for name in own.labels]) / total
     axes = max((axes for axes in table.marginals if axis in axes), key=len)
     if axis == level_axis(table.layout):
-        check_one_level(table.layout, table.reading, [(axes, 0, table.layout.crossing.cells(axes) - 1)])
+        check_one_level(table.layout, table.inference, [(axes, 0, table.layout.crossing.cells(axes) - 1)])
     others = tuple(place for place in axes if place != axis)
     shape, at = table.layout.crossing.shape(axes), axes.index(axis)
     estimate, errors, sizes, noise_sd, widest = table.strata(axes, column)
@@ -169,8 +169,8 @@ def standardised(table: Any, weights: Mapping[str, float], over: str, column: in
         {
             "estimate": mean,
             "std_err": error,
-            "low": np.clip(mean - z * error, least, most),
-            "high": np.clip(mean + z * error, least, most),
+            "ci_low": np.clip(mean - z * error, least, most),
+            "ci_high": np.clip(mean + z * error, least, most),
             "status": np.where(thin, "imprecise", "valid"),
         },
         index=index,

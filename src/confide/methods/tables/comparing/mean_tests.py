@@ -138,7 +138,7 @@ def one_mean(table: MeasuredTable, value: float, column: int) -> HypothesisTests
 
 def _part(table: MeasuredTable) -> float:
     """Tests are of the population, whatever the table covers."""
-    return 1.0 if table.reading == "dataset" else table.part
+    return 1.0 if table.inference == "dataset" else table.part
 
 
 def _limits(

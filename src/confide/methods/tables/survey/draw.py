@@ -412,7 +412,7 @@ class SurveyPath:
         cells = max(1 if of.dense else self.layout.crossing.cells(of.axes) for of in self.estimands())
         facts |= {
             "target": target,
-            "covers": self._covers(),
+            "intervals_for": self._intervals_for(),
             "passes": 3 if WEIGHTS in planned else 2,
             "warnings": (
                 *too_few_psus(self.design, meat, cells=cells),
@@ -426,7 +426,7 @@ class SurveyPath:
         live = {name: one for name, (one, _) in planned.items()}
         return Plan.of(self.method, self.schema, allowance, event, live, n=n, **facts)
 
-    def _covers(self) -> str:
+    def _intervals_for(self) -> str:
         own = self.design
         if own.psu is not None:
             alike = "independent PSUs" + (f" within {own.strata}" if self.listed is not None and own.strata else "")

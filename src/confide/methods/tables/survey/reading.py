@@ -35,9 +35,9 @@ _LIKELY = 1.645
 _UNSEEN = 1.5
 
 
-def survey_table(path: SurveyPath, release: Release, reading: str) -> SurveyTable:
+def survey_table(path: SurveyPath, release: Release, inference: str) -> SurveyTable:
     """The table of a release."""
-    return _Reading.of(path, release).table(reading)
+    return _Reading.of(path, release).table(inference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +61,9 @@ class _Reading:
     def sums(self, of: Estimand) -> Sums:
         return self.path.reading(of, self.margins, self.release.plan.relation)
 
-    def table(self, reading: str) -> SurveyTable:
+    def table(self, inference: str) -> SurveyTable:
         estimands = self.path.estimands(self.layout)
-        part = 0.0 if reading == "dataset" else 1.0
+        part = 0.0 if inference == "dataset" else 1.0
         found = {(of.axes, of.column): self._estimated(of, part) for of in estimands}
         rows = self.path.method.survey_rows(self.layout, self.release.plan.relation)
         flags: tuple[str, ...] = (_CAPPED,) if self.cap.lost > 0 else ()
@@ -74,7 +74,7 @@ class _Reading:
             self.release,
             self.layout,
             self.margins,
-            reading,
+            inference,
             estimated=found,
             names_of=tuple(next(of.name for of in estimands if of.column == column) for column in columns),
             verb=self.path.kind,

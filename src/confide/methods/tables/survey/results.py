@@ -110,8 +110,8 @@ def poststratified(table: Any, totals: Any, over: str, of: str | None, alpha: fl
             "estimate": [estimate],
             "std_err": [sqrt(variance)],
             "df": [df],
-            "low": [max(estimate - half, low)],
-            "high": [min(estimate + half, high)],
+            "ci_low": [max(estimate - half, low)],
+            "ci_high": [min(estimate + half, high)],
         },
         index=[f"{table.names_of[column]}, post-stratified by {over}"],
     )
@@ -376,7 +376,7 @@ class SurveyTable(CellTable):
 
     @property
     def part(self) -> float:
-        return 0.0 if self.reading == "dataset" else 1.0
+        return 0.0 if self.inference == "dataset" else 1.0
 
     def bounds(self, column: int) -> tuple[float, float]:
         return self.estimated[self.marginals[0], column].sums.of.bounds
@@ -431,7 +431,7 @@ class SurveyTable(CellTable):
     def head(self) -> Sequence[tuple[str, str]]:
         """The design, the persons, the cap, the design effect."""
         sd, unit = sqrt(self.count_variance(())), self.layout.crossing.schema.protects
-        told = [("Covers", self.reading)]
+        told = [("Intervals for", self.inference)]
         if self.layout.weight is None:
             told += [("n", f"{self.size:,.0f} (noise sd {sd:,.3g})")]
         else:

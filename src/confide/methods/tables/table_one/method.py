@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.core import MenuEntry, Meter, Method, Plan, Release, ResultOptions, Source, Statistic
-from confide.core.plan import checked_reading
+from confide.core.plan import checked_inference
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.quantiles.draw import CumulativeRounds
@@ -55,7 +55,7 @@ class TableOne(Method):
     """Means, medians, shares and standardised differences of several columns, by group and for all records, from one plan.
 
     formula: "age + bmi + smoker + stage ~ arm", numeric columns and categorical ones left, groups right, or "~ 1"; medians: numeric columns
-    that get a row with median and quartiles, too; covers, weights: as for `Counts`, weights in tables without medians.
+    that get a row with median and quartiles, too; inference, weights: as for `Counts`, weights in tables without medians.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"age": cf.Numeric(0, 100), "smoker": cf.Categorical(["no", "yes"]), "arm": cf.Categorical(["A", "B"])})
@@ -67,7 +67,7 @@ class TableOne(Method):
 
     formula: str
     medians: tuple[str, ...] = ()
-    covers: str = "population"
+    inference: str = "population"
     weights: str | None = None
 
     name: ClassVar[str] = "table_one"
@@ -83,14 +83,14 @@ class TableOne(Method):
     family: ClassVar[str] = "tables"
     source: ClassVar[str] = "free moments, crossings and cumulative counts in one plan; Dong, Roth, Su 2022"
     intervals: ClassVar[str] = "means and medians of clipped columns and shares, by group; sampling and privacy noise"
-    asks: ClassVar[tuple[str, ...]] = ("covers",)
+    asks: ClassVar[tuple[str, ...]] = ("inference",)
 
     def __post_init__(self) -> None:
         if not isinstance(self.formula, str) or not self.formula.strip():
             raise PlanError(f"Table One takes a formula, got {self.formula!r}; {_EXAMPLE}")
         named = (self.medians,) if isinstance(self.medians, str) else tuple(self.medians)
         object.__setattr__(self, "medians", named)
-        checked_reading(self.covers, "cf.tables.TableOne(...")
+        checked_inference(self.inference, "cf.tables.TableOne(...")
         if self.weights is not None and named:
             raise PlanError(
                 f"medians are of records that count alike, and this table has weights={self.weights!r}; leave medians out"
@@ -155,12 +155,12 @@ class TableOne(Method):
         return {name: one for own in about.medians for name, one in own.unreleased().items()}
 
     def facts(self, about: TableOneAbout) -> Mapping[str, Any]:
-        """Target and covers."""
+        """Estimand and what intervals account for."""
         by = about.groups.title(about.axes)
         weighed = "" if about.weight is None else f", weighted by {self.weights} (at most {about.heaviest:g})"
         return {
             "target": f"Table One of {', '.join(about.order)}" + ("" if by == "total" else f" by {by}") + weighed,
-            "covers": f"{self.intervals}, or privacy noise alone where these very records are asked about",
+            "intervals_for": f"{self.intervals}, or privacy noise alone where these very records are asked about",
         }
 
     def plan(
@@ -188,7 +188,7 @@ class TableOne(Method):
 
     def _expected(self, made: Plan, about: TableOneAbout, size: float) -> dict[str, float]:
         """Standard errors by row: means with a third of the half-width as sd, half-way to a bound."""
-        part = 1.0 if self.covers == "population" else 0.0
+        part = 1.0 if self.inference == "population" else 0.0
         # in units of the mean weight the noise is W/mean as large
         unit = 1.0 if about.weight is None else about.weight.middle / about.heaviest
         sds = {
@@ -231,10 +231,10 @@ class TableOne(Method):
 
     # infer ------------------------------------------------------------------------------------------------------------
 
-    def table(self, release: Release, about: TableOneAbout, question: ResultOptions) -> TableOneResult:
-        """All rows. question: `covers`."""
-        reading = checked_reading(question.covers or self.covers, "cf.infer(release")
-        reader = Reader(release, about, 1.0 if reading == "population" else 0.0)
+    def table(self, release: Release, about: TableOneAbout, options: ResultOptions) -> TableOneResult:
+        """All rows. question: `inference`."""
+        inference = checked_inference(options.inference or self.inference, "cf.infer(release")
+        reader = Reader(release, about, 1.0 if inference == "population" else 0.0)
         rows, sizes, sd = reader.read()
         return TableOneResult.read(
             release,
@@ -242,7 +242,7 @@ class TableOne(Method):
             about.names,
             sizes,
             sd,
-            reading,
+            inference,
             heaviest=about.heaviest,
             weights=self.weights,
             legend=reader.missing(),

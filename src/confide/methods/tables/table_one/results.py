@@ -23,7 +23,7 @@ else:
     pd = later("pandas")
 
 
-_COVERS = {
+_INTERVALS_FOR = {
     "population": "the population that the records are a sample of: sampling and privacy noise",
     "dataset": "these very records: privacy noise alone",
 }
@@ -34,7 +34,7 @@ _FEW = 3.0
 class TableOneResult(BaseResult):
     """Rows of numbers for all records and for each group. `to_frame` is long, with intervals; what is printed is wide, without them.
 
-    rows; groups: names; sizes: noisy numbers of records, all and each group; size_sd: noise of one group's; reading: "population" or
+    rows; groups: names; sizes: noisy numbers of records, all and each group; size_sd: noise of one group's; inference: "population" or
     "dataset"; weights: their column, and sizes are sums of weights; heaviest: the largest weight, the unit that rows count in, or 1.
     """
 
@@ -42,7 +42,7 @@ class TableOneResult(BaseResult):
     groups: tuple[str, ...]
     sizes: Array
     size_sd: float
-    reading: str  # type: ignore[misc]  # of the class in families of one reading
+    inference: str  # type: ignore[misc]  # of the class in families of one target
     weights: str | None = None
     heaviest: float = 1.0
 
@@ -57,7 +57,7 @@ class TableOneResult(BaseResult):
         groups: tuple[str, ...],
         sizes: Array,
         size_sd: float,
-        reading: str,
+        inference: str,
         *,
         weights: str | None = None,
         heaviest: float = 1.0,
@@ -72,13 +72,13 @@ class TableOneResult(BaseResult):
             }
         return cls.of(
             release,
-            covers=_COVERS[reading],
+            intervals_for=_INTERVALS_FOR[inference],
             legend=legend,
             rows=rows,
             groups=groups,
             sizes=heaviest * sizes,
             size_sd=heaviest * size_sd,
-            reading=reading,
+            inference=inference,
             weights=weights,
             heaviest=heaviest,
             **stated,
@@ -106,13 +106,13 @@ class TableOneResult(BaseResult):
         """The wide table: mean (sd), median [quartiles] or number (share) of each row, in one column for each group."""
         cells = [one for _, one in self._cells(alpha)]
         sizes = [f"{size:,.0f}" for size in self.sizes]
-        found = [Column("name", [self._what, *(one.name for one in cells)], "name", head=self.rows_are)]
+        found = [Column("term", [self._what, *(one.name for one in cells)], "name", head=self.rows_are)]
         for k, name in enumerate(self._shown):
             found.append(Column(name, [sizes[k], *(one.texts[k] for one in cells)], "text"))
         if len(self.groups) == 2:
             differences = [self._difference(row, one, 1, 2, alpha) for row, one in self._cells(alpha)]
             texts = ["", *("" if one is None else _two_digits(one[0]) for one in differences)]
-            found.append(Column("std_difference", texts, "text", head="std. diff."))
+            found.append(Column("std_diff", texts, "text", head="std. diff."))
         return tuple(found)
 
     def _difference(
@@ -125,7 +125,7 @@ class TableOneResult(BaseResult):
     def head(self) -> tuple[tuple[str, str], ...]:
         """What is covered, and the noise of the groups' sizes."""
         of = "records" if self.weights is None else "in weight"
-        return ("Covers", self.reading), ("Noise sd", f"{self.size_sd:,.3g} {of} in a group")
+        return ("Intervals for", self.inference), ("Noise sd", f"{self.size_sd:,.3g} {of} in a group")
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         """How to read the cells, and the guarantee."""
@@ -160,12 +160,12 @@ class TableOneResult(BaseResult):
 
     @property
     def _dominated(self) -> bool:
-        return bool(self._default["flag"].str.contains(DOMINATES).any())
+        return bool(self._default["flags"].str.contains(DOMINATES).any())
 
     def more(self, alpha: float) -> dict[str, Any]:
         """Entries of the JSON: the long table."""
         frame = self.to_frame(alpha)
-        return {"reading": self.reading, "cells": {name: frame[name].tolist() for name in frame}}
+        return {"inference": self.inference, "cells": {name: frame[name].tolist() for name in frame}}
 
     @cached_property
     def _default(self) -> pd.DataFrame:
@@ -196,17 +196,19 @@ class TableOneResult(BaseResult):
                 flags = [name for name, on in own if on]
                 parts.append(
                     {
-                        "row": cells.name,
+                        "variable": cells.name,
                         "group": group,
-                        "records": self.heaviest * row.sizes[k],
+                        "n": self.heaviest * row.sizes[k],
                         "estimate": cells.estimates[k],
                         "std_err": cells.errors[k],
-                        "low": cells.low[k],
-                        "high": cells.high[k],
-                        "flag": " ".join(flags),
+                        "ci_low": cells.low[k],
+                        "ci_high": cells.high[k],
+                        "flags": " ".join(flags),
                     }
                 )
-        names = [one["row"] if one["group"] == "overall" else f"{one['row']} | {one['group']}" for one in parts]
+        names = [
+            one["variable"] if one["group"] == "overall" else f"{one['variable']} | {one['group']}" for one in parts
+        ]
         return pd.DataFrame(parts, index=names)
 
     @property
@@ -218,10 +220,10 @@ class TableOneResult(BaseResult):
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Intervals at level 1 - alpha, columns 0 (low) and 1 (high)."""
         frame = self.to_frame(check_alpha(alpha))
-        return pd.DataFrame({0: frame["low"], 1: frame["high"]})
+        return pd.DataFrame({0: frame["ci_low"], 1: frame["ci_high"]})
 
     def differences(self, one: str | None = None, other: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
-        """Standardised differences of two groups, the first two when left out: estimate, low, high for each mean and level.
+        """Standardised differences of two groups, the first two when left out: estimate, ci_low, ci_high for each mean and level.
 
         A mean whose sds do not stand above their noise has no difference in units of them: NaN, between -inf and inf.
         """
@@ -238,7 +240,7 @@ class TableOneResult(BaseResult):
         ]
         known = [(name, found) for name, found in rows if found is not None]
         numbers = np.array([found for _, found in known], dtype=np.float64).reshape(-1, 3)
-        return pd.DataFrame(numbers, index=[name for name, _ in known], columns=["estimate", "low", "high"])
+        return pd.DataFrame(numbers, index=[name for name, _ in known], columns=["estimate", "ci_low", "ci_high"])
 
     def draw(self, ax: Any, alpha: float) -> None:
         """Standardised differences of the first two groups with their intervals."""
@@ -248,7 +250,7 @@ class TableOneResult(BaseResult):
         frame = self.differences(alpha=alpha)
         places = np.arange(len(frame))[::-1]
         known = np.isfinite(frame["estimate"].to_numpy())
-        ax.hlines(places[known], frame["low"][known], frame["high"][known], color="#d1772e", linewidth=2)
+        ax.hlines(places[known], frame["ci_low"][known], frame["ci_high"][known], color="#d1772e", linewidth=2)
         ax.scatter(frame["estimate"][known], places[known], color="#1f4e79", zorder=3)
         for place in places[~known]:
             ax.annotate("not above its noise", (0.0, place), xytext=(6, -3), textcoords="offset points", fontsize=8)

@@ -1,6 +1,6 @@
 """Accuracy first: the smallest budget whose forecast is as sharp as asked, and what each budget buys.
 
-`accuracy` names half-widths of 95 % intervals, in the units of the numbers; `cv` names standard errors relative to the numbers.
+`margin` names half-widths of 95 % intervals, in the units of the numbers; `cv` names standard errors relative to the numbers.
 
 Everything here follows from forecasts, which follow from public facts and a number of records that the caller gives. **A budget that was
 chosen from n tells of n**: whoever plans so says that n is public. A wrong guess costs width, never privacy.
@@ -33,7 +33,7 @@ _Z = 1.959963984540054
 _CLOSE = 1.005
 # Of the numbers of all scenarios that a forecast is of, so many must have an interval for its standard errors to count.
 _ANSWERED = 0.5
-_EXAMPLE = 'write cf.plan(method, schema, accuracy={"all": 0.02}, n=5000)'
+_EXAMPLE = 'write cf.plan(method, schema, margin={"all": 0.02}, n=5000)'
 _RELATIVE = "write cf.plan(method, schema, cv=0.02, n=5000)"
 # What stands for every number of its kind in a forecast (`Method.numbers`); of a method that names no kind for every number.
 _KINDS = ("count", "share", "mean", "quantile", "all")
@@ -45,23 +45,21 @@ PlanAt = Callable[[float], Plan]
 class Targets:
     """How sharp a release must be, by the names of its forecast. A name may have both.
 
-    accuracy: half-widths of 95 % intervals, in the units of the number; cv: standard errors over the number, .02 for 2 %.
+    margin: half-widths of 95 % intervals, in the units of the number; cv: standard errors over the number, .02 for 2 %.
     """
 
-    accuracy: Mapping[str, float] = field(default_factory=dict)
+    margin: Mapping[str, float] = field(default_factory=dict)
     cv: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, accuracy: Any = None, cv: Any = None, privacy: Any = None, n: Any = None) -> Targets:
+    def of(cls, margin: Any = None, cv: Any = None, privacy: Any = None, n: Any = None) -> Targets:
         """From what was given; `PlanError` for anything else, beside a privacy, and without n.
 
-        accuracy: name -> half-width; cv: name -> relative standard error, or one number for all.
+        margin: name -> half-width; cv: name -> relative standard error, or one number for all.
         """
-        name = "accuracy" if accuracy is not None else "cv"
-        example = _EXAMPLE if accuracy is not None else _RELATIVE
-        own = {
-            key: x for key, x in (("accuracy", accuracy), ("cv", cv)) if _positive(x) or (key == "cv" and is_number(x))
-        }
+        name = "margin" if margin is not None else "cv"
+        example = _EXAMPLE if margin is not None else _RELATIVE
+        own = {key: x for key, x in (("margin", margin), ("cv", cv)) if _positive(x) or (key == "cv" and is_number(x))}
         if privacy is not None:
             raise PlanError(
                 f"{name} says how sharp a release must be, and privacy what it may cost; give one of them; {example}"
@@ -73,11 +71,11 @@ class Targets:
             )
         if is_number(cv):
             cv = {"all": cv}
-        if accuracy is not None and not _positive(accuracy):
-            relative = isinstance(accuracy, Mapping) and any("%" in str(x) for x in accuracy.values())
+        if margin is not None and not _positive(margin):
+            relative = isinstance(margin, Mapping) and any("%" in str(x) for x in margin.values())
             raise PlanError(
-                "accuracy names half-widths of 95 % intervals above 0, in the units of the numbers, by the names of the plan's forecast, "
-                f"got {accuracy!r}; "
+                "margin names half-widths of 95 % intervals above 0, in the units of the numbers, by the names of the plan's forecast, "
+                f"got {margin!r}; "
                 + (f"a standard error relative to the number is a cv: {_RELATIVE}" if relative else _EXAMPLE)
             )
         if cv is not None and not _positive(cv):
@@ -85,7 +83,7 @@ class Targets:
                 "cv names standard errors over the numbers, above 0 (.02 for 2 %), by the names of the plan's forecast, or is one for "
                 f"all, got {cv!r}; {_RELATIVE}"
             )
-        return cls(*({str(key): float(x) for key, x in (given or {}).items()} for given in (accuracy, cv)))
+        return cls(*({str(key): float(x) for key, x in (given or {}).items()} for given in (margin, cv)))
 
 
 def _positive(given: Any) -> bool:
@@ -116,7 +114,7 @@ def smallest(plan_at: PlanAt, targets: Targets, method: Method) -> tuple[Plan, t
     return made.plan, (_TELLS_OF_N, *_uneven(made, wished))
 
 
-_TELLS_OF_N = "accuracy: the budget was chosen for the number of records given, and tells of it; that number counts as public by your word"
+_TELLS_OF_N = "margin: the budget was chosen for the number of records given, and tells of it; that number counts as public by your word"
 
 
 @dataclass(frozen=True)
@@ -163,7 +161,7 @@ def _rounded(level: float) -> float:
 def _wished(best: _Reached, targets: Targets) -> dict[str, tuple[float, bool]]:
     """By the names of the forecast: the standard error that is wished for, and whether as a cv."""
     found: dict[str, tuple[float, bool]] = {}
-    for name, half in _spread(best, targets.accuracy, "accuracy").items():
+    for name, half in _spread(best, targets.margin, "margin").items():
         found[name] = half / _Z, False
     for name, cv in _spread(best, targets.cv, "cv").items():
         value = abs(best.values.get(name, 0.0))
@@ -215,7 +213,7 @@ def _call(targets: Mapping[str, Any], n: int) -> str:
 def _nearest(best: _Reached, targets: Targets) -> dict[str, dict[str, float]]:
     """The targets, each as far as these records reach at any budget; empty where one of them reaches no interval at all."""
     found: dict[str, dict[str, float]] = {}
-    for option, wishes in (("accuracy", targets.accuracy), ("cv", targets.cv)):
+    for option, wishes in (("margin", targets.margin), ("cv", targets.cv)):
         for key, x in wishes.items():
             names = list(_spread(best, {key: x}, option))
             if any(best.errors[name] == inf for name in names):
@@ -229,7 +227,7 @@ def _reachable(best: _Reached, names: Sequence[str], option: str, x: float) -> f
     least = 0.0
     for name in names:
         value = abs(best.values.get(name, 0.0))
-        least = max(least, best.errors[name] * (_Z if option == "accuracy" else 1 / value if value else 0.0))
+        least = max(least, best.errors[name] * (_Z if option == "margin" else 1 / value if value else 0.0))
     return x if least <= x or least == inf else _rounded(least * (1 + 1e-9))
 
 
@@ -261,14 +259,14 @@ def _uneven(made: _Reached, wished: Mapping[str, tuple[float, bool]]) -> tuple[s
             if times > missed:
                 missed, note = (
                     times,
-                    f"accuracy: the forecast has cells of equal size; of {name}, {words} gets a {'cv' if relative else 'half-width'} of "
+                    f"margin: the forecast has cells of equal size; of {name}, {words} gets a {'cv' if relative else 'half-width'} of "
                     f"about {_shown(one, own, relative=relative)} where {_shown(error, value, relative=relative)} was asked for",
                 )
     return (note,) if note else ()
 
 
 @dataclass(frozen=True, eq=False)
-class Precision:
+class MarginsByCost:
     """Predicted standard errors at several budgets: what precision costs. `to_frame()` and `plot()`.
 
     levels: mu, or epsilon of a pure method; rows: name -> one (low, high) for each level, equal where the forecast is a number, None where
@@ -281,11 +279,11 @@ class Precision:
     n: int
 
     @classmethod
-    def of(cls, plan_at: PlanAt, levels: Sequence[float], kind: str) -> Precision:
+    def of(cls, plan_at: PlanAt, levels: Sequence[float], kind: str) -> MarginsByCost:
         """From a plan at each level."""
         if isinstance(levels, str) or not isinstance(levels, Iterable):
             raise PlanError(
-                f"levels must be numbers, got {levels!r}; write cf.precision(method, schema, n=2000, levels=(0.5, 1.0))"
+                f"levels must be numbers, got {levels!r}; write cf.margins_by_cost(method, schema, n=2000, levels=(0.5, 1.0))"
             )
         levels = tuple(levels)
         rows: dict[str, list[tuple[float, float] | None]] = {}
