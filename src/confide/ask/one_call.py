@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
-from inspect import Parameter, Signature, cleandoc
+from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from confide import _docs
 from confide._helpers import later, near_match
 from confide.core import Noise, Source, parameters_of
 from confide.core.allowance import checked_privacy
@@ -24,9 +25,17 @@ else:
 LEFT_OUT: Any = object()  # None means: charge no ledger
 _OWN = ("privacy", "ledger", "noise", "n")
 _PAID = "privacy=cf.GDP(1.0), ledger=None"
-_SHARED = """data: the records, of `cf.read`; privacy: the guarantee that is asked for; ledger: the one that is charged, or None: these have
-no default. noise: simulated noise, for tests; n: the public number of records; where: the subgroup that is asked about, as text. Errors
-are those of `confide.release`. The release itself is not kept: to publish it, call `confide.release` and `confide.infer`."""
+_OUTCOME = {
+    "Returns": (
+        "Result\n    Estimates with standard errors and intervals, to print, draw and write.\n"
+        "    The release is not kept: use `confide.release` and `confide.infer` when\n"
+        "    you need the file to publish or to verify."
+    ),
+    "Raises": (
+        "BudgetExceeded\n    The cost does not fit the ledger. Nothing was drawn or charged.\n"
+        "PlanError\n    The formula or a parameter is invalid. Nothing was charged."
+    ),
+}
 
 _Result_co = TypeVar("_Result_co", covariant=True)
 
@@ -57,10 +66,8 @@ def one_call(method: type[Any], verb: str, before: int = 1) -> Callable[..., Any
     two readings (`inference`) has to be told which.
 
     >>> import confide as cf
-    >>> print(one_call(cf.regression.LeastSquares, "cf.linear_regression").__doc__.split("; ")[0])
-    Linear regression by adaptive rounds of noisy moments: the population's least-squares line.
-    <BLANKLINE>
-    formula: "y ~ a + b"
+    >>> "Ledger to charge" in one_call(cf.regression.LeastSquares, "cf.linear_regression").__doc__
+    True
     """
     known = {field.name: field for field in fields(method)}
     names = parameters_of(method)
@@ -88,16 +95,18 @@ def one_call(method: type[Any], verb: str, before: int = 1) -> Callable[..., Any
         return answered(method(*given, **chosen), data, privacy, ledger, noise, n)
 
     call.__name__ = call.__qualname__ = verb.rpartition(".")[2]
-    call.__doc__ = _help(method, f"{verb}({example})")
     call.__signature__ = call_signature((*first, "data"), defaults)  # type: ignore[attr-defined]
+    call.__doc__ = _help(method, call.__signature__.parameters)  # type: ignore[attr-defined]
     return call
 
 
-def _help(method: type[Any], written: str) -> str:
-    """The help of the class, with what every call has before its example. written: a call."""
-    said, mark, example = cleandoc(method.__doc__ or "").partition("\n>>> ")
-    shared = f"Plan, release and infer `{method.__name__}` in one call, `{written}`.\n{_SHARED}"
-    return f"{said.rstrip()}\n\n{shared}\n{mark}{example}"
+def _help(method: type[Any], names: Iterable[str]) -> str:
+    """The help of a call, by the docstring of its class: first line, parameters of the signature, what is returned and raised, example."""
+    parts = _docs.sections(method.__doc__)
+    listed = _docs.section(_docs.parameters(method.__doc__), names)
+    own = {title: body for title, body in parts.items() if title not in ("", "Parameters", "Examples")}
+    last = {"Examples": parts["Examples"]} if "Examples" in parts else {}
+    return _docs.joined({"": parts[""], "Parameters": listed, **_OUTCOME, **own, **last})
 
 
 def call_signature(first: Sequence[str], settings: Mapping[str, Any], returns: Any = Signature.empty) -> Signature:

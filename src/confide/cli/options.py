@@ -11,13 +11,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, make_dataclass
 from functools import partial, update_wrapper
-from inspect import Parameter, Signature, cleandoc, signature
+from inspect import Parameter, Signature, signature
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
 import typer
 
+from confide._docs import parameters
 from confide.cli.session import Refused
 
 if TYPE_CHECKING:
@@ -338,38 +339,25 @@ def fields_of(*kinds: type[Any], names: Iterable[str] = (), but: Iterable[str] =
     for name in dict.fromkeys(name for found in own.values() for name in found):
         having = [kind for kind in kinds if name in own[kind]]
         field = next(field for field in fields(having[0]) if field.name == name)
-        text = _help({kind: said[kind].get(name, "") for kind in having}, everywhere=len(having) == len(kinds))
+        form = said[having[0]].get(name, ("", ""))[0]
+        text = _help({kind: said[kind].get(name, ("", ""))[1] for kind in having}, everywhere=len(having) == len(kinds))
         parser, read[name] = _parsers(field)
         option = f"--{name.replace('_', '-')}"
         ways = [f"{option}/--no-{option[2:]}"] if parser is bool else [option, *filter(None, [_SHORT.get(option)])]
-        shown_as = None if parser is not str else _metavar(field, text)
+        shown_as = None if parser is not str else _metavar(field, form)
         made = typer.Option(*ways, help=text.replace("[", r"\["), metavar=shown_as, show_default=False)
         shown.append((name, Annotated[parser | None, made], None))
     return make_dataclass("FieldsOfMethods", shown, bases=(Fields,), namespace={"read": read}, frozen=True)
 
 
-def described(kind: type[Any]) -> dict[str, str]:
-    """What a docstring says of each field of a class, "name: text" or "name, other: text"; "as for `Other`" is what the other's says.
+def described(kind: type[Any]) -> Mapping[str, tuple[str, str]]:
+    """Type and text of each parameter in the docstring of a method's class.
 
     >>> import confide as cf
-    >>> described(cf.regression.Within)["limit"] == described(cf.regression.LeastSquares)["limit"]
+    >>> described(cf.regression.Within)["where"] == described(cf.regression.LeastSquares)["where"]
     True
     """
-    from confide import registry
-
-    known = "|".join(field.name for field in fields(kind))
-    found: dict[str, str] = {}
-    for parent in reversed([one for one in kind.__mro__ if is_dataclass(one)]):
-        prose = " ".join(cleandoc(parent.__doc__ or "").partition("\n>>>")[0].split())
-        marks = [*re.finditer(rf"(?:^|(?<=[.;:] ))((?:{known})(?:, (?:{known}))*): ", prose)]
-        ends = [*(mark.start() for mark in marks[1:]), len(prose)]
-        for mark, end in zip(marks, ends, strict=False):
-            text = re.split(r"\. (?=[A-Z])", prose[mark.end() : end].strip())[0].rstrip(".;")
-            other = re.match(r"as (?:for|of) `(\w+)`", text)
-            name = None if other is None else registry.named(other[1])
-            for own in mark[1].split(", "):
-                found[own] = text if name is None else described(registry.get(name)).get(own, text)
-    return found
+    return parameters(kind.__doc__)
 
 
 def _help(texts: Mapping[type[Any], str], *, everywhere: bool) -> str:
@@ -379,18 +367,20 @@ def _help(texts: Mapping[type[Any], str], *, everywhere: bool) -> str:
         if text:
             by_text.setdefault(text, []).append(str(vars(kind).get("name", "")))
     alone = everywhere and len(by_text) == 1
-    said = (text if alone else f"of {', '.join(names)}: {text}" for text, names in by_text.items())
-    return " ".join(f"{text[:1].upper()}{text[1:]}." for text in said).replace("`", "")
+    said = (
+        text if alone else f"Of {', '.join(names)}: {text[:1].lower()}{text[1:]}" for text, names in by_text.items()
+    )
+    return " ".join(said).replace("`", "")
 
 
-def _metavar(field: Field[Any], text: str) -> str:
-    """The values in quotes, of a field that has a few; else names, numbers or the field's own name."""
+def _metavar(field: Field[Any], form: str) -> str:
+    """The values of a field that has a few; else names, numbers or the field's own name. form: the type, as its docstring has it."""
     kind = str(field.type)
     if "tuple[str" in kind:
         return "A,B"
     if "float]" in kind or "float, ..." in kind:
         return "Q,Q" if "Mapping" not in kind else "JSON"
-    choices = dict.fromkeys(re.findall(r'"([a-z]+)"', text)) if kind.startswith("str") else {}
+    choices = dict.fromkeys(re.findall(r'"([a-z_]+)"', form.partition("}")[0])) if kind.startswith("str") else {}
     return "|".join(choices) if len(choices) > 1 else "JSON" if "Mapping" in kind else field.name.upper()
 
 

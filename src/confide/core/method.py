@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
+from confide import _docs
 from confide.core.allowance import Allowance
 from confide.core.events import Composed
 from confide.core.meter import Meter
@@ -162,6 +163,7 @@ class Method:
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.menu, cls.kin = vars(cls).get("menu"), vars(cls).get("kin", "")
+        cls.__doc__ = _docs.of_class(cls)
 
     @property
     def needs(self) -> frozenset[str]:

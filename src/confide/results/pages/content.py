@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from confide import _docs
 from confide._helpers import clean, is_flag, severity, status_severity
 from confide.core import STATUSES, Release
 from confide.errors import PlanError, PrivacyError
@@ -104,6 +105,10 @@ class Shown:
     inference: ClassVar[str] = ""
     #: The columns of its frames and files, where columns of the records stand beside them by their own names (`check_names`).
     own_columns: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls.__doc__ = _docs.of_class(cls)
 
     def __post_init__(self) -> None:
         self._put("flags", tuple(self.flags))
